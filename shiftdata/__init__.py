@@ -1,0 +1,71 @@
+"""shiftdata: distribution-shift datasets that load, repeat and can be checked.
+
+`import shiftdata` costs almost nothing: each name below is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shiftdata.errors import (
+        InputError,
+        IntegrityError,
+        MissingExtraError,
+        NotFoundError,
+        ShiftdataError,
+        StorageError,
+    )
+    from shiftdata.loading import DatasetSummary, info, list_datasets, load_dataset
+    from shiftdata.manifest import Manifest
+    from shiftdata.protocols import GroupFairness
+    from shiftdata.verification import Problem, verify
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "DatasetSummary": "loading",
+    "GroupFairness": "protocols",
+    "InputError": "errors",
+    "IntegrityError": "errors",
+    "Manifest": "manifest",
+    "MissingExtraError": "errors",
+    "NotFoundError": "errors",
+    "Problem": "verification",
+    "ShiftdataError": "errors",
+    "StorageError": "errors",
+    "info": "loading",
+    "list_datasets": "loading",
+    "load_dataset": "loading",
+    "verify": "verification",
+}
+
+__all__ = [
+    "DatasetSummary",
+    "GroupFairness",
+    "InputError",
+    "IntegrityError",
+    "Manifest",
+    "MissingExtraError",
+    "NotFoundError",
+    "Problem",
+    "ShiftdataError",
+    "StorageError",
+    "info",
+    "list_datasets",
+    "load_dataset",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'shiftdata' has no attribute {name!r}")
+    value = getattr(import_module(f"shiftdata.{_HOME[name]}"), name)
+    globals()[name] = value  # found at once from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

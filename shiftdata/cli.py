@@ -1,0 +1,121 @@
+"""The command line of the consumers: `shiftdata <verb>`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from shiftdata.errors import ShiftdataError
+
+EPILOG = """examples:
+  shiftdata list
+  shiftdata info sma_emoji
+  shiftdata load sma_emoji gf_k8_mu10 --split train --rows 3
+  shiftdata verify sma_emoji
+
+Datasets are looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; give the exit status: 0 well, 1 problems found or an error, 130 interrupted."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        return status
+    except ShiftdataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="shiftdata",
+        description="Distribution-shift datasets: find, describe, load and check them.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    verb = verbs.add_parser("list", help="the datasets on this machine")
+    verb.set_defaults(run=_list)
+
+    verb = verbs.add_parser("info", help="what a dataset is: splits, configs, classes, licence")
+    verb.add_argument("dataset", help="a name, shift/<name>, or a folder")
+    verb.set_defaults(run=_info)
+
+    verb = verbs.add_parser("load", help="stream the first rows of a config, as `load_dataset` gives them")
+    verb.add_argument("dataset", help="a name, shift/<name>, or a folder")
+    verb.add_argument("config", nargs="?", help="a config from `info` (default: the dataset's default)")
+    verb.add_argument("--split", default="train", help="train, validation or test (default: train)")
+    verb.add_argument("--rows", type=int, default=3, help="how many (default: 3)")
+    verb.set_defaults(run=_load)
+
+    verb = verbs.add_parser("verify", help="check a dataset in a folder against its manifest")
+    verb.add_argument("dataset", help="a name or a folder")
+    verb.add_argument("--files-only", action="store_true", help="hashes of files, not rows and images")
+    verb.set_defaults(run=_verify)
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    from shiftdata.loading import list_datasets
+    from shiftdata.places import search_path
+
+    found = list_datasets()
+    for one in found:
+        print(f"{one.name:<16}{one.family:<12}{one.rows:>10,} rows {one.bytes / 1e6:>9,.1f} MB  {one.where}")
+        print(f"{'':<16}{one.license}")
+    if not found:
+        where = ", ".join(map(str, search_path()))
+        print(f"no dataset in {where}: set SHIFTDATA_HOME, or build one (see README)")
+    return 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    from shiftdata.loading import info
+
+    manifest = info(options.dataset)
+    nuisance = manifest.roles.nuisance
+    print(f"{manifest.title} ({manifest.name} {manifest.version}, {manifest.family})")
+    print(manifest.summary)
+    for name in manifest.config_names():
+        splits = manifest.splits_of(name)
+        counts = ", ".join(f"{split} {record.rows:,}" for split, record in splits.items())
+        print(f"  {name + (' (default)' if name == manifest.default_base else ''):<24}{counts}")
+    print(f"labels ({len(manifest.labels)}): {', '.join(manifest.labels)}")
+    print(f"{nuisance}s ({len(manifest.nuisances)}): {', '.join(manifest.nuisances)}")
+    print(f"licence: {manifest.license}")
+    print(f"recipe {manifest.recipe_id[:16]}, content {manifest.content_id[:16]}")
+    return 0
+
+
+def _load(options: argparse.Namespace) -> int:
+    from shiftdata.loading import load_dataset
+
+    data = load_dataset(options.dataset, options.config, split=options.split, streaming=True)
+    for row in data.take(options.rows):
+        print({name: value for name, value in row.items() if value is not None})
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from shiftdata.loading import info
+    from shiftdata.verification import verify
+
+    with tqdm(total=len(info(options.dataset).files), desc="verify", unit="file") as bar:
+        problems = verify(options.dataset, deep=not options.files_only, on_file=lambda path: bar.update())
+    for problem in problems:
+        print(problem)
+    print(f"{len(problems)} problems" if problems else "all well")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

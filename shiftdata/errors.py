@@ -1,0 +1,63 @@
+"""Everything shiftdata and its builders raise on purpose.
+
+    ShiftdataError
+    ├── InputError        the caller gave something that cannot be used (also a ValueError)
+    │   └── NotFoundError     the thing that was named does not exist (also a LookupError)
+    ├── MissingExtraError an optional dependency is not installed (also an ImportError)
+    ├── IntegrityError    bytes, hashes or counts are not what the manifest says
+    └── StorageError      the disk or the place refused to read or write
+
+A message says what was given, what is allowed, and what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "InputError",
+    "IntegrityError",
+    "MissingExtraError",
+    "NotFoundError",
+    "ShiftdataError",
+    "StorageError",
+    "not_found",
+]
+
+
+class ShiftdataError(Exception):
+    """Base of every error raised on purpose; catch it to catch them all."""
+
+
+class InputError(ShiftdataError, ValueError):
+    """The caller gave something that cannot be used."""
+
+
+class NotFoundError(InputError, LookupError):
+    """The dataset, recipe, config or name that was asked for does not exist."""
+
+
+class MissingExtraError(ShiftdataError, ImportError):
+    """An optional dependency is needed for this call and is not installed."""
+
+
+class IntegrityError(ShiftdataError):
+    """Bytes, hashes or counts differ from what the manifest promises."""
+
+
+class StorageError(ShiftdataError, OSError):
+    """A disk or a remote place refused to read or to write."""
+
+
+def not_found(kind: str, name: str, known: Iterable[str], hint: str = "") -> NotFoundError:
+    """Build the error for an unknown name: what was given, the nearest names, all names.
+
+    >>> print(not_found("recipe", "sma_emojy", ["sma_emoji", "dom_emoji"]))
+    unknown recipe 'sma_emojy'; did you mean 'sma_emoji'? Known: dom_emoji, sma_emoji.
+    """
+    names = sorted(known)
+    nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    guess = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else "."
+    listed = f" Known: {', '.join(names)}." if names else " None is known."
+    return NotFoundError(f"unknown {kind} {name!r}{guess}{listed}{' ' + hint if hint else ''}")

@@ -1,0 +1,93 @@
+"""List, describe and load datasets. Reading itself is left to `datasets`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
+
+import datasets
+
+from shiftdata import places
+from shiftdata.manifest import Manifest
+
+__all__ = ["DatasetSummary", "info", "list_datasets", "load_dataset"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSummary:
+    """One line of the list of datasets."""
+
+    name: str
+    family: str
+    license: str
+    rows: int
+    bytes: int
+    where: Path
+
+
+def list_datasets() -> list[DatasetSummary]:
+    """Every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift."""
+    return [_summary(folder, Manifest.read(folder)) for folder in places.local_datasets()]
+
+
+def info(name: str | Path) -> Manifest:
+    """All that is known about a dataset: splits, configs, classes, licence, hashes."""
+    return places.find(name).manifest()
+
+
+AnyDataset: TypeAlias = (
+    datasets.Dataset | datasets.DatasetDict | datasets.IterableDataset | datasets.IterableDatasetDict
+)
+
+
+@overload
+def load_dataset(
+    name: str | Path, config: str | None = ..., *, split: str, streaming: Literal[True], **options: Any
+) -> datasets.IterableDataset: ...
+@overload
+def load_dataset(
+    name: str | Path, config: str | None = ..., *, split: str, streaming: Literal[False] = ..., **options: Any
+) -> datasets.Dataset: ...
+@overload
+def load_dataset(
+    name: str | Path, config: str | None = ..., *, split: None = ..., streaming: bool = ..., **options: Any
+) -> datasets.DatasetDict | datasets.IterableDatasetDict: ...
+def load_dataset(
+    name: str | Path,
+    config: str | None = None,
+    *,
+    split: str | None = None,
+    streaming: bool = False,
+    **options: Any,
+) -> AnyDataset:
+    """Load a dataset by name, from wherever it is, as a `datasets` object.
+
+    Args:
+        name: `sma_emoji`, `shift/sma_emoji`, or the path of a dataset's folder.
+        config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`) or `metadata`;
+            None is the default.
+        split: `train`, `validation` or `test`; None gives all of them.
+        streaming: iterate without preparing a copy on disk.
+        options: passed on to `datasets.load_dataset`. `filters=` replaces those of a canonical split.
+
+    """
+    place = places.find(name)
+    manifest = place.manifest()
+    if config is not None:
+        manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
+    loaded: AnyDataset = datasets.load_dataset(
+        place.source, config, split=split, streaming=streaming, **options
+    )
+    return loaded
+
+
+def _summary(folder: Path, manifest: Manifest) -> DatasetSummary:
+    return DatasetSummary(
+        name=manifest.name,
+        family=manifest.family,
+        license=manifest.license,
+        rows=sum(split.rows for base in manifest.bases for split in base.splits.values()),
+        bytes=sum(record.bytes for record in manifest.files.values()),
+        where=folder,
+    )

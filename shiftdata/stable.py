@@ -1,0 +1,68 @@
+"""Randomness that is a function of names: the same on every machine, in any order, for ever.
+
+Nothing here depends on a process, a clock, the order of a folder or the version of a generator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["content_hash", "hash64", "ranks", "rng", "uniform"]
+
+
+def hash64(*names: str | int) -> int:
+    """A 64-bit hash of a sequence of names.
+
+    Each name is preceded by its length, so that ("ab", "c") and ("a", "bc") differ.
+
+    >>> hash64("sma_emoji", "fold", "bird/dove")
+    17131471389013617203
+    """
+    return int.from_bytes(_digest(names, size=8), "big")
+
+
+def uniform(*names: str | int) -> float:
+    """A number in [0, 1), the same for the same names.
+
+    >>> round(uniform("group-fairness@1", 0, "nu", "bird"), 3)
+    0.489
+    """
+    return (hash64(*names) >> 11) / 2**53
+
+
+def rng(*names: str | int) -> np.random.Generator:
+    """A numpy generator keyed by names; call as `rng(seed, dataset, step, key)`."""
+    return np.random.Generator(np.random.PCG64(int.from_bytes(_digest(names, size=16), "big")))
+
+
+def ranks(names: Sequence[str], *salt: str | int) -> NDArray[np.int64]:
+    """The position of each name when all are ordered by stable hash.
+
+    Equal hashes are ordered by name, so that the order of the input never matters.
+
+    >>> ranks(["a", "b", "c"], "salt").tolist()
+    [2, 1, 0]
+    """
+    order = sorted(range(len(names)), key=lambda i: (hash64(*salt, names[i]), names[i]))
+    positions = np.empty(len(names), dtype=np.int64)
+    positions[order] = np.arange(len(names))
+    return positions
+
+
+def content_hash(*parts: str | bytes) -> str:
+    """The sha256 of some parts, each preceded by its length, as 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _digest(names: tuple[str | int, ...], size: int) -> bytes:
+    encoded = [str(name).encode() for name in names]
+    return hashlib.blake2b(b"".join(b"%d:%s" % (len(e), e) for e in encoded), digest_size=size).digest()
