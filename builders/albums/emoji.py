@@ -1,0 +1,152 @@
+"""The embedded album: 20 classes of emoji concepts, each drawn by four vendors under open licences.
+
+It needs no network and no GPU, so that every dataset family can be built anywhere. The vendors' own bytes
+ship with the package (`assets/emoji`): `concepts.tsv` is the reviewed list of label, concept, hexcode and
+origin, `lookalikes.tsv` the reviewed pairs behind the origins, `vendors.toml` the licences, and one zip a
+vendor holds the pictures. `scripts/regenerate_emoji_assets.py` rebuilds the zips from the public packages.
+
+How the concepts were chosen: all four vendors draw the concept, no skin tones, faces of people or glyphs;
+Unicode subgroups merged into classes and pruned by eye. A class holds at most 40 concepts: in Unicode order
+the first concept of every origin, then the second ones, and so on. Concepts that look alike share an origin,
+because splits are cut by origin.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageOps
+
+from builders.sample import BadItem, Item
+from shiftdata.errors import InputError, MissingExtraError, not_found
+
+__all__ = ["ASSETS", "VENDORS", "EmojiAlbum"]
+
+ASSETS = Path(__file__).parent / "assets" / "emoji"
+VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
+
+
+@dataclass(frozen=True)
+class EmojiAlbum:
+    """The emoji of some vendors: one item a concept and vendor. Cheap to make and to pickle."""
+
+    vendors: tuple[str, ...] = VENDORS
+    assets: Path = ASSETS
+
+    def __post_init__(self) -> None:
+        """Refuse unknown, repeated or no vendors here, not in the middle of a build."""
+        for vendor in self.vendors:
+            if vendor not in VENDORS:
+                raise not_found("emoji vendor", vendor, VENDORS)
+        if not self.vendors or len(set(self.vendors)) < len(self.vendors):
+            raise InputError(
+                f"vendors {self.vendors!r}: give at least one vendor, each once, out of {', '.join(VENDORS)}."
+            )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The 20 class names in alphabetical order, whatever the vendors."""
+        return tuple(sorted({row["label"] for row in _concepts(self.assets)}))
+
+    def items(self) -> tuple[Item, ...]:
+        """One item for every concept and vendor, sorted by key."""
+        rows, terms = _concepts(self.assets), _terms(self.assets)
+        made = [_item(row, vendor, terms[vendor]) for row in rows for vendor in self.vendors]
+        return tuple(sorted(made, key=lambda item: item.key))
+
+    def load(self, item: Item, size: int) -> Image.Image:
+        """The picture as `size` x `size` RGBA: SVG drawn at that size, WebP resized from 256 px."""
+        vendor, concept = str(item.source.get("vendor")), str(item.source.get("concept"))
+        if vendor not in self.vendors:
+            raise BadItem("a vendor that the album does not hold")
+        terms = _terms(self.assets)[vendor]
+        try:
+            data = _archive(self.assets / f"{vendor}.zip").read(f"{concept}{_suffix(terms)}")
+            if "view_box" in terms:
+                data = _rasterise(data, terms.get("view_box_of", {}).get(concept, terms["view_box"]), size)
+            image = Image.open(io.BytesIO(data)).convert("RGBA")
+        except (KeyError, ValueError, OSError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+            raise BadItem("not a readable picture") from error
+        if image.getbbox() is None:
+            raise BadItem("an empty picture")
+        if image.size != (size, size):
+            image = ImageOps.pad(image, (size, size), Image.Resampling.LANCZOS, color=(0, 0, 0, 0))
+        return image
+
+    def fingerprint(self) -> str:
+        """SHA-256 over the texts and the members of the vendors' zips, not over the zips' own bytes."""
+        digest = hashlib.sha256()
+        parts = [(name, (self.assets / name).read_bytes()) for name in ("concepts.tsv", "vendors.toml")]
+        for vendor in sorted(self.vendors):
+            archive = _archive(self.assets / f"{vendor}.zip")
+            parts += [(f"{vendor}/{name}", archive.read(name)) for name in sorted(archive.namelist())]
+        for name, data in parts:
+            digest.update(f"{name} {len(data)}\n".encode() + data)
+        return digest.hexdigest()
+
+
+def _item(row: Mapping[str, str], vendor: str, terms: Mapping[str, Any]) -> Item:
+    """One row of `concepts.tsv` as drawn by one vendor; concept names are unique over the album."""
+    label, concept = row["label"], row["concept"]
+    return Item(
+        key=f"{label}_{concept}-{vendor}",
+        label=label,
+        origin=f"{label}/{row['origin']}",
+        license=terms["license"],
+        attribution=terms["attribution"],
+        source={"concept": concept, "vendor": vendor, "hexcode": row["hexcode"]},
+    )
+
+
+def _suffix(terms: Mapping[str, Any]) -> str:
+    """The file type of a vendor: only vector pictures have a view box."""
+    return ".svg" if "view_box" in terms else ".webp"
+
+
+def _rasterise(body: bytes, view_box: tuple[float, float], size: int) -> bytes:
+    """Wrap an SVG body into a square drawing of `size` pixels and return it as PNG bytes.
+
+    A box that is not square is fitted and centred, which is what SVG does by default. System fonts are not
+    searched: no picture holds text, and the result must not depend on the machine.
+    """
+    try:
+        import resvg_py
+    except ImportError as error:
+        raise MissingExtraError(
+            "drawing SVG emoji needs resvg_py, which is not installed; run: pip install -e '.[build]'"
+        ) from error
+    width, height = view_box
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
+        f'viewBox="0 0 {width} {height}">{body.decode()}</svg>'
+    )
+    return resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True)
+
+
+@lru_cache(maxsize=8)
+def _concepts(assets: Path) -> tuple[dict[str, str], ...]:
+    """The rows of `concepts.tsv`, read once a process."""
+    text = (assets / "concepts.tsv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+@lru_cache(maxsize=8)
+def _terms(assets: Path) -> dict[str, dict[str, Any]]:
+    """The table of vendors in `vendors.toml`, read once a process."""
+    return tomllib.loads((assets / "vendors.toml").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=8)
+def _archive(path: Path) -> zipfile.ZipFile:
+    """A vendor's zip, held in memory once a process, so that a forked worker shares no file position."""
+    return zipfile.ZipFile(io.BytesIO(path.read_bytes()))

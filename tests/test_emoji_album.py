@@ -1,0 +1,224 @@
+"""The embedded emoji album: every shipped picture decodes, and its labels, origins and terms hold."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import pickle
+import re
+import shutil
+import sys
+import zipfile
+from collections import Counter, defaultdict
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders.albums import Album
+from builders.albums.emoji import ASSETS, VENDORS, EmojiAlbum
+from builders.sample import BadItem, Item
+from shiftdata.errors import InputError, MissingExtraError, NotFoundError
+
+ITEMS = EmojiAlbum().items()
+LICENSES = {"noto": "Apache-2.0", "twemoji": "CC-BY-4.0", "fluent-flat": "MIT", "fluent-3d": "MIT"}
+
+
+def table(name: str) -> list[dict[str, str]]:
+    """The rows of one of the shipped lists."""
+    with (ASSETS / name).open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle, delimiter="\t"))
+
+
+def find(concept: str, vendor: str) -> Item:
+    """The one item of a concept by a vendor."""
+    (item,) = [i for i in ITEMS if (i.source["concept"], i.source["vendor"]) == (concept, vendor)]
+    return item
+
+
+def damaged(folder: Path, vendor: str, name: str, data: bytes) -> EmojiAlbum:
+    """An album on a copy of the assets in which one picture holds other bytes."""
+    shutil.copytree(ASSETS, folder / "emoji")
+    with zipfile.ZipFile(ASSETS / f"{vendor}.zip") as whole:
+        members = {member: whole.read(member) for member in whole.namelist()}
+    assert name in members
+    with zipfile.ZipFile(folder / "emoji" / f"{vendor}.zip", "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, data if member == name else content)
+    return EmojiAlbum((vendor,), folder / "emoji")
+
+
+def test_is_an_album_of_20_classes() -> None:
+    album = EmojiAlbum()
+    assert isinstance(album, Album)
+    assert len(album.labels) == 20
+    assert list(album.labels) == sorted({item.label for item in ITEMS})
+    assert all(re.fullmatch(r"[a-z0-9_]+", label) for label in album.labels)
+
+
+def test_every_class_has_enough_concepts_and_origins_but_not_too_many() -> None:
+    concepts, origins = defaultdict(set), defaultdict(set)
+    for item in ITEMS:
+        concepts[item.label].add(item.source["concept"])
+        origins[item.label].add(item.origin)
+    assert {label: len(found) for label, found in concepts.items() if not 20 <= len(found) <= 40} == {}
+    assert {label: len(found) for label, found in origins.items() if len(found) < 16} == {}
+
+
+def test_every_concept_has_all_four_vendors_and_one_label() -> None:
+    vendors, labels = defaultdict(list), defaultdict(set)
+    for item in ITEMS:
+        vendors[item.source["concept"]].append(item.source["vendor"])
+        labels[item.source["concept"]].add(item.label)
+    assert all(Counter(found) == Counter(VENDORS) for found in vendors.values())
+    assert all(len(found) == 1 for found in labels.values())
+    hexcodes = [row["hexcode"] for row in table("concepts.tsv")]
+    assert len(set(hexcodes)) == len(hexcodes)
+
+
+def test_no_origin_carries_two_labels() -> None:
+    labels = defaultdict(set)
+    for item in ITEMS:
+        labels[item.origin].add(item.label)
+    assert [origin for origin, found in labels.items() if len(found) > 1] == []
+    rows = table("concepts.tsv")
+    home = {row["concept"]: row for row in rows}
+    for row in rows:
+        leader = home[row["origin"]]
+        assert (leader["origin"], leader["label"]) == (row["origin"], row["label"])
+
+
+def test_keys_and_origins_are_valid_unique_and_sorted() -> None:
+    keys = [item.key for item in ITEMS]
+    assert keys == sorted(set(keys))
+    assert all(re.fullmatch(r"[a-z0-9_-]{1,120}", key) for key in keys)
+    assert all(re.fullmatch(r"[a-z0-9_/-]+", item.origin) for item in ITEMS)
+
+
+def test_licences_and_attributions() -> None:
+    for item in ITEMS:
+        assert item.license == LICENSES[str(item.source["vendor"])]
+        assert "Emoji" in item.attribution or "Twemoji" in item.attribution
+    assert len({item.attribution for item in ITEMS}) == 4
+
+
+def test_the_lists_are_sorted_and_agree() -> None:
+    rows = table("concepts.tsv")
+    assert rows == sorted(rows, key=lambda row: (row["label"], row["concept"]))
+    home = {row["concept"]: (row["label"], row["origin"]) for row in rows}
+    pairs = {(row["concept_a"], row["concept_b"]): row for row in table("lookalikes.tsv")}
+    for (a, b), row in pairs.items():
+        assert row["verdict"] == ("merged" if home[a] == home[b] else "kept apart"), (a, b)
+        assert row["origin"] == (home[a][1] if home[a] == home[b] else "-")
+    merged = {pair for pair in combinations(sorted(home), 2) if home[pair[0]] == home[pair[1]]}
+    assert merged <= set(pairs)
+
+
+def test_every_picture_decodes_is_not_empty_and_is_unlike_all_others() -> None:
+    album = EmojiAlbum()
+    thin, seen = [], defaultdict(list)
+    for item in ITEMS:
+        image = album.load(item, 32)
+        assert (image.mode, image.size) == ("RGBA", (32, 32))
+        pixels = np.asarray(image)
+        if (pixels[..., 3] > 127).mean() <= 0.03:
+            thin.append(item.key)
+        seen[hashlib.sha256(pixels.tobytes()).digest()].append(item.key)
+    assert thin == []
+    assert [keys for keys in seen.values() if len(keys) > 1] == []
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("size", [32, 128])
+def test_load_draws_at_the_size_that_is_asked_for(vendor: str, size: int) -> None:
+    image = EmojiAlbum((vendor,)).load(find("pizza", vendor), size)
+    assert (image.mode, image.size) == ("RGBA", (size, size))
+    assert image.getextrema()[3] == (0, 255)
+
+
+@pytest.mark.parametrize(("concept", "vendor"), [("watermelon", "twemoji"), ("swan", "fluent-flat")])
+def test_a_box_that_is_not_square_is_centred_and_not_cut(concept: str, vendor: str) -> None:
+    rows = np.flatnonzero(np.asarray(EmojiAlbum().load(find(concept, vendor), 128))[..., 3].any(1))
+    assert abs(rows[0] - (127 - rows[-1])) <= 12
+
+
+def test_an_unknown_vendor_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(NotFoundError, match=r"unknown emoji vendor 'twemojy'; did you mean 'twemoji'\?"):
+        EmojiAlbum(("twemojy",))
+
+
+@pytest.mark.parametrize("vendors", [(), ("noto", "noto")])
+def test_no_vendor_or_one_twice_is_refused(vendors: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="each once"):
+        EmojiAlbum(vendors)
+
+
+def test_fewer_vendors_give_the_same_items_and_labels() -> None:
+    album = EmojiAlbum(("twemoji", "noto"))
+    assert album.items() == tuple(item for item in ITEMS if item.source["vendor"] in ("noto", "twemoji"))
+    assert album.labels == EmojiAlbum().labels
+    with pytest.raises(BadItem, match="a vendor that the album does not hold"):
+        album.load(find("pizza", "fluent-3d"), 32)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "suffix", "data"),
+    [
+        ("noto", ".svg", b"<path d='M0 0"),
+        ("noto", ".svg", b"\xff\xfe\x00"),
+        ("noto", ".svg", b""),
+        ("fluent-3d", ".webp", b"not a picture"),
+        ("fluent-3d", ".webp", b""),
+    ],
+)
+def test_damaged_bytes_are_a_bad_item(tmp_path: Path, vendor: str, suffix: str, data: bytes) -> None:
+    album = damaged(tmp_path, vendor, f"pizza{suffix}", data)
+    with pytest.raises(BadItem, match="not a readable picture|an empty picture"):
+        album.load(find("pizza", vendor), 32)
+    assert album.load(find("taco", vendor), 32).size == (32, 32)
+
+
+def test_a_cut_webp_is_a_bad_item(tmp_path: Path) -> None:
+    with zipfile.ZipFile(ASSETS / "fluent-3d.zip") as archive:
+        half = archive.read("pizza.webp")[:900]
+    with pytest.raises(BadItem):
+        damaged(tmp_path, "fluent-3d", "pizza.webp", half).load(find("pizza", "fluent-3d"), 32)
+
+
+def test_the_fingerprint_follows_content_and_not_the_container(tmp_path: Path) -> None:
+    whole = EmojiAlbum(("twemoji",))
+    with zipfile.ZipFile(ASSETS / "twemoji.zip") as archive:
+        own = archive.read("pizza.svg")
+    repacked = damaged(tmp_path / "a", "twemoji", "pizza.svg", own)
+    changed = damaged(tmp_path / "b", "twemoji", "pizza.svg", own + b" ")
+    assert (repacked.assets / "twemoji.zip").read_bytes() != (ASSETS / "twemoji.zip").read_bytes()
+    assert repacked.fingerprint() == whole.fingerprint() != changed.fingerprint()
+    assert EmojiAlbum().fingerprint() != whole.fingerprint()
+    assert re.fullmatch(r"[0-9a-f]{64}", whole.fingerprint())
+
+
+def test_a_missing_resvg_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[build\]'"):
+        EmojiAlbum().load(find("pizza", "noto"), 32)
+    assert EmojiAlbum().load(find("pizza", "fluent-3d"), 32).size == (32, 32)
+
+
+def test_pickles_small_and_equal() -> None:
+    album = EmojiAlbum(("noto",))
+    album.load(find("pizza", "noto"), 32)
+    data = pickle.dumps(album)
+    assert len(data) < 1_000
+    assert pickle.loads(data) == album
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_zips_hold_each_concept_once_in_a_fixed_form(vendor: str) -> None:
+    concepts = sorted(row["concept"] for row in table("concepts.tsv"))
+    with zipfile.ZipFile(ASSETS / f"{vendor}.zip") as archive:
+        infos = archive.infolist()
+    assert [info.filename for info in infos] == sorted(info.filename for info in infos)
+    assert sorted(Path(info.filename).stem for info in infos) == concepts
+    form = Counter((info.date_time, info.external_attr, info.create_system) for info in infos)
+    assert list(form) == [((1980, 1, 1, 0, 0, 0), 0o100644 << 16, 3)]
