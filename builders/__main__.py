@@ -1,0 +1,145 @@
+"""The command line of the producers: `python -m builders <verb>`, run from a checkout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from builders.build import build
+from builders.check import check
+from builders.contact_sheet import contact_sheet
+from builders.recipe import load_recipe, recipe_names
+from builders.spool import whole_file
+from shiftdata import places
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.manifest import Manifest
+from shiftdata.schema import SPLITS
+
+EPILOG = """examples:
+  python -m builders list
+  python -m builders build sma_emoji                       every base, into build/shift/sma_emoji
+  python -m builders build sma_emoji --bases content,mini  only these
+  python -m builders build my_recipe.py --out /data        a recipe of your own: a file that assigns RECIPE
+  python -m builders check sma_emoji
+  python -m builders contact-sheet sma_emoji --output sheet.png
+
+A build that was stopped, by whatever, goes on when it is started again and ends in the same bytes.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; give the exit status: 0 well, 1 problems found or an error, 130 interrupted."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        return status
+    except ShiftdataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted: run the same command again, it goes on where it stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m builders",
+        description="Make distribution-shift datasets from recipes.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    verb = verbs.add_parser("list", help="the recipes of the house")
+    verb.set_defaults(run=_list)
+
+    verb = verbs.add_parser("build", help="build a dataset, or go on building it")
+    verb.add_argument("recipe", help="a name from `list`, or the path of a .py file that assigns RECIPE")
+    verb.add_argument(
+        "--out", type=Path, default=Path("build"), help="where shift/<name> is made (default: build)"
+    )
+    verb.add_argument(
+        "--bases", help="only these bases, separated by commas (default: every base of the recipe)"
+    )
+    verb.add_argument("--workers", type=int, help="processes to render with (default: one a core)")
+    verb.add_argument("--replace", action="store_true", help="overwrite the dataset of another recipe")
+    verb.add_argument("--keep-spool", action="store_true", help="keep the rendered blocks after packing")
+    verb.add_argument("--quiet", action="store_true", help="no progress bars")
+    verb.set_defaults(run=_build)
+
+    verb = verbs.add_parser("check", help="check a built dataset: bytes, rows, images, card")
+    verb.add_argument("dataset", help="its name, or its folder")
+    verb.set_defaults(run=_check)
+
+    verb = verbs.add_parser("contact-sheet", help="a picture of every class in every nuisance")
+    verb.add_argument("dataset", help="its name, or its folder")
+    verb.add_argument("--base", help="the base to draw (default: the dataset's default base)")
+    verb.add_argument("--split", choices=list(SPLITS), default="train", help="default: train")
+    verb.add_argument(
+        "--output", type=Path, help="the PNG to write (default: build/<name>_contact_sheet.png)"
+    )
+    verb.set_defaults(run=_contact_sheet)
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        bases = ", ".join(base.name for base in recipe.bases)
+        print(f"{name:<16}{recipe.family:<12}{recipe.title} (bases: {bases})")
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"--workers must be at least 1, got {options.workers}")
+    folder = build(
+        options.recipe,
+        options.out,
+        bases=options.bases.split(",") if options.bases else None,
+        workers=options.workers,
+        replace=options.replace,
+        keep_spool=options.keep_spool,
+        quiet=options.quiet,
+    )
+    manifest = Manifest.read(folder)
+    for base in manifest.bases:
+        counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
+        print(f"{base.name}: {counts}")
+        for reason, count in manifest.dropped.get(base.name, {}).items():
+            print(f"{base.name}: dropped {count} content pictures: {reason}")
+    total = sum(record.bytes for record in manifest.files.values())
+    print(f"{folder}: {len(manifest.files)} files, {total / 1e6:.1f} MB, content {manifest.content_id[:16]}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    folder = _folder(options.dataset)
+    problems = check(folder)
+    for problem in problems:
+        print(problem)
+    print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
+    return 1 if problems else 0
+
+
+def _contact_sheet(options: argparse.Namespace) -> int:
+    folder = _folder(options.dataset)
+    sheet = contact_sheet(folder, options.base, options.split)
+    output = options.output or Path("build") / f"{folder.resolve().name}_contact_sheet.png"
+    with whole_file(output) as temporary:
+        sheet.save(temporary, "PNG")
+    print(f"{output}: {sheet.width} x {sheet.height} pixels")
+    return 0
+
+
+def _folder(name: str) -> Path:
+    folder = places.find(name).folder
+    if folder is None:
+        raise InputError(f"{name} is not in a folder on this machine: build it, or give its folder")
+    return folder
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,118 @@
+"""Which item is in which fold, split and base, and in which order rows stand: all by stable hash of names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builders.recipe import Base, Recipe
+from builders.sample import Item
+from shiftdata.errors import InputError
+from shiftdata.schema import KEY_PATTERN, SPLITS, split_of_fold
+from shiftdata.stable import hash64, ranks
+
+#: The share of each split in a base that takes a fixed number of pictures a label.
+SHARES = {"train": 0.5, "validation": 0.2, "test": 0.3}
+
+
+def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
+    """Refuse an album that would make a broken dataset."""
+    labels: dict[str, str] = {}
+    keys: set[str] = set()
+    for item in items:
+        if not KEY_PATTERN.fullmatch(item.key):
+            raise InputError(f"the album gives the key {item.key!r}; a key is made of {KEY_PATTERN.pattern}")
+        if item.key in keys:
+            raise InputError(f"the album gives the key {item.key!r} twice; keys must be unique")
+        keys.add(item.key)
+        if item.label not in recipe.album.labels:
+            raise InputError(
+                f"{item.key} has the label {item.label!r}; the album lists {recipe.album.labels}"
+            )
+        if labels.setdefault(item.origin, item.label) != item.label:
+            raise InputError(
+                f"the origin {item.origin!r} occurs under {labels[item.origin]!r} and {item.label!r}: "
+                "pictures that share an origin must share a label, or they would leak over splits"
+            )
+
+
+def folds(items: Sequence[Item]) -> dict[str, int]:
+    """The fold of each origin: its percentile, by stable hash, among the origins of its label.
+
+    The dataset's name plays no part, so that every dataset made from an album has the same folds.
+    """
+    origins: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        origins[item.label].add(item.origin)
+    fold_of: dict[str, int] = {}
+    for names in origins.values():
+        ordered = sorted(names)
+        positions = ranks(ordered, "fold")
+        for name, position in zip(ordered, positions.tolist(), strict=True):
+            fold_of[name] = 100 * position // len(ordered)
+    return fold_of
+
+
+def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple[Item, ...]:
+    """The items of a base, the same few first: a smaller base is always part of a larger one.
+
+    Within a label and split, one item of each origin is taken before a second of any.
+    """
+    if base.per_label is None:
+        return tuple(items)
+    cells: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    for item in items:
+        cells[item.label, split_of_fold(fold_of[item.origin])].append(item)
+    picked: set[str] = set()
+    for label in sorted({item.label for item in items}):
+        for split, quota in quotas(base.per_label).items():
+            cell = cells[label, split]
+            if len(cell) < quota:
+                raise InputError(
+                    f"the base {base.name!r} takes {base.per_label} pictures a label, {quota} for {split}; "
+                    f"the album has {len(cell)} of {label!r} there: lower per_label or add pictures"
+                )
+            picked |= {item.key for item in _one_of_each_origin_first(cell)[:quota]}
+    return tuple(item for item in items if item.key in picked)
+
+
+def quotas(per_label: int) -> dict[str, int]:
+    """How many pictures of a label go to each split.
+
+    >>> quotas(40)
+    {'train': 20, 'validation': 8, 'test': 12}
+    """
+    counts = {split: int(per_label * share + 0.5) for split, share in SHARES.items()}
+    counts["train"] = per_label - counts["validation"] - counts["test"]
+    return counts
+
+
+def quantiles(cells: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.float64]:
+    """The position of each row in its cell by stable hash of its key, divided by the cell's size."""
+    hashes = np.array([hash64("quantile", key) for key in keys], dtype=np.uint64)
+    order = np.lexsort((hashes, cells))
+    _, counts = np.unique(cells, return_counts=True)
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    result = np.empty(len(cells), dtype=np.float64)
+    result[order] = (np.arange(len(cells)) - starts) / np.repeat(counts, counts)
+    return result
+
+
+def split_names() -> tuple[str, ...]:
+    """The splits in the order in which they are published."""
+    return tuple(SPLITS)
+
+
+def _one_of_each_origin_first(cell: Sequence[Item]) -> list[Item]:
+    by_origin: dict[str, list[Item]] = defaultdict(list)
+    for item in sorted(cell, key=lambda item: hash64("pick", item.key)):
+        by_origin[item.origin].append(item)
+    turns = [
+        (turn, hash64("pick", origin), item)
+        for origin, mine in by_origin.items()
+        for turn, item in enumerate(mine)
+    ]
+    return [item for _, _, item in sorted(turns, key=lambda turn: turn[:2])]

@@ -1,0 +1,174 @@
+"""Build a dataset: render what is missing, pack, and put the whole into place in one move."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from builders import assign
+from builders.pack import Plan, pack
+from builders.recipe import Recipe, file_versions, load_recipe
+from builders.render import Block, cut_into_blocks, render
+from builders.sample import Item
+from builders.spool import Spool
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.manifest import FILE_NAME, Manifest
+from shiftdata.places import NAMESPACE
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where a build of one dataset happens: the finished folder, and everything unfinished beside it."""
+
+    out: Path
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """The finished dataset."""
+        return self.out / NAMESPACE / self.name
+
+    @property
+    def work(self) -> Path:
+        """What is unfinished; on the same disk as the finished folder, so that a move is one step."""
+        return self.out / ".work" / self.name
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One build of a dataset at a time; the lock goes with its process, however that ends."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.work / "lock", timeout=0):
+                yield
+        except Timeout as error:
+            raise ShiftdataError(
+                f"another process is building {self.name} in {self.out}: wait for it to end"
+            ) from error
+
+
+def build(
+    reference: str,
+    out: Path = Path("build"),
+    *,
+    bases: Sequence[str] | None = None,
+    workers: int | None = None,
+    replace: bool = False,
+    keep_spool: bool = False,
+    quiet: bool = False,
+) -> Path:
+    """Build the dataset of a recipe into `out/shift/<name>`, and return that folder.
+
+    Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
+    to some of the recipe's bases; those of an earlier build stay. `replace` allows to overwrite the dataset
+    of another recipe.
+    """
+    recipe = load_recipe(reference)
+    workshop = Workshop(out, recipe.name)
+    with workshop.locked():
+        done = _earlier(workshop.folder, recipe, replace)
+        wanted = _wanted(recipe, bases, done)
+        if done is not None and _complete(workshop.folder, done, wanted):
+            return workshop.folder
+        items = recipe.album.items()
+        assign.check_items(recipe, items)
+        fold_of = assign.folds(items)
+        blocks = plan_blocks(recipe, wanted, items, fold_of)
+        spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
+        _render(reference, blocks, spool, workers or available_cores(), quiet)
+        ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
+        _pack(Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids), workshop, quiet)
+        if not keep_spool:
+            shutil.rmtree(spool.folder)
+    return workshop.folder
+
+
+def plan_blocks(
+    recipe: Recipe, bases: Sequence[str], items: Sequence[Item], fold_of: dict[str, int]
+) -> dict[str, list[Block]]:
+    """The blocks of each base. A larger base is the blocks of the smaller ones and some more."""
+    plan: dict[str, list[Block]] = {}
+    for layer in ("content", "shift"):
+        blocks: list[Block] = []
+        taken: set[str] = set()
+        of_layer = [base for base in recipe.bases if base.layer == layer]
+        for base in sorted(of_layer, key=lambda base: base.per_label or len(items) + 1):
+            picked = assign.pick(items, fold_of, base)
+            blocks = blocks + cut_into_blocks(
+                recipe, layer, [item for item in picked if item.key not in taken]
+            )
+            taken |= {item.key for item in picked}
+            if base.name in bases:
+                plan[base.name] = blocks
+    return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _earlier(folder: Path, recipe: Recipe, replace: bool) -> Manifest | None:
+    """The manifest of an earlier build of the same recipe; anything else in the way is an error."""
+    if not folder.exists() or replace:
+        return None
+    if not (folder / FILE_NAME).is_file():
+        raise InputError(
+            f"{folder} exists and is no finished dataset: move it away, or pass --replace to delete it"
+        )
+    manifest = Manifest.read(folder)
+    if manifest.recipe_id != recipe.recipe_id():
+        was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
+        raise InputError(
+            f"{folder} was built from another recipe (id {was}, now {now}): "
+            "build into another --out, or pass --replace to overwrite it"
+        )
+    return manifest
+
+
+def _wanted(recipe: Recipe, bases: Sequence[str] | None, done: Manifest | None) -> list[str]:
+    """The bases to end up with, in the recipe's order; the default base is always among them."""
+    asked = {recipe.base(name).name for name in bases} if bases else {base.name for base in recipe.bases}
+    kept = {base.name for base in done.bases} if done else set()
+    return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
+
+
+def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
+    """Whether an earlier build holds everything that is wanted, made with the same libraries."""
+    return (
+        {base.name for base in done.bases} == set(wanted)
+        and done.versions == file_versions()
+        and all(
+            (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
+            for path, record in done.files.items()
+        )
+    )
+
+
+def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, workers: int, quiet: bool) -> None:
+    every = {block.id: block for of_base in blocks.values() for block in of_base}
+    missing = [block for block in every.values() if block.id not in spool]
+    total = sum(block.weight for block in every.values())
+    finished = total - sum(block.weight for block in missing)
+    with tqdm(total=total, initial=finished, desc="render", unit="img", disable=quiet, smoothing=0.05) as bar:
+        render(reference, missing, spool, workers=workers, on_done=lambda block: bar.update(block.weight))
+
+
+def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:
+    """Pack into a folder beside the finished one, then swap; a reader sees the old dataset or the new one."""
+    fresh, old = workshop.work / "packing", workshop.work / "replaced"
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tqdm(desc="pack", unit="img", disable=quiet) as bar:
+        pack(plan, fresh, bar.update)
+    workshop.folder.parent.mkdir(parents=True, exist_ok=True)
+    if workshop.folder.exists():
+        workshop.folder.rename(old)
+    fresh.rename(workshop.folder)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,152 @@
+"""Recipes: frozen records of everything that determines a dataset, found by listing a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+from builders.albums import Album
+from builders.sample import Step
+from builders.steps.encode import Encoding
+from shiftdata.errors import InputError, not_found
+from shiftdata.protocols import GroupFairness
+from shiftdata.schema import Roles
+from shiftdata.stable import content_hash
+
+RECIPES = Path(__file__).parent / "recipes"
+
+#: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
+PIXEL_LIBRARIES = ("numpy", "onnxruntime", "pillow", "resvg_py")
+
+
+class Shift(Protocol):
+    """The step that makes the shift: it turns a content sample into one sample a nuisance."""
+
+    @property
+    def nuisances(self) -> tuple[str, ...]:
+        """Every nuisance, in the order that fixes the integer of each."""
+
+    def __call__(self, samples: Any, /) -> Any:
+        """A step: `Iterator[Sample] -> Iterator[Sample]`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """One set of files: which layer it holds, and how many content pictures a label."""
+
+    name: str
+    summary: str
+    layer: Literal["content", "shift"] = "shift"
+    per_label: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything that determines a dataset: content, steps, seed, bases and canonical splits."""
+
+    name: str
+    family: str
+    version: str
+    title: str
+    summary: str
+    citation: str
+    album: Album
+    roles: Roles
+    prepare: tuple[Step, ...]
+    shift: Shift
+    encoding: Encoding
+    bases: tuple[Base, ...]
+    default_base: str
+    protocols: tuple[GroupFairness, ...] = ()
+    seed: int = 0
+
+    def base(self, name: str) -> Base:
+        """The base of that name."""
+        known = {base.name: base for base in self.bases}
+        if name not in known:
+            raise not_found("base", name, known, f"The recipe {self.name} does not make it.")
+        return known[name]
+
+    def recipe_id(self) -> str:
+        """The identity of the recipe: a hash of all its fields, albums and assets by content."""
+        return content_hash(json.dumps(describe(self), sort_keys=True))
+
+    def pixels_id(self) -> str:
+        """The identity of the rendered pictures: what bases and splits are cut from them does not count."""
+        made_by = (self.name, self.seed, self.album, self.prepare, self.shift, self.encoding)
+        return content_hash(json.dumps([describe(made_by), library_versions()], sort_keys=True))
+
+
+def library_versions() -> dict[str, str]:
+    """The installed version of each library that can change a pixel."""
+    return {name: version(name) for name in PIXEL_LIBRARIES}
+
+
+def file_versions() -> dict[str, str]:
+    """The version of everything that can change a byte of a published file."""
+    return library_versions() | {name: version(name) for name in ("pyarrow", "shiftdata")}
+
+
+def describe(value: Any) -> Any:
+    """A JSON form of a record: fields by name, things with a fingerprint by that alone."""
+    if hasattr(value, "fingerprint"):
+        return {"is": type(value).__name__, "fingerprint": value.fingerprint()}
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: describe(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"is": type(value).__name__, **fields}
+    if isinstance(value, tuple | list):
+        return [describe(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(key): describe(part) for key, part in value.items()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(
+        f"a recipe cannot hold {value!r}: use a frozen dataclass, a tuple, text or numbers, "
+        "so that the recipe can be identified by what it says"
+    )
+
+
+def recipe_names() -> list[str]:
+    """Every recipe of the house: the modules in `builders/recipes/<family>/`."""
+    return sorted(path.stem for path in RECIPES.glob("*/*.py") if path.stem != "__init__")
+
+
+def load_recipe(reference: str) -> Recipe:
+    """The recipe with a name of the house, or in a Python file that assigns `RECIPE`."""
+    if reference.endswith(".py"):
+        path = Path(reference)
+        if not path.is_file():
+            raise InputError(
+                f"there is no recipe file {reference}; name a file, or one of {', '.join(recipe_names())}"
+            )
+    else:
+        known = {path.stem: path for path in RECIPES.glob("*/*.py") if path.stem != "__init__"}
+        if reference not in known:
+            raise not_found("recipe", reference, known, "Or give the path of a .py file that assigns RECIPE.")
+        path = known[reference]
+    recipe = getattr(_run_file(path), "RECIPE", None)
+    if not isinstance(recipe, Recipe):
+        raise InputError(
+            f"{path} must assign a builders.recipe.Recipe to RECIPE, found {type(recipe).__name__}"
+        )
+    return recipe
+
+
+def _run_file(path: Path) -> ModuleType:
+    name = f"recipe_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses defined in the file look themselves up here
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,147 @@
+"""Write rows into Parquet shards whose images lie verbatim in the file, and say where each one lies."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from builders.spool import whole_file
+from shiftdata.errors import IntegrityError
+from shiftdata.schema import FILTER_COLUMNS
+from shiftdata.stable import hash64
+
+ROWS_PER_GROUP = 40
+BYTES_PER_GROUP = 1 << 20
+SMALL_STRETCH = 16
+BYTES_PER_SHARD = 256 << 20
+METADATA_ROWS_PER_GROUP = 20_000
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the layout of a split depends on, one entry a row."""
+
+    keys: Sequence[str]
+    cells: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    quantiles: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+
+def row_groups(rows: Rows) -> list[Indices]:
+    """Cut a split into row groups: stretches of one group in quantile order, ordered by stable hash.
+
+    Short stretches, so that a plain shuffle buffer meets many groups; of one group each, so that a filter
+    skips the others. Groups of a few rows share with others of their label.
+    """
+    order = np.lexsort((rows.quantiles, rows.cells))
+    boundaries = np.flatnonzero(np.diff(rows.cells[order])) + 1
+    stretches: list[Indices] = []
+    small: dict[int, list[Indices]] = {}
+    for cell in np.split(order, boundaries):
+        if len(cell) < SMALL_STRETCH:
+            small.setdefault(int(rows.labels[cell[0]]), []).append(cell)
+        else:
+            stretches += _within_limits(cell, rows.sizes)
+    for cells in small.values():
+        cells.sort(key=lambda cell: hash64("row-group", rows.keys[cell[0]]))
+        stretches += _joined(cells, rows.sizes)
+    return sorted(stretches, key=lambda stretch: hash64("row-group", rows.keys[stretch[0]]))
+
+
+def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list[list[Indices]]:
+    """Consecutive row groups, about equally many bytes a shard."""
+    weights = np.array([sizes[group].sum() for group in groups], dtype=np.int64)
+    shards = max(1, -(-int(weights.sum()) // BYTES_PER_SHARD))
+    ends = np.cumsum(weights) - weights / 2
+    number = np.minimum((ends * shards // max(1, weights.sum())).astype(int), shards - 1)
+    return [[group for group, n in zip(groups, number, strict=True) if n == shard] for shard in range(shards)]
+
+
+def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
+    """Write one data file, a row group a table."""
+    nuisance = schema.names[4]
+    encoded = [name for name in schema.names if name not in ("key", "quantile", "params", "image")]
+    with (
+        whole_file(path) as temporary,
+        pq.ParquetWriter(
+            temporary,
+            schema,
+            compression={name: "zstd" for name in schema.names if name != "image"}
+            | {"image.bytes": "none", "image.path": "zstd"},
+            use_dictionary=encoded,
+            write_statistics=[*FILTER_COLUMNS, nuisance],
+            use_content_defined_chunking=True,
+        ) as writer,
+    ):
+        for group in groups:
+            writer.write_table(group, row_group_size=len(group))
+
+
+def write_metadata(path: Path, table: pa.Table) -> None:
+    """Write one metadata file."""
+    nuisance = table.schema.names[4]
+    with whole_file(path) as temporary:
+        pq.write_table(
+            table,
+            temporary,
+            compression="zstd",
+            row_group_size=METADATA_ROWS_PER_GROUP,
+            use_dictionary=[
+                n for n in table.schema.names if n not in ("key", "quantile", "params", "sha256")
+            ],
+            write_statistics=[*FILTER_COLUMNS, nuisance],
+        )
+
+
+def write_keys(path: Path, table: pa.Table) -> None:
+    """Write one frozen canonical split: key, split, count."""
+    with whole_file(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=["split", "count"])
+
+
+def rows_in(path: Path) -> int:
+    """How many rows a Parquet file holds."""
+    rows: int = pq.read_metadata(path).num_rows
+    return rows
+
+
+def offsets(path: Path, images: Iterator[bytes]) -> Iterator[int]:
+    """Where each image begins in a written shard, by one forward scan of the file."""
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        position = 0
+        for number, image in enumerate(images):
+            found = content.find(image, position)
+            if found < 0:
+                raise IntegrityError(f"{path}: image {number} is not in the file as it was encoded")
+            yield found
+            position = found + len(image)
+
+
+def _within_limits(cell: Indices, sizes: NDArray[np.int64]) -> Iterator[Indices]:
+    """Cut one group into stretches of about equal length below the limits of rows and bytes."""
+    pieces = max(-(-len(cell) // ROWS_PER_GROUP), -(-int(sizes[cell].sum()) // BYTES_PER_GROUP))
+    yield from (piece for piece in np.array_split(cell, min(pieces, len(cell))) if len(piece))
+
+
+def _joined(cells: Sequence[Indices], sizes: NDArray[np.int64]) -> Iterator[Indices]:
+    """Join small groups while they stay below the limits."""
+    pending: list[Any] = []
+    for cell in cells:
+        candidate = np.concatenate([*pending, cell])
+        if pending and (len(candidate) > ROWS_PER_GROUP or sizes[candidate].sum() > BYTES_PER_GROUP):
+            yield np.concatenate(pending)
+            pending = []
+        pending.append(cell)
+    if pending:
+        yield np.concatenate(pending)

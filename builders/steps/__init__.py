@@ -1,0 +1,1 @@
+"""Steps: `Iterator[Sample] -> Iterator[Sample]`, frozen records that a recipe lists."""
