@@ -40,6 +40,26 @@ class Workshop:
         """What is unfinished; on the same disk as the finished folder, so that a move is one step."""
         return self.out / ".work" / self.name
 
+    @property
+    def fresh(self) -> Path:
+        """The dataset while it is packed; whole once its manifest is there."""
+        return self.work / "packing"
+
+    def swap(self) -> None:
+        """Put the fresh dataset in the place of the old one; a reader sees one or the other."""
+        old = self.work / "replaced"
+        shutil.rmtree(old, ignore_errors=True)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        if self.folder.exists():
+            self.folder.rename(old)
+        self.fresh.rename(self.folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def finish_swap(self) -> None:
+        """End a swap that was killed between its two moves."""
+        if (self.fresh / FILE_NAME).is_file() and not self.folder.exists():
+            self.swap()
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One build of a dataset at a time; the lock goes with its process, however that ends."""
@@ -72,6 +92,7 @@ def build(
     recipe = load_recipe(reference)
     workshop = Workshop(out, recipe.name)
     with workshop.locked():
+        workshop.finish_swap()
         done = _earlier(workshop.folder, recipe, replace)
         wanted = _wanted(recipe, bases, done)
         if done is not None and _complete(workshop.folder, done, wanted):
@@ -85,7 +106,8 @@ def build(
         ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
         _pack(Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids), workshop, quiet)
         if not keep_spool:
-            shutil.rmtree(spool.folder)
+            for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
+                shutil.rmtree(folder)
     return workshop.folder
 
 
@@ -161,14 +183,8 @@ def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, worker
 
 
 def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:
-    """Pack into a folder beside the finished one, then swap; a reader sees the old dataset or the new one."""
-    fresh, old = workshop.work / "packing", workshop.work / "replaced"
-    for leftover in (fresh, old):
-        shutil.rmtree(leftover, ignore_errors=True)
+    """Pack into a folder beside the finished one, then swap."""
+    shutil.rmtree(workshop.fresh, ignore_errors=True)
     with tqdm(desc="pack", unit="img", disable=quiet) as bar:
-        pack(plan, fresh, bar.update)
-    workshop.folder.parent.mkdir(parents=True, exist_ok=True)
-    if workshop.folder.exists():
-        workshop.folder.rename(old)
-    fresh.rename(workshop.folder)
-    shutil.rmtree(old, ignore_errors=True)
+        pack(plan, workshop.fresh, bar.update)
+    workshop.swap()

@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from builders.albums import Album
-from builders.sample import Step
+from builders.sample import Sample, Step
 from builders.steps.encode import Encoding
 from shiftdata.errors import InputError, not_found
 from shiftdata.protocols import GroupFairness
@@ -35,8 +35,8 @@ class Shift(Protocol):
     def nuisances(self) -> tuple[str, ...]:
         """Every nuisance, in the order that fixes the integer of each."""
 
-    def __call__(self, samples: Any, /) -> Any:
-        """A step: `Iterator[Sample] -> Iterator[Sample]`."""
+    def __call__(self, samples: Iterator[Sample], /) -> Iterator[Sample]:
+        """One sample for each content sample and nuisance, with a key of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,10 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that determines a dataset: content, steps, seed, bases and canonical splits."""
+    """Everything that determines a dataset: content, steps, seed, bases and canonical splits.
+
+    `draw_size` is the side in pixels at which the album draws its vector pictures.
+    """
 
     name: str
     family: str
@@ -60,6 +63,7 @@ class Recipe:
     summary: str
     citation: str
     album: Album
+    draw_size: int
     roles: Roles
     prepare: tuple[Step, ...]
     shift: Shift
@@ -82,7 +86,7 @@ class Recipe:
 
     def pixels_id(self) -> str:
         """The identity of the rendered pictures: what bases and splits are cut from them does not count."""
-        made_by = (self.name, self.seed, self.album, self.prepare, self.shift, self.encoding)
+        made_by = (self.album, self.draw_size, self.prepare, self.shift, self.encoding)
         return content_hash(json.dumps([describe(made_by), library_versions()], sort_keys=True))
 
 

@@ -22,6 +22,7 @@ from builders.recipe import Recipe, load_recipe
 from builders.sample import BadItem, Item, Sample
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
 
 ITEMS_PER_BLOCK = 8
@@ -94,8 +95,7 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
 
 def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
     """All samples of one item in one layer."""
-    sides = [step.size for step in recipe.prepare if hasattr(step, "size")]
-    picture = recipe.album.load(item, max(sides, default=256))
+    picture = recipe.album.load(item, recipe.draw_size)
     samples = iter([Sample(item=item, key=item.key, image=picture, params=dict(item.source))])
     for step in recipe.prepare:
         samples = step(samples)
@@ -103,6 +103,10 @@ def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
 
 
 def _row(recipe: Recipe, sample: Sample) -> dict[str, object]:
+    if not KEY_PATTERN.fullmatch(sample.key):
+        raise InputError(
+            f"the recipe {recipe.name} makes the key {sample.key!r}; a key is made of {KEY_PATTERN.pattern}"
+        )
     if sample.nuisance is not None and sample.nuisance not in recipe.shift.nuisances:
         raise InputError(f"{sample.key} has the nuisance {sample.nuisance!r}, which the shift does not list")
     image = recipe.encoding.encode(sample.image)

@@ -50,7 +50,7 @@ def row_groups(rows: Rows) -> list[Indices]:
     small: dict[int, list[Indices]] = {}
     for cell in np.split(order, boundaries):
         if len(cell) < SMALL_STRETCH:
-            small.setdefault(int(rows.labels[cell[0]]), []).append(cell)
+            small.setdefault(int(rows.labels[cell[0]]), []).extend(_within_limits(cell, rows.sizes))
         else:
             stretches += _within_limits(cell, rows.sizes)
     for cells in small.values():
@@ -128,10 +128,14 @@ def offsets(path: Path, images: Iterator[bytes]) -> Iterator[int]:
             position = found + len(image)
 
 
-def _within_limits(cell: Indices, sizes: NDArray[np.int64]) -> Iterator[Indices]:
+def _within_limits(cell: Indices, sizes: NDArray[np.int64]) -> list[Indices]:
     """Cut one group into stretches of about equal length below the limits of rows and bytes."""
-    pieces = max(-(-len(cell) // ROWS_PER_GROUP), -(-int(sizes[cell].sum()) // BYTES_PER_GROUP))
-    yield from (piece for piece in np.array_split(cell, min(pieces, len(cell))) if len(piece))
+    count = -(-len(cell) // ROWS_PER_GROUP)
+    while True:
+        pieces = np.array_split(cell, count)
+        if count == len(cell) or max(sizes[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:
+            return pieces
+        count += 1
 
 
 def _joined(cells: Sequence[Indices], sizes: NDArray[np.int64]) -> Iterator[Indices]:

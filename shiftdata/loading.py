@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
@@ -9,6 +10,7 @@ from typing import Any, Literal, TypeAlias, overload
 import datasets
 
 from shiftdata import places
+from shiftdata.errors import IntegrityError
 from shiftdata.manifest import Manifest
 
 __all__ = ["DatasetSummary", "info", "list_datasets", "load_dataset"]
@@ -27,8 +29,17 @@ class DatasetSummary:
 
 
 def list_datasets() -> list[DatasetSummary]:
-    """Every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift."""
-    return [_summary(folder, Manifest.read(folder)) for folder in places.local_datasets()]
+    """Every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift.
+
+    One that cannot be read is warned of and left out: it must not hide the others.
+    """
+    found = []
+    for folder in places.local_datasets():
+        try:
+            found.append(_summary(folder, Manifest.read(folder)))
+        except IntegrityError as error:
+            warnings.warn(str(error), stacklevel=2)
+    return found
 
 
 def info(name: str | Path) -> Manifest:

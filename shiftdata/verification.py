@@ -116,7 +116,10 @@ def _check_base(folder: Path, manifest: Manifest, base: str) -> Iterator[Problem
         yield from _check_shards(folder, manifest, base, split, table)
     rows = pa.concat_tables(tables.values())
     where = f"metadata/{base}"
-    yield from (Problem(path=where, what=what) for what in _row_problems(manifest, rows))
+    out_of_range = list(_range_problems(manifest, rows))
+    yield from (Problem(path=where, what=what) for what in [*out_of_range, *_row_problems(manifest, rows)])
+    if out_of_range:
+        return  # rows without a name have no content_id
     names = group_names(rows, manifest.roles.nuisance, manifest.labels, manifest.nuisances)
     found = content_id(rows["key"].to_pylist(), names, rows["sha256"].to_pylist())
     if found != manifest.base(base).content_id:
@@ -175,16 +178,20 @@ def _row_problems(manifest: Manifest, rows: pa.Table) -> Iterator[str]:
         for key in keys
         if not KEY_PATTERN.fullmatch(key)
     )
-    for column, names in (("label", manifest.labels), (nuisance, manifest.nuisances)):
-        values = rows[column].drop_null()
-        if len(values) and not 0 <= pc.min(values).as_py() <= pc.max(values).as_py() < len(names):
-            yield f"has a {column} out of the range of its {len(names)} names"
     expected = pc.add(pc.multiply(rows["label"], len(manifest.nuisances)), rows[nuisance])
     if not pc.all(pc.equal(expected, rows["group"]), min_count=0).as_py():
         yield f"has a group that is not label * {len(manifest.nuisances)} + {nuisance}"
     yield from _split_problems(rows)
     if not _quantiles_hold(rows):
         yield "has quantiles that are not 0/n ... (n-1)/n in each (split, group)"
+
+
+def _range_problems(manifest: Manifest, rows: pa.Table) -> Iterator[str]:
+    """Labels and nuisances that have no name."""
+    for column, names in (("label", manifest.labels), (manifest.roles.nuisance, manifest.nuisances)):
+        values = rows[column].drop_null()
+        if len(values) and not 0 <= pc.min(values).as_py() <= pc.max(values).as_py() < len(names):
+            yield f"has a {column} out of the range of its {len(names)} names"
 
 
 def _split_problems(rows: pa.Table) -> Iterator[str]:

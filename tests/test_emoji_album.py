@@ -174,7 +174,7 @@ def test_fewer_vendors_give_the_same_items_and_labels() -> None:
 )
 def test_damaged_bytes_are_a_bad_item(tmp_path: Path, vendor: str, suffix: str, data: bytes) -> None:
     album = damaged(tmp_path, vendor, f"pizza{suffix}", data)
-    with pytest.raises(BadItem, match="not a readable picture|an empty picture"):
+    with pytest.raises(BadItem, match=r"not a readable picture|an empty picture"):
         album.load(find("pizza", vendor), 32)
     assert album.load(find("taco", vendor), 32).size == (32, 32)
 

@@ -34,10 +34,12 @@ class Encoding:
 
     def encode(self, picture: Image.Image) -> bytes:
         """The encoded picture, without metadata; equal pictures give equal bytes."""
+        # Pillow would write comments, profiles and dates that came with the picture.
+        bare = Image.frombytes(picture.mode, picture.size, picture.tobytes())
         buffer = io.BytesIO()
         if self.format == "jpeg":
             # Full colour resolution: halved, it would wash out the fine colour texture that makes a style.
-            picture.save(buffer, "JPEG", quality=self.quality, subsampling=0)
+            bare.save(buffer, "JPEG", quality=self.quality, subsampling=0)
         else:
-            picture.save(buffer, "PNG", compress_level=6)
+            bare.save(buffer, "PNG", compress_level=6)
         return buffer.getvalue()

@@ -8,6 +8,8 @@ from builders.steps.stylize import Stylize
 from shiftdata.protocols import GroupFairness
 from shiftdata.schema import Roles
 
+GROUND = OnGround(size=128)
+
 RECIPE = Recipe(
     name="sma_emoji",
     family="stylized",
@@ -23,8 +25,9 @@ RECIPE = Recipe(
         "distribution shifts."
     ),
     album=EmojiAlbum(),
+    draw_size=GROUND.inner,
     roles=Roles(nuisance="style"),
-    prepare=(OnGround(size=128),),
+    prepare=(GROUND,),
     shift=Stylize(seed=0, dataset="sma_emoji"),
     encoding=Encoding(format="jpeg", quality=92),
     bases=(

@@ -1,0 +1,54 @@
+"""A tiny dataset, built once by the real pipeline, and an environment that never asks the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from builders.build import build
+from tests.tiny import write_recipe
+
+HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
+# Read when `datasets` is first imported, which no module above does.
+os.environ |= {"HF_HOME": HF_HOME, "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HF_HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the tiny recipe."""
+    return write_recipe(tmp_path_factory.mktemp("recipe"))
+
+
+@pytest.fixture(scope="session")
+def tiny_out(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output folder with the tiny dataset: `<out>/shift/tiny`."""
+    out = tmp_path_factory.mktemp("out")
+    build(str(recipe), out, workers=1, quiet=True)
+    return out
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_out: Path) -> Path:
+    """The tiny dataset's folder. Read only: take `copy` to damage one."""
+    return tiny_out / "shift" / "tiny"
+
+
+@pytest.fixture
+def copy(tiny: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny dataset of one's own."""
+    return Path(shutil.copytree(tiny, tmp_path / "shift" / "tiny"))
+
+
+@pytest.fixture
+def in_tiny_out(tiny_out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in the folder above `shift/`, as a user of plain `datasets` does."""
+    monkeypatch.chdir(tiny_out)
+    return tiny_out

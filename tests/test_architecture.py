@@ -1,0 +1,82 @@
+"""The house rules that a reader relies on: light import, exported names, closed doors, a clean wheel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import shiftdata
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ["datasets", "huggingface_hub", "numpy", "onnxruntime", "pandas", "PIL", "pyarrow", "torch"]
+
+
+def test_import_shiftdata_loads_nothing_heavy():
+    code = (
+        "import sys; before = set(sys.modules); import shiftdata; print(*sorted(set(sys.modules) - before))"
+    )
+    loaded = subprocess.check_output([sys.executable, "-I", "-c", code], text=True).split()
+    assert [name for name in loaded if name.split(".")[0] in HEAVY] == []
+    assert [name for name in loaded if name.startswith("shiftdata")] == ["shiftdata"]
+
+
+@pytest.mark.parametrize("verb", ["--help", "list"])
+def test_the_command_line_loads_no_torch(verb, tmp_path):
+    code = (
+        "import sys, shiftdata.cli\n"
+        f"try: shiftdata.cli.main([{verb!r}])\n"
+        "except SystemExit: pass\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+
+def test_exported_names_are_sorted_and_there():
+    assert shiftdata.__all__ == sorted(shiftdata.__all__)
+    for name in shiftdata.__all__:
+        assert getattr(shiftdata, name).__name__ == name
+    assert set(shiftdata.__all__) <= set(dir(shiftdata))
+    with pytest.raises(AttributeError, match="no attribute 'laod_dataset'"):
+        shiftdata.laod_dataset  # noqa: B018
+
+
+def test_doors_are_closed():
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "refused"),
+    [
+        ("shiftdata/planted.py", "import builders", True),
+        ("builders/planted.py", "import builders", False),
+    ],
+)
+def test_a_planted_import_is_refused(place, line, refused):
+    command = [sys.executable, "-m", "ruff", "check", "--stdin-filename", str(ROOT / place), "-"]
+    text = f'"""Planted."""\n\n{line}\n\nprint({line.split()[1]})\n'
+    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
+    assert ("TID251" in done.stdout) == refused, done.stdout
+
+
+def test_the_wheel_is_for_consumers_only(tmp_path):
+    build = f"from hatchling.build import build_wheel; print(build_wheel({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    (wheel,) = tmp_path.glob("*.whl")
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert tops == {"shiftdata", f"shiftdata-{shiftdata.__version__}.dist-info"}
+
+
+def test_the_pins_cover_every_dependency():
+    def names(pattern: str, file: str) -> set[str]:
+        found = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+        return {name.lower().replace("_", "-") for name in found}
+
+    named = names(r'^    "([A-Za-z0-9_-]+)[><="]', "pyproject.toml")
+    assert named - names(r"^([A-Za-z0-9_.-]+)==", "constraints.txt") - {"build", "test", "assets"} == set()

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import assign
+from builders.recipe import Base, load_recipe
+from builders.sample import Item
+from shiftdata.errors import InputError
+from shiftdata.schema import split_of_fold
+
+
+def items(origins: int, per_origin: int = 1, label: str = "a") -> list[Item]:
+    return [
+        Item(key=f"{label}{o}_{n}", label=label, origin=f"{label}/{o}", license="MIT", attribution="x")
+        for o in range(origins)
+        for n in range(per_origin)
+    ]
+
+
+@given(st.integers(1, 300), st.randoms())
+def test_folds_are_percentiles_of_origins_whatever_the_order(count, random):
+    some = items(count, per_origin=2)
+    fold_of = assign.folds(some)
+    assert sorted(fold_of.values()) == [100 * rank // count for rank in range(count)]
+    assert fold_of == assign.folds(random.sample(some, len(some)))
+
+
+def test_a_fold_is_a_cut_of_every_usual_kind():
+    fold_of = assign.folds(items(1000))
+    for share in (50, 70, 80):
+        assert sum(fold < share for fold in fold_of.values()) == 10 * share
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.decimals(0, 1, places=3))
+def test_a_quantile_keeps_exactly_the_ceiling_of_the_share(cells, share):
+    keys = [f"k{number}" for number in range(len(cells))]
+    quantile = assign.quantiles(np.array(cells), keys)
+    kept = Counter(cell for cell, q in zip(cells, quantile, strict=True) if q < float(share))
+    for cell, size in Counter(cells).items():
+        assert kept[cell] == math.ceil(Fraction(share) * size)
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=60), st.randoms())
+def test_quantiles_do_not_depend_on_row_order(cells, random):
+    rows = [(cell, f"k{number}") for number, cell in enumerate(cells)]
+    shuffled = random.sample(rows, len(rows))
+    found = [
+        dict(
+            zip(
+                [k for _, k in r],
+                assign.quantiles(np.array([c for c, _ in r]), [k for _, k in r]),
+                strict=True,
+            )
+        )
+        for r in (rows, shuffled)
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("per_label", [10, 20, 40])
+def test_a_base_takes_the_same_number_of_each_split_and_as_many_origins_as_it_can(per_label):
+    some = items(20, per_origin=4)
+    fold_of = assign.folds(some)
+    picked = assign.pick(some, fold_of, Base(name="b", summary="", per_label=per_label))
+    splits = Counter(split_of_fold(fold_of[item.origin]) for item in picked)
+    assert splits == assign.quotas(per_label)
+    origins = {item.origin for item in picked if split_of_fold(fold_of[item.origin]) == "train"}
+    assert len(origins) == min(10, splits["train"])
+
+
+def test_a_smaller_base_is_part_of_a_larger_one():
+    some = items(20, per_origin=4) + items(30, per_origin=3, label="b")
+    fold_of = assign.folds(some)
+    sizes = (10, 20, 40, None)
+    bases = [Base(name="b", summary="", per_label=size) for size in sizes]
+    picks = [{item.key for item in assign.pick(some, fold_of, base)} for base in bases]
+    assert all(small < large for small, large in pairwise(picks))
+
+
+def test_too_few_pictures_for_a_base_is_said_with_numbers():
+    some = items(10)
+    with pytest.raises(InputError, match=r"takes 40 pictures a label, 20 for train; the album has 5 of 'a'"):
+        assign.pick(some, assign.folds(some), Base(name="mini", summary="", per_label=40))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key": "Upper.Case"}, "gives the key 'Upper.Case'"),
+        ({"key": "disc_disc01"}, "gives the key 'disc_disc01' twice"),
+        ({"label": "star"}, "has the label 'star'; the album lists"),
+        ({"origin": "disc/disc05"}, "the origin 'disc/disc05' occurs under"),
+    ],
+)
+def test_an_album_that_would_make_a_broken_dataset_is_refused(recipe, change, message):
+    loaded = load_recipe(str(recipe))
+    some = list(loaded.album.items())
+    some[0] = replace(some[0], **change)
+    with pytest.raises(InputError, match=message):
+        assign.check_items(loaded, some)

@@ -1,0 +1,257 @@
+"""A build ends in the same bytes, whatever happens on the way, and refuses what would not be a dataset."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from builders.build import build
+from builders.check import check
+from builders.recipe import load_recipe, recipe_names
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.manifest import Manifest
+from tests.tiny import write_recipe
+
+ROOT = Path(__file__).parent.parent
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def start(recipe: Path, out: Path, *options: str, **popen) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "builders", "build", str(recipe), "--out", str(out), "--quiet", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=ROOT, **pipes, **popen)
+
+
+def finish(recipe: Path, out: Path, *options: str, **popen) -> tuple[int, str, str]:
+    """Run a build to its end: exit status, output, errors."""
+    with start(recipe, out, *options, **popen) as process:
+        output, errors = process.communicate()
+    return process.returncode, output, errors
+
+
+def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> bool:
+    """Kill a build as soon as it has come so far; False when it ended before."""
+    while process.poll() is None:
+        if reached():
+            os.kill(process.pid, signal.SIGKILL)
+            process.communicate()
+            return True
+        time.sleep(0.002)
+    process.communicate()
+    return False
+
+
+def test_every_number_of_workers_gives_the_same_bytes(recipe, tiny, tmp_path):
+    folder = build(str(recipe), tmp_path, workers=2, quiet=True)
+    assert files(folder) == files(tiny)
+
+
+def test_the_order_of_bases_and_builds_does_not_matter(recipe, tiny, tmp_path):
+    build(str(recipe), tmp_path, bases=["extended"], workers=1, quiet=True)
+    first = Manifest.read(tmp_path / "shift/tiny")
+    assert [base.name for base in first.bases] == ["mini", "extended"]
+    folder = build(str(recipe), tmp_path, bases=["content"], workers=1, quiet=True)
+    assert files(folder) == files(tiny)
+
+
+def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(recipe, tiny, tmp_path):
+    work, kills = tmp_path / ".work/tiny", 0
+    stages = [("spool-*/*.arrow", count) for count in (1, 7, 15, 24, 33)]
+    stages += [("packing/**/*.parquet", count) for count in (1, 6, 13, 19)]
+    for pattern, count in stages:
+        process = start(recipe, tmp_path, "--workers", "2")
+        kills += kill_when(process, lambda p=pattern, c=count: len(list(work.glob(p))) >= c)
+        assert not (tmp_path / "shift/tiny").exists() or not check(tmp_path / "shift/tiny")
+    status, output, errors = finish(recipe, tmp_path, "--workers", "2")
+    assert status == 0, errors
+    assert kills >= 6
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert [path.name for path in work.iterdir()] == ["lock"]
+    assert "extended: train 400, validation 160, test 240" in output
+
+
+def test_the_workers_of_a_killed_build_end_with_it(recipe, tmp_path):
+    process = start(recipe, tmp_path, "--workers", "2", start_new_session=True)
+    assert kill_when(process, lambda: any(tmp_path.glob(".work/tiny/spool-*/*.arrow")))
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail("workers were still there 10 s after their parent was killed")
+
+
+def test_a_build_killed_between_the_two_moves_of_its_swap_loses_nothing(recipe, tiny, tmp_path):
+    work = tmp_path / ".work/tiny"
+    build(str(recipe), tmp_path, bases=["extended"], workers=1, quiet=True)
+    (tmp_path / "shift/tiny").rename(work / "packing")
+    folder = build(str(recipe), tmp_path, bases=["content"], workers=1, quiet=True)
+    assert files(folder) == files(tiny)
+
+
+def test_two_builds_of_one_dataset_do_not_meet(recipe, tmp_path):
+    from filelock import FileLock
+
+    (tmp_path / ".work/tiny").mkdir(parents=True)
+    with (
+        FileLock(tmp_path / ".work/tiny/lock"),
+        pytest.raises(ShiftdataError, match="another process is building"),
+    ):
+        build(str(recipe), tmp_path, workers=1, quiet=True)
+
+
+def test_a_finished_dataset_is_not_built_again(recipe, tiny_out):
+    before = {path: path.stat().st_mtime_ns for path in (tiny_out / "shift/tiny").rglob("*")}
+    build(str(recipe), tiny_out, workers=1, quiet=True)
+    assert {path: path.stat().st_mtime_ns for path in (tiny_out / "shift/tiny").rglob("*")} == before
+
+
+def test_a_full_disk_is_said_and_nothing_is_half_published(recipe, tiny, tmp_path):
+    # A limit on the size of any file makes the kernel refuse the write, as a full disk does.
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+    status, _, errors = finish(recipe, tmp_path, "--workers", "2", preexec_fn=limit)
+    assert status == 1
+    assert "error: no space left for" in errors
+    assert "run the same command again" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "shift").exists()
+    assert not list(tmp_path.rglob(".*arrow*"))
+    assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
+
+
+def test_a_damaged_spool_is_said_with_the_file_and_the_remedy(recipe, tmp_path):
+    assert kill_when(
+        start(recipe, tmp_path, "--workers", "1"), lambda: any(tmp_path.glob(".work/tiny/packing/*"))
+    )
+    block = next(tmp_path.glob(".work/tiny/spool-*/shift-*.arrow"))
+    data = bytearray(block.read_bytes())
+    data[len(data) // 2] ^= 1
+    block.write_bytes(data)
+    status, _, errors = finish(recipe, tmp_path)
+    assert status == 1
+    assert f"{block.name} is damaged" in errors
+    assert "delete it and run the same command again" in errors
+    block.unlink()
+    assert finish(recipe, tmp_path)[0] == 0
+
+
+@pytest.fixture
+def own(tmp_path) -> Path:
+    """A recipe of one's own, to change."""
+    return write_recipe(tmp_path / "own")
+
+
+def test_bad_pictures_are_dropped_counted_and_explained(own, tmp_path):
+    pictures = own.parent / "pictures"
+    (pictures / "bar" / "bar00.png").write_bytes(b"no picture")
+    (pictures / "disc" / "disc00.png").write_bytes(b"")
+    Image.new("CMYK", (32, 32)).save(pictures / "ring" / "ring00.tif")
+    (pictures / "ring" / "ring00.png").unlink()
+    folder = build(str(own), tmp_path / "out", workers=1, quiet=True)
+    manifest = Manifest.read(folder)
+    expected = {"colour mode CMYK, which has no one conversion to RGB": 1, "not a readable picture": 2}
+    assert manifest.dropped["content"] == manifest.dropped["extended"] == expected
+    assert sum(split.rows for split in manifest.base("content").splits.values()) == 157
+    assert sum(split.rows for split in manifest.base("extended").splits.values()) == 157 * 5
+    assert "2 content pictures, not a readable picture" in (folder / "README.md").read_text()
+    assert not check(folder)
+
+
+def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):
+    out = tmp_path / "out"
+    build(str(own), out, workers=1, quiet=True)
+    own.write_text(own.read_text().replace("seed=0,", "seed=7,"))
+    with pytest.raises(
+        InputError, match=r"was built from another recipe .* or pass --replace to overwrite it"
+    ):
+        build(str(own), out, workers=1, quiet=True)
+    build(str(own), out, workers=1, replace=True, quiet=True)
+    assert Manifest.read(out / "shift/tiny").seed == 7
+
+
+def test_a_folder_that_is_no_dataset_is_not_overwritten(recipe, tmp_path):
+    (tmp_path / "shift/tiny").mkdir(parents=True)
+    (tmp_path / "shift/tiny/thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="exists and is no finished dataset"):
+        build(str(recipe), tmp_path, workers=1, quiet=True)
+    assert (tmp_path / "shift/tiny/thesis.tex").exists()
+
+
+def edited(own: Path, old: str, new: str) -> str:
+    text = own.read_text()
+    assert old in text
+    own.write_text(text.replace(old, new))
+    return str(own)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('key = f"{sample.key}-{name}"', "key = sample.key", "makes the key 'bar_bar00' more than once"),
+        ('key = f"{sample.key}-{name}"', 'key = f"{sample.key} {name}"', "makes the key 'bar_bar00 blue'"),
+        ("nuisance=name,", 'nuisance="pink",', "has the nuisance 'pink', which the shift does not list"),
+        (
+            "per_label=20",
+            "per_label=80",
+            "takes 80 pictures a label, 40 for train; the album has 20 of 'bar'",
+        ),
+    ],
+)
+def test_a_recipe_that_would_make_a_broken_dataset_is_refused(own, tmp_path, old, new, message):
+    with pytest.raises(InputError, match=message):
+        build(edited(own, old, new), tmp_path / "out", workers=1, quiet=True)
+    assert not (tmp_path / "out/shift").exists()
+
+
+def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
+    with pytest.raises(NotFoundError, match="unknown recipe 'sma_emojy'; did you mean 'sma_emoji'"):
+        build("sma_emojy", tmp_path)
+    with pytest.raises(NotFoundError, match="unknown base 'maxi'; did you mean 'mini'"):
+        build(str(recipe), tmp_path, bases=["maxi"])
+    with pytest.raises(InputError, match=r"there is no recipe file gone\.py"):
+        build("gone.py", tmp_path)
+
+
+def test_a_file_without_a_recipe_is_refused(tmp_path):
+    path = tmp_path / "empty.py"
+    path.write_text("x = 1\n")
+    with pytest.raises(InputError, match=r"must assign a builders\.recipe\.Recipe to RECIPE, found NoneType"):
+        load_recipe(str(path))
+
+
+def test_a_recipe_is_identified_by_content_and_not_by_place(recipe, own):
+    here, there = load_recipe(str(recipe)), load_recipe(str(own))
+    assert here.recipe_id() == there.recipe_id()
+    assert here.pixels_id() == there.pixels_id()
+    retitled = load_recipe(edited(own, "Tinted Shapes", "Shapes"))
+    assert retitled.recipe_id() != here.recipe_id()
+    assert retitled.pixels_id() == here.pixels_id()
+    (own.parent / "pictures/bar/bar00.png").unlink()
+    assert load_recipe(str(own)).pixels_id() != here.pixels_id()
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_of_the_house_loads_and_is_named_like_its_file(name):
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert len(recipe.recipe_id()) == 64
+    assert recipe.base(recipe.default_base)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from PIL import Image
+
+import shiftdata.cli
+from builders import __main__ as builders_cli
+from builders.contact_sheet import CELL, GAP, LEFT, TOP
+
+
+def run(main, capsys, *arguments: str) -> tuple[int, str, str]:
+    status = main(arguments)
+    return (status, *capsys.readouterr())
+
+
+@pytest.fixture
+def home(tiny, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
+
+
+def test_list(home, capsys):
+    status, output, _ = run(shiftdata.cli.main, capsys, "list")
+    assert status == 0
+    assert output.split()[:4] == ["tiny", "stylized", "1,360", "rows"]
+
+
+def test_list_says_where_it_looked_when_there_is_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SHIFTDATA_HOME", raising=False)
+    assert (
+        "no dataset in build/shift, shift: set SHIFTDATA_HOME" in run(shiftdata.cli.main, capsys, "list")[1]
+    )
+
+
+def test_info(home, capsys):
+    output = run(shiftdata.cli.main, capsys, "info", "tiny")[1]
+    assert "gf_k2_mu10              train 17, validation 16, test 24" in output
+    assert "labels (4): bar, disc, ring, wedge" in output
+    assert "licence: CC0-1.0" in output
+
+
+def test_load(home, capsys):
+    output = run(shiftdata.cli.main, capsys, "load", "tiny", "gf_k2_mu10", "--split", "test", "--rows", "2")[
+        1
+    ]
+    assert output.count("'split': 'test'") == 2
+
+
+def test_verify(home, copy, capsys):
+    assert run(shiftdata.cli.main, capsys, "verify", "tiny")[:2] == (0, "all well\n")
+    (copy / "protocols/gf_k2_mu10.parquet").unlink()
+    status, output, _ = run(shiftdata.cli.main, capsys, "verify", str(copy))
+    assert status == 1
+    assert "protocols/gf_k2_mu10.parquet: is missing" in output
+
+
+def test_an_error_is_one_line_and_a_status(home, capsys):
+    status, output, errors = run(shiftdata.cli.main, capsys, "info", "tinny")
+    assert (status, output) == (1, "")
+    assert errors.startswith("error: unknown dataset 'tinny'; did you mean 'tiny'?")
+
+
+@pytest.mark.parametrize("main", [shiftdata.cli.main, builders_cli.main])
+def test_help_teaches_with_examples(main, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_builders_list(capsys):
+    assert "sma_emoji" in run(builders_cli.main, capsys, "list")[1]
+
+
+def test_builders_build_and_check(recipe, tmp_path, capsys):
+    out = str(tmp_path)
+    options = ("--out", out, "--bases", "mini", "--workers", "1", "--quiet")
+    status, output, _ = run(builders_cli.main, capsys, "build", str(recipe), *options)
+    assert status == 0
+    assert "mini: train 200, validation 80, test 120" in output
+    assert run(builders_cli.main, capsys, "check", f"{out}/shift/tiny")[:2] == (
+        0,
+        f"{out}/shift/tiny: all well\n",
+    )
+    (tmp_path / "shift/tiny/README.md").unlink()
+    assert run(builders_cli.main, capsys, "check", f"{out}/shift/tiny")[0] == 1
+
+
+def test_builders_refuses_bad_numbers_and_names(recipe, tmp_path, capsys):
+    out = str(tmp_path)
+    build = ("build", str(recipe), "--out", out)
+    assert "at least 1, got 0" in run(builders_cli.main, capsys, *build, "--workers", "0")[2]
+    assert "unknown base 'huge'" in run(builders_cli.main, capsys, *build, "--bases", "mini,huge")[2]
+
+
+def test_contact_sheet(tiny, tmp_path, capsys):
+    path = tmp_path / "sheet.png"
+    status, output, _ = run(builders_cli.main, capsys, "contact-sheet", str(tiny), "--output", str(path))
+    assert status == 0
+    sheet = Image.open(path)
+    assert sheet.size == (LEFT + 6 * (CELL + GAP), TOP + 4 * (CELL + GAP))
+    assert f"{sheet.width} x {sheet.height}" in output
+    # The ground of each tint stands in its column, in every row: content, blue, cyan, green, red, yellow.
+    for y in range(4):
+        top = TOP + y * (CELL + GAP) + 2
+        corners = [sheet.getpixel((LEFT + x * (CELL + GAP) + 2, top)) for x in range(6)]
+        assert corners[0] == (244, 241, 234)
+        assert corners[1] == (122, 120, 244)
+        assert corners[4] == (249, 120, 117)
+        assert len(set(corners)) == 6

@@ -1,0 +1,149 @@
+"""Plain `datasets` reads what we publish, and our own functions find it wherever it is."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from itertools import islice
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import shiftdata
+from shiftdata import places
+from shiftdata.errors import IntegrityError, NotFoundError
+from shiftdata.manifest import Manifest
+
+CONFIGS = [None, "content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1", "metadata"]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_plain_datasets_gives_the_promised_rows_streaming_and_not(in_tiny_out, config):
+    promised = Manifest.read(in_tiny_out / "shift/tiny").splits_of(config or "mini")
+    prepared = datasets.load_dataset("shift/tiny", config)
+    streamed = datasets.load_dataset("shift/tiny", config, streaming=True)
+    assert list(prepared) == ["train", "validation", "test"]
+    for split, record in promised.items():
+        assert len(prepared[split]) == record.rows
+        assert [row["key"] for row in streamed[split]] == prepared[split]["key"][:]
+
+
+def test_sizes_on_the_card_are_those_that_datasets_counts(in_tiny_out):
+    prepared = datasets.load_dataset("shift/tiny", "mini")
+    for split, record in Manifest.read(in_tiny_out / "shift/tiny").base("mini").splits.items():
+        counted = prepared[split].info.splits[split].num_bytes
+        assert record.bytes == pytest.approx(counted, rel=0.01)
+
+
+def test_features_carry_names_and_images(in_tiny_out):
+    data = datasets.load_dataset("shift/tiny", split="test")
+    assert data.features["label"].names == ["bar", "disc", "ring", "wedge"]
+    assert data.features["style"].names == ["blue", "cyan", "green", "red", "yellow"]
+    assert isinstance(data.features["image"], datasets.Image)
+    assert data[0]["image"].size == (24, 24)
+
+
+def test_a_canonical_split_has_every_group_and_no_origin_twice(in_tiny_out):
+    data = datasets.load_dataset("shift/tiny", "gf_k4_mu20_s1")
+    groups = {split: Counter(rows["group"]) for split, rows in data.items()}
+    assert all(len(counts) == 16 for counts in groups.values())
+    assert set(groups["validation"].values()) == {4}
+    assert set(groups["test"].values()) == {6}
+    origins = [set(rows["origin"]) for rows in data.values()]
+    assert sum(map(len, origins)) == len(set.union(*origins))
+
+
+def test_content_rows_have_severity_zero_and_no_nuisance(in_tiny_out):
+    data = datasets.load_dataset("shift/tiny", "content", split="train")
+    assert set(data["style"]) == set(data["group"]) == {None}
+    assert set(data["severity"]) == {0.0}
+
+
+def test_mini_is_part_of_extended_with_the_same_bytes_and_folds(in_tiny_out):
+    mini, extended = (
+        datasets.load_dataset("shift/tiny", name, split="train") for name in ("mini", "extended")
+    )
+    rows = {row["key"]: row for row in extended.cast_column("image", datasets.Image(decode=False))}
+    for row in mini.cast_column("image", datasets.Image(decode=False)):
+        twin = rows[row["key"]]
+        assert (row["image"]["bytes"], row["fold"]) == (twin["image"]["bytes"], twin["fold"])
+
+
+def test_a_plain_shuffle_buffer_meets_most_labels(in_tiny_out):
+    labels = [
+        row["label"]
+        for row in datasets.load_dataset("shift/tiny", "extended", split="train", streaming=True)
+        .shuffle(seed=0, buffer_size=100)
+        .select_columns("label")
+    ]
+    batches = [labels[start : start + 8] for start in range(0, len(labels) - 7, 8)]
+    distinct = sum(len(set(batch)) for batch in batches) / len(batches)
+    independent = 4 * (1 - (3 / 4) ** 8)
+    assert distinct >= 0.7 * independent
+
+
+def test_torch_reads_it(in_tiny_out):
+    torch = pytest.importorskip("torch")
+    data = datasets.load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)
+    loader = torch.utils.data.DataLoader(
+        data.select_columns(["label", "style"]).with_format("torch"), batch_size=5
+    )
+    assert sum(len(batch["label"]) for batch in loader) == 17
+
+
+def test_our_load_dataset_gives_the_same(in_tiny_out):
+    ours = shiftdata.load_dataset("tiny", "gf_k2_mu10", split="train", streaming=True)
+    plain = datasets.load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)
+    assert [row["key"] for row in ours] == [row["key"] for row in plain]
+
+
+@pytest.mark.parametrize("name", ["tiny", "shift/tiny", "{path}"])
+def test_a_dataset_is_found_by_name_repo_id_or_path(tiny, monkeypatch, tmp_path, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
+    assert shiftdata.info(name.format(path=tiny)).name == "tiny"
+    assert places.find(name.format(path=tiny)).repo_id == "shift/tiny"
+
+
+def test_an_unknown_config_offers_the_nearest(in_tiny_out):
+    with pytest.raises(NotFoundError, match="unknown config 'gf_k2_mu1'; did you mean 'gf_k2_mu10'"):
+        shiftdata.load_dataset("tiny", "gf_k2_mu1")
+
+
+def test_an_unknown_dataset_says_where_it_was_looked_for(in_tiny_out):
+    with pytest.raises(
+        NotFoundError, match=r"unknown dataset 'tini'; did you mean .*SHIFTDATA_HOME.*on the Hub"
+    ):
+        shiftdata.load_dataset("tini")
+
+
+def test_a_path_without_a_dataset_does_not_go_to_the_hub(tmp_path):
+    with pytest.raises(NotFoundError, match="its build has not finished"):
+        shiftdata.info(tmp_path)
+
+
+def test_the_list_names_every_dataset_once_and_only_warns_of_a_bad_one(copy, tiny, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHIFTDATA_HOME", f"{tiny.parent}")
+    (tmp_path / "shift/broken").mkdir()
+    (tmp_path / "shift/broken/manifest.json").write_text("{}")
+    with pytest.warns(UserWarning, match="broken.*is not a shiftdata manifest"):
+        found = shiftdata.list_datasets()
+    assert [(one.name, one.rows, one.license) for one in found] == [("tiny", 1360, "CC0-1.0")]
+    assert found[0].where == tiny
+    with pytest.raises(IntegrityError):
+        shiftdata.info("broken")
+
+
+def test_one_image_can_be_read_by_its_byte_range_alone(in_tiny_out):
+    repo = in_tiny_out / "shift/tiny"
+    rows = datasets.load_dataset("shift/tiny", "metadata", split="test", streaming=True)
+    data = pq.read_table(repo / "data/mini/test-00000-of-00001.parquet")["image"].to_pylist()
+    with (repo / "data/mini/test-00000-of-00001.parquet").open("rb") as shard:
+        for row in islice(rows, 20):
+            shard.seek(row["offset"])
+            read = shard.read(row["length"])
+            assert read == data[row["row"]]["bytes"]
+            assert Image.open(io.BytesIO(read)).size == (24, 24)
