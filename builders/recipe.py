@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from typing import Any, Literal, Protocol
 from builders.albums import Album
 from builders.sample import Sample, Step
 from builders.steps.encode import Encoding
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.protocols import GroupFairness
 from shiftdata.schema import Roles
 from shiftdata.stable import content_hash
@@ -152,5 +153,13 @@ def _run_file(path: Path) -> ModuleType:
         raise InputError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses defined in the file look themselves up here
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ShiftdataError:
+        raise
+    except Exception as error:  # a recipe is anybody's Python
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        where = f"{path}, line {lines[-1]}" if lines else str(path)
+        raise InputError(f"{where}: {type(error).__name__}: {error}") from error
     return module

@@ -238,6 +238,15 @@ def test_a_file_without_a_recipe_is_refused(tmp_path):
         load_recipe(str(path))
 
 
+def test_a_mistake_in_a_recipe_is_said_with_its_line(own):
+    line = own.read_text().splitlines().index("RECIPE = Recipe(") + 1
+    with pytest.raises(InputError, match=rf"tiny\.py, line {line}: TypeError: .*unexpected keyword argument 'nme'"):
+        load_recipe(edited(own, '    name="tiny"', '    nme="tiny"'))
+    own.write_text("RECIPE = (")
+    with pytest.raises(InputError, match=r"tiny\.py: SyntaxError: .*line 1"):
+        load_recipe(str(own))
+
+
 def test_a_recipe_is_identified_by_content_and_not_by_place(recipe, own):
     here, there = load_recipe(str(recipe)), load_recipe(str(own))
     assert here.recipe_id() == there.recipe_id()
