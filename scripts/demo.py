@@ -19,8 +19,9 @@ for split, rows in data.items():
     sizes = Counter(zip(rows["label"], rows["style"])).values()
     print(f"{split}: {len(rows)} images in {len(sizes)} groups of {min(sizes)} to {max(sizes)}")
 
-first = next(iter(load_dataset("shift/sma_emoji", split="train", streaming=True)))
-print(first["key"], first["image"].size, first["license"])
+stream = load_dataset("shift/sma_emoji", "gf_k8_mu10", split="train", streaming=True)
+rows = list(stream)
+print(len(rows), "images streamed, such as", rows[0]["key"], rows[0]["image"].size, rows[0]["license"])
 """
 
 

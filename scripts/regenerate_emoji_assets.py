@@ -31,7 +31,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from builders.albums.emoji import ASSETS, EmojiAlbum
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"

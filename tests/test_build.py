@@ -240,7 +240,8 @@ def test_a_file_without_a_recipe_is_refused(tmp_path):
 
 def test_a_mistake_in_a_recipe_is_said_with_its_line(own):
     line = own.read_text().splitlines().index("RECIPE = Recipe(") + 1
-    with pytest.raises(InputError, match=rf"tiny\.py, line {line}: TypeError: .*unexpected keyword argument 'nme'"):
+    message = rf"tiny\.py, line {line}: TypeError: .*unexpected keyword argument 'nme'"
+    with pytest.raises(InputError, match=message):
         load_recipe(edited(own, '    name="tiny"', '    nme="tiny"'))
     own.write_text("RECIPE = (")
     with pytest.raises(InputError, match=r"tiny\.py: SyntaxError: .*line 1"):

@@ -68,8 +68,8 @@ def info(endpoint: str, name: str, folder: Path) -> subprocess.CompletedProcess[
     )
     # The endpoint is read at import, so a process of its own.
     own = {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "0"}
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=os.environ | own, cwd=folder, capture_output=True, text=True, check=True)
+    options = {"env": os.environ | own, "cwd": folder, "capture_output": True, "text": True}
+    return subprocess.run([sys.executable, "-c", code], check=True, **options)
 
 
 @pytest.mark.parametrize("name", ["tiny", "shift/tiny"])

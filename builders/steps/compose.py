@@ -12,14 +12,11 @@ from builders.sample import Sample
 
 @dataclass(frozen=True, kw_only=True)
 class OnGround:
-    """Compose each picture on a plain ground: centred, scaled to fit, with a margin.
-
-    A photograph without alpha fills the frame but for the margin.
-    """
+    """Compose each picture on a plain ground: centred, scaled to fit, with a margin (a share of the side)."""
 
     size: int
     ground: tuple[int, int, int] = (244, 241, 234)
-    margin: float = 0.06
+    margin: float = 0
 
     @property
     def inner(self) -> int:
@@ -28,9 +25,10 @@ class OnGround:
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            yield replace(sample, image=self._compose(sample.image))
+            yield replace(sample, image=self.compose(sample.image))
 
-    def _compose(self, picture: Image.Image) -> Image.Image:
+    def compose(self, picture: Image.Image) -> Image.Image:
+        """One picture on the ground, without alpha."""
         scale = self.inner / max(picture.size)
         fitted = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
         cutout = picture.convert("RGBA")
