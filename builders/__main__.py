@@ -60,9 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument(
         "--out", type=Path, default=Path("build"), help="where shift/<name> is made (default: build)"
     )
-    verb.add_argument(
-        "--bases", help="only these bases, separated by commas (default: every base of the recipe)"
-    )
+    verb.add_argument("--bases", help="only these and the default base, separated by commas (default: all)")
     verb.add_argument("--workers", type=int, help="processes to render with (default: one a core)")
     verb.add_argument("--replace", action="store_true", help="overwrite the dataset of another recipe")
     verb.add_argument("--keep-spool", action="store_true", help="keep the rendered blocks after packing")

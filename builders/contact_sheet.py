@@ -6,6 +6,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from shiftdata.stable import hash64
 
 CELL = 72
 GAP = 3
-LEFT = 170
-TOP = 130
+PADDING = 8
 INK = (40, 40, 40)
 PAPER = (255, 255, 255)
 UNTOUCHED = "content"
@@ -39,6 +39,7 @@ def contact_sheet(folder: Path, base: str | None = None, split: str = "train") -
     untouched = _rows(folder, UNTOUCHED, split) if UNTOUCHED in {b.name for b in manifest.bases} else None
     columns = [UNTOUCHED, *manifest.nuisances]
     sheet = _empty(manifest.labels, columns)
+    left, top = margins(manifest.labels, columns)
     for y in range(len(manifest.labels)):
         content, by_nuisance = _one_content(rows.filter(pc.field("label") == y), manifest.roles.nuisance)
         cells: dict[int, Cell] = {number + 1: (name, row) for number, row in by_nuisance.items()}
@@ -46,7 +47,7 @@ def contact_sheet(folder: Path, base: str | None = None, split: str = "train") -
             for row in untouched.filter(pc.field("key") == content).to_pylist():
                 cells[0] = (UNTOUCHED, row)
         for x, cell in cells.items():
-            sheet.paste(_thumbnail(folder, split, *cell), (LEFT + x * (CELL + GAP), TOP + y * (CELL + GAP)))
+            sheet.paste(_thumbnail(folder, split, *cell), (left + x * (CELL + GAP), top + y * (CELL + GAP)))
     return sheet
 
 
@@ -73,15 +74,26 @@ def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any]) -> Imag
     return picture.resize((CELL, CELL), Image.Resampling.LANCZOS)
 
 
+def margins(labels: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
+    """The room for names at the left and at the top, as wide as the longest."""
+    widest = [max(map(_font().getlength, names)) for names in (labels, columns)]
+    return round(widest[0]) + 2 * PADDING, round(widest[1]) + 2 * PADDING
+
+
 def _empty(labels: Sequence[str], columns: Sequence[str]) -> Image.Image:
     """A sheet with its names and no pictures yet; column names stand on end."""
-    size = (LEFT + len(columns) * (CELL + GAP), TOP + len(labels) * (CELL + GAP))
-    sheet = Image.new("RGB", size, PAPER)
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
+    left, top = margins(labels, columns)
+    sheet = Image.new("RGB", (left + len(columns) * (CELL + GAP), top + len(labels) * (CELL + GAP)), PAPER)
+    draw = ImageDraw.Draw(sheet)
     for y, label in enumerate(labels):
-        draw.text((LEFT - 8, TOP + y * (CELL + GAP) + CELL // 2), label, INK, font, anchor="rm")
+        draw.text((left - PADDING, top + y * (CELL + GAP) + CELL // 2), label, INK, _font(), anchor="rm")
     for x, column in enumerate(columns):
-        name = Image.new("RGB", (TOP, CELL), PAPER)
-        ImageDraw.Draw(name).text((6, CELL // 2), column, INK, font, anchor="lm")
-        sheet.paste(name.rotate(90, expand=True), (LEFT + x * (CELL + GAP), 0))
+        name = Image.new("RGB", (top, CELL), PAPER)
+        ImageDraw.Draw(name).text((PADDING, CELL // 2), column, INK, _font(), anchor="lm")
+        sheet.paste(name.rotate(90, expand=True), (left + x * (CELL + GAP), 0))
     return sheet
+
+
+@cache
+def _font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(14)

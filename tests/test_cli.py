@@ -5,7 +5,8 @@ from PIL import Image
 
 import shiftdata.cli
 from builders import __main__ as builders_cli
-from builders.contact_sheet import CELL, GAP, LEFT, TOP
+from builders.contact_sheet import CELL, GAP, margins
+from shiftdata.manifest import Manifest
 
 
 def run(main, capsys, *arguments: str) -> tuple[int, str, str]:
@@ -99,12 +100,14 @@ def test_contact_sheet(tiny, tmp_path, capsys):
     status, output, _ = run(builders_cli.main, capsys, "contact-sheet", str(tiny), "--output", str(path))
     assert status == 0
     sheet = Image.open(path)
-    assert sheet.size == (LEFT + 6 * (CELL + GAP), TOP + 4 * (CELL + GAP))
+    manifest = Manifest.read(tiny)
+    left, top = margins(manifest.labels, ["content", *manifest.nuisances])
+    assert sheet.size == (left + 6 * (CELL + GAP), top + 4 * (CELL + GAP))
     assert f"{sheet.width} x {sheet.height}" in output
     # The ground of each tint stands in its column, in every row: content, blue, cyan, green, red, yellow.
     for y in range(4):
-        top = TOP + y * (CELL + GAP) + 2
-        corners = [sheet.getpixel((LEFT + x * (CELL + GAP) + 2, top)) for x in range(6)]
+        height = top + y * (CELL + GAP) + 2
+        corners = [sheet.getpixel((left + x * (CELL + GAP) + 2, height)) for x in range(6)]
         assert corners[0] == (244, 241, 234)
         assert corners[1] == (122, 120, 244)
         assert corners[4] == (249, 120, 117)

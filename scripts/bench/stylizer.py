@@ -1,6 +1,6 @@
 """Stylized images a second, from album to disk: our render against a plain loop at the same size and cores.
 
-    python scripts/bench/stylizer.py [--pictures 40] [--repeats 3]
+    python scripts/bench/stylizer.py [--pictures 160] [--repeats 3]
 
 The plain loops do what the network's own package does for one picture and one style picture (encode the
 style, transform, save), with one session on all cores, at our size instead of its 384 pixels:
@@ -97,7 +97,7 @@ def ours(recipe: Recipe, items: Sequence[Item], folder: Path, cores: int) -> Non
 def main() -> None:
     """Run every contestant in turn, some times over, and print images a second and ratios."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--pictures", type=int, default=80, help="content pictures (default: 80)")
+    parser.add_argument("--pictures", type=int, default=160, help="content pictures (default: 160)")
     parser.add_argument("--repeats", type=int, default=3, help="turns (default: 3)")
     options = parser.parse_args()
     recipe, cores = load_recipe(RECIPE), available_cores()
