@@ -26,7 +26,7 @@ class Gathered:
     table: pa.Table
     cells: NDArray[np.int64]
     sizes: NDArray[np.int64]
-    sha256: pa.ChunkedArray
+    sha256: pa.FixedSizeBinaryArray
     block: NDArray[np.int64]
     row: NDArray[np.int64]
     dropped: Mapping[str, int]
@@ -56,10 +56,11 @@ def gather(
     } | {name: of_item[name] for name in of_item.column_names}
     fields = columns(recipe.roles.nuisance)
     return Gathered(
-        table=pa.table({name: values[name].cast(kind) for name, kind in fields.items()}),
+        # In one piece: rows are taken group by group, and each take would visit every chunk.
+        table=pa.table({name: values[name].cast(kind) for name, kind in fields.items()}).combine_chunks(),
         cells=cells,
         sizes=rows["size"].to_numpy().astype(np.int64),
-        sha256=rows["sha256"],
+        sha256=rows["sha256"].combine_chunks(),
         block=np.repeat(np.arange(len(blocks)), lengths),
         row=np.concatenate([np.arange(length) for length in lengths]),
         dropped=dict(sorted(Counter(reason for _, drops in read for reason in drops.values()).items())),

@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from builders.spool import whole_file
 from shiftdata.errors import IntegrityError
-from shiftdata.schema import FILTER_COLUMNS
+from shiftdata.schema import POINTER_COLUMNS
 from shiftdata.stable import hash64
 
 ROWS_PER_GROUP = 40
@@ -23,6 +22,11 @@ BYTES_PER_GROUP = 1 << 20
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
 METADATA_ROWS_PER_GROUP = 20_000
+
+#: Nobody filters by these: statistics on them would only make the footer longer.
+UNFILTERED = {"license", "attribution", "params", "image", *POINTER_COLUMNS}
+#: Nearly every row has its own value: a dictionary would only repeat them.
+DISTINCT = {"key", "quantile", "params", "image", "sha256", "offset"}
 
 Indices = NDArray[np.int64]
 
@@ -70,8 +74,6 @@ def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list
 
 def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
     """Write one data file, a row group a table."""
-    nuisance = schema.names[4]
-    encoded = [name for name in schema.names if name not in ("key", "quantile", "params", "image")]
     with (
         whole_file(path) as temporary,
         pq.ParquetWriter(
@@ -79,8 +81,7 @@ def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> No
             schema,
             compression={name: "zstd" for name in schema.names if name != "image"}
             | {"image.bytes": "none", "image.path": "zstd"},
-            use_dictionary=encoded,
-            write_statistics=[*FILTER_COLUMNS, nuisance],
+            **_options(schema),
             use_content_defined_chunking=True,
         ) as writer,
     ):
@@ -90,17 +91,13 @@ def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> No
 
 def write_metadata(path: Path, table: pa.Table) -> None:
     """Write one metadata file."""
-    nuisance = table.schema.names[4]
     with whole_file(path) as temporary:
         pq.write_table(
             table,
             temporary,
             compression="zstd",
             row_group_size=METADATA_ROWS_PER_GROUP,
-            use_dictionary=[
-                n for n in table.schema.names if n not in ("key", "quantile", "params", "sha256")
-            ],
-            write_statistics=[*FILTER_COLUMNS, nuisance],
+            **_options(table.schema),
         )
 
 
@@ -128,6 +125,14 @@ def offsets(path: Path, images: Iterator[bytes]) -> Iterator[int]:
             position = found + len(image)
 
 
+def _options(schema: pa.Schema) -> dict[str, list[str]]:
+    """Which columns get statistics, and which a dictionary."""
+    return {
+        "write_statistics": [name for name in schema.names if name not in UNFILTERED],
+        "use_dictionary": [name for name in schema.names if name not in DISTINCT],
+    }
+
+
 def _within_limits(cell: Indices, sizes: NDArray[np.int64]) -> list[Indices]:
     """Cut one group into stretches of about equal length below the limits of rows and bytes."""
     count = -(-len(cell) // ROWS_PER_GROUP)
@@ -140,7 +145,7 @@ def _within_limits(cell: Indices, sizes: NDArray[np.int64]) -> list[Indices]:
 
 def _joined(cells: Sequence[Indices], sizes: NDArray[np.int64]) -> Iterator[Indices]:
     """Join small groups while they stay below the limits."""
-    pending: list[Any] = []
+    pending: list[Indices] = []
     for cell in cells:
         candidate = np.concatenate([*pending, cell])
         if pending and (len(candidate) > ROWS_PER_GROUP or sizes[candidate].sum() > BYTES_PER_GROUP):

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 __all__ = [
-    "FILTER_COLUMNS",
     "KEY_PATTERN",
     "POINTER_COLUMNS",
     "SPLITS",
@@ -26,9 +25,6 @@ KEY_PATTERN = re.compile(r"[a-z0-9_-]{1,120}")
 
 #: First fold of each split; folds run from 0 to 99.
 SPLITS: dict[str, int] = {"train": 0, "validation": 50, "test": 70}
-
-#: Columns that a reader may filter by; row groups carry statistics on them.
-FILTER_COLUMNS = ("key", "split", "fold", "label", "severity", "group", "origin", "quantile")
 
 #: Where a row's encoded image lies: shard number, row in the shard, byte offset and length, sha256.
 POINTER_COLUMNS: dict[str, pa.DataType] = {

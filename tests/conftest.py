@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from builders.build import build
@@ -15,6 +16,10 @@ from tests.tiny import write_recipe
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
 # Read when `datasets` is first imported, which no module above does.
 os.environ |= {"HF_HOME": HF_HOME, "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+
+# The same examples in every run; no deadline, since machines are shared.
+hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("house")
 
 
 def pytest_unconfigure() -> None:

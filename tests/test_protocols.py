@@ -33,7 +33,7 @@ def metadata(sizes: dict[str, int], labels: int = 20, styles: int = 20) -> pa.Ta
 TABLE = metadata(SIZES)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(2, 20), st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.5, 1.0]), st.integers(0, 1000))
 def test_counts_are_the_papers(k, mu, seed):
     protocol = GroupFairness(k=k, mu=mu, seed=seed)
