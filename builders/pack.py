@@ -79,7 +79,7 @@ def _pack_base(plan: Plan, name: str, folder: Path, on_rows: Callable[[int], obj
         pointers = _write_shards(plan, name, split, gathered, layout, folder, on_rows)
         order = np.concatenate([group for shard in layout for group in shard])
         columns = gathered.table.take(order).columns
-        pointers["sha256"] = gathered.sha256.take(order)
+        pointers["sha256"] = gathered.sha256.take(order).cast(pa.binary())
         schema = _schema(plan.recipe, metadata_schema)
         tables[split] = pa.table([*columns, *(pointers[p] for p in POINTER_COLUMNS)], schema=schema)
         shards.write_metadata(folder / f"metadata/{name}/{split}.parquet", tables[split])

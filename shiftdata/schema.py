@@ -27,12 +27,13 @@ KEY_PATTERN = re.compile(r"[a-z0-9_-]{1,120}")
 SPLITS: dict[str, int] = {"train": 0, "validation": 50, "test": 70}
 
 #: Where a row's encoded image lies: shard number, row in the shard, byte offset and length, sha256.
+#: The hash is 32 bytes in a plain binary column: `datasets` 4.0 cannot read one of fixed width.
 POINTER_COLUMNS: dict[str, pa.DataType] = {
     "shard": pa.int32(),
     "row": pa.int32(),
     "offset": pa.int64(),
     "length": pa.int32(),
-    "sha256": pa.binary(32),
+    "sha256": pa.binary(),
 }
 
 
@@ -103,6 +104,4 @@ def _with_features(
 
 def _feature_dtype(kind: pa.DataType) -> str:
     """The name `datasets` gives an Arrow type."""
-    return (
-        "binary" if pa.types.is_fixed_size_binary(kind) else {"double": "float64"}.get(str(kind), str(kind))
-    )
+    return {"double": "float64"}.get(str(kind), str(kind))
