@@ -19,7 +19,9 @@ SHARES = {"train": 0.5, "validation": 0.2, "test": 0.3}
 
 
 def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
-    """Refuse an album that would make a broken dataset."""
+    """Refuse, before anything is rendered, an album or a protocol that would make a broken dataset."""
+    for protocol in recipe.protocols:
+        protocol.pairs(recipe.album.labels, recipe.shift.nuisances)
     labels: dict[str, str] = {}
     keys: set[str] = set()
     for item in items:

@@ -164,6 +164,12 @@ def _freeze(recipe: Recipe, protocol: GroupFairness, base: PackedBase, folder: P
     for split, table in base.tables.items():
         numbered = table.append_column("number", pa.array(np.arange(len(table))))
         rows = rows_matching(numbered, filters)
+        empty = protocol.k**2 - pc.count_distinct(rows["group"]).as_py()
+        if empty:
+            raise InputError(
+                f"{protocol.config_name} has {empty} empty groups in {split} of {base.name!r}: "
+                "the album has too few usable pictures of some label; add pictures, or lower k"
+            )
         sizes = base.cell_bytes[split][rows["number"].to_numpy()]
         splits[split] = Split(rows=len(rows), bytes=int(sizes.sum()))
         kept.append(rows.select(["key", "split"]))

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import json
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -73,6 +74,18 @@ class Recipe:
     default_base: str
     protocols: tuple[GroupFairness, ...] = ()
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]
+        repeated = sorted({name for name in names if names.count(name) > 1} | {"metadata"} & set(names))
+        if repeated:
+            raise InputError(
+                f"the recipe {self.name} names {', '.join(repeated)} twice, or takes a name of the house"
+            )
+        if self.default_base not in {base.name for base in self.bases}:
+            raise InputError(f"the default base {self.default_base!r} is not among the bases of {self.name}")
+        if not re.fullmatch(r"[a-z0-9_]+", self.name):
+            raise InputError(f"a recipe's name is made of [a-z0-9_], got {self.name!r}")
 
     def base(self, name: str) -> Base:
         """The base of that name."""

@@ -209,6 +209,10 @@ def edited(own: Path, old: str, new: str) -> str:
         ('key = f"{sample.key}-{name}"', "key = sample.key", "makes the key 'bar_bar00' more than once"),
         ('key = f"{sample.key}-{name}"', 'key = f"{sample.key} {name}"', "makes the key 'bar_bar00 blue'"),
         ("nuisance=name,", 'nuisance="pink",', "has the nuisance 'pink', which the shift does not list"),
+        ("GroupFairness(k=2", "GroupFairness(k=9", "k=9 needs as many labels, and there are 4"),
+        ('name="content"', 'name="metadata"', "names metadata twice, or takes a name of the house"),
+        ('default_base="mini"', 'default_base="maxi"', "default base 'maxi' is not among the bases"),
+        ('name="tiny"', 'name="../tiny"', "a recipe's name is made of"),
         (
             "per_label=20",
             "per_label=80",
@@ -220,6 +224,24 @@ def test_a_recipe_that_would_make_a_broken_dataset_is_refused(own, tmp_path, old
     with pytest.raises(InputError, match=message):
         build(edited(own, old, new), tmp_path / "out", workers=1, quiet=True)
     assert not (tmp_path / "out/shift").exists()
+
+
+def test_an_empty_group_is_never_accepted(own, tmp_path):
+    for number in range(3, 40):
+        (own.parent / f"pictures/bar/bar{number:02d}.png").unlink()
+    text = edited(own, 'default_base="mini"', 'default_base="extended"')
+    edited(own, '        Base(name="mini", summary="20 a label.", per_label=20),\n', "")
+    with pytest.raises(InputError, match=r"gf_k2_mu10 has 2 empty groups in test of 'extended'"):
+        build(text, tmp_path / "out", workers=1, quiet=True)
+    assert not (tmp_path / "out/shift").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(recipe, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, _, errors = finish(recipe, tmp_path / "file")
+    assert status == 1
+    assert errors.startswith("error: ")
+    assert "Traceback" not in errors
 
 
 def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):

@@ -85,6 +85,8 @@ def truncated(path: Path) -> None:
         ("a.tif", lambda path: picture(path, "F"), "colour mode F, which has no one conversion to RGB"),
         ("a.png", lambda path: picture(path, size=(1, 1)), "a side below 8 pixels"),
         ("a.png", lambda path: picture(path, "1", size=(20_000, 10_000)), "too many pixels"),
+        ("a.png", lambda path: picture(path, "1", size=(10_000, 10_000)), "too many pixels"),
+        ("a.png", lambda path: picture(path, "1", size=(10_000, 7_000)), "too many pixels"),
     ],
 )
 def test_a_bad_picture_is_a_bad_item_with_a_reason(tmp_path, name, make, reason):
@@ -93,6 +95,15 @@ def test_a_bad_picture_is_a_bad_item_with_a_reason(tmp_path, name, make, reason)
     made = album(tmp_path)
     with pytest.raises(BadItem, match=f"^{re.escape(reason)}$"):
         made.load(made.items()[0], 32)
+
+
+def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path):
+    (tmp_path / "cat").mkdir()
+    tags = Image.Exif()
+    tags[0x0112] = 6  # orientation: turn by 90 degrees
+    Image.new("RGB", (40, 20)).save(tmp_path / "cat" / "a.jpg", exif=tags)
+    made = album(tmp_path)
+    assert made.load(made.items()[0], 32).size == (20, 40)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
 from shiftdata.errors import InputError
@@ -53,11 +54,14 @@ class FolderAlbum:
     def load(self, item: Item, size: int) -> Image.Image:
         """Decode one picture; `size` is for vector albums and not used here."""
         try:
-            with Image.open(self.root / str(item.source["file"])) as picture:
+            with (
+                warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
+                Image.open(self.root / str(item.source["file"])) as picture,
+            ):
                 _refuse(picture)
-                picture.load()
-                return picture.convert("RGBA" if _has_alpha(picture) else "RGB")
-        except Image.DecompressionBombError as error:
+                upright = ImageOps.exif_transpose(picture)  # as every viewer shows it
+                return upright.convert("RGBA" if _has_alpha(upright) else "RGB")
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise BadItem("too many pixels") from error
         except (OSError, SyntaxError, ValueError) as error:
             raise BadItem("not a readable picture") from error
