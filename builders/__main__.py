@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from builders.check import check
 from builders.contact_sheet import contact_sheet
 from builders.recipe import load_recipe, recipe_names
 from builders.spool import whole_file
-from shiftdata import places
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata import cli, places
+from shiftdata.errors import InputError
 from shiftdata.manifest import Manifest
 from shiftdata.schema import SPLITS
 
@@ -31,16 +30,8 @@ A build that was stopped, by whatever, goes on when it is started again and ends
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; give the exit status: 0 well, 1 problems found or an error, 130 interrupted."""
-    options = _parser().parse_args(arguments)
-    try:
-        status: int = options.run(options)
-        return status
-    except (ShiftdataError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted: run the same command again, it goes on where it stopped", file=sys.stderr)
-        return 130
+    goes_on = "interrupted: run the same command again, it goes on where it stopped"
+    return cli.run(_parser(), arguments, interrupted=goes_on)
 
 
 def _parser() -> argparse.ArgumentParser:

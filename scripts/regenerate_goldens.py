@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # tests are no installed package
+from builders.build import build
+from tests.tiny import write_recipe
 
-from builders.build import build  # noqa: E402
-from tests.tiny import write_recipe  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:

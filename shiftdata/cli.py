@@ -21,7 +21,12 @@ Datasets are looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on t
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; give the exit status: 0 well, 1 problems found or an error, 130 interrupted."""
-    options = _parser().parse_args(arguments)
+    return run(_parser(), arguments, interrupted="interrupted")
+
+
+def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, *, interrupted: str) -> int:
+    """Parse the arguments, run the verb that they name, and turn errors into a line and a status."""
+    options = parser.parse_args(arguments)
     try:
         status: int = options.run(options)
         return status
@@ -29,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(interrupted, file=sys.stderr)
         return 130
 
 

@@ -23,7 +23,6 @@ from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -49,27 +48,29 @@ class PlainLoop:
     def __init__(self, folder: Path, cores: int) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = cores
-        script = _script("regenerate_style_network")
-        for name, graph in script.fetch_graphs(folder).items():
-            for tensor in [*graph.graph.input, *graph.graph.output] if name == "transform" else []:
-                for axis in tensor.type.tensor_type.shape.dim[1:3]:
-                    if axis.dim_value > 1:
-                        axis.Clear()
-            setattr(self, name, ort.InferenceSession(graph.SerializeToString(), options))
+        graphs = _script("regenerate_style_network").fetch_graphs(folder)
+        transform = graphs["transform"].graph
+        for tensor in (*transform.input, *transform.output):
+            for axis in tensor.type.tensor_type.shape.dim[1:3]:
+                if axis.dim_value > 1:
+                    axis.Clear()
+        self.predict, self.transform = (
+            ort.InferenceSession(graphs[name].SerializeToString(), options)
+            for name in ("predict", "transform")
+        )
 
     def code(self, style: Image.Image) -> NDArray[np.float32]:
         """Encode a style picture, already at the 256 pixels of the network."""
-        session: Any = self.predict  # type: ignore[attr-defined]
         pixels = np.asarray(style, dtype=np.float32)[None] / 255
-        code: NDArray[np.float32] = session.run(None, {session.get_inputs()[0].name: pixels})[0]
+        name = self.predict.get_inputs()[0].name
+        code: NDArray[np.float32] = self.predict.run(None, {name: pixels})[0]
         return code
 
     def stylize(self, picture: Image.Image, code: NDArray[np.float32]) -> Image.Image:
         """Transform one picture with one style code."""
-        session: Any = self.transform  # type: ignore[attr-defined]
-        content, vector = (tensor.name for tensor in session.get_inputs())
+        content, vector = (tensor.name for tensor in self.transform.get_inputs())
         pixels = np.asarray(picture, dtype=np.float32)[None] / 255
-        made = session.run(None, {content: pixels, vector: code.reshape(1, 1, 1, 100)})[0][0]
+        made = self.transform.run(None, {content: pixels, vector: code.reshape(1, 1, 1, 100)})[0][0]
         return Image.fromarray((np.clip(made, 0, 1) * 255 + 0.5).astype(np.uint8))
 
 
