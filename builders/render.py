@@ -144,7 +144,7 @@ _worker: tuple[Recipe, Spool] | None = None
 
 def _start_worker(reference: str, spool: Spool) -> None:
     global _worker  # the pool offers no other place for what a process keeps between tasks
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the pool
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once: its block is whole or absent
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     _worker = (load_recipe(reference), spool)
 

@@ -43,15 +43,22 @@ def finish(recipe: Path, out: Path, *options: str, **popen) -> tuple[int, str, s
     return process.returncode, output, errors
 
 
+def how_many(folder: Path, pattern: str) -> int:
+    """How many files there are, in a folder that a build is changing."""
+    try:
+        return sum(1 for _ in folder.glob(pattern))
+    except FileNotFoundError:  # a folder was moved away while it was listed
+        return 0
+
+
 def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> bool:
     """Kill a build as soon as it has come so far; False when it ended before."""
-    while process.poll() is None:
-        if reached():
-            os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            return True
-        time.sleep(0.002)
-    process.communicate()
+    with process:
+        while process.poll() is None:
+            if reached():
+                os.kill(process.pid, signal.SIGKILL)
+                return True
+            time.sleep(0.002)
     return False
 
 
@@ -74,7 +81,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(recipe
     stages += [("packing/**/*.parquet", count) for count in (1, 6, 13, 19)]
     for pattern, count in stages:
         process = start(recipe, tmp_path, "--workers", "2")
-        kills += kill_when(process, lambda p=pattern, c=count: len(list(work.glob(p))) >= c)
+        kills += kill_when(process, lambda p=pattern, c=count: how_many(work, p) >= c)
         assert not (tmp_path / "shift/tiny").exists() or not check(tmp_path / "shift/tiny")
     status, output, errors = finish(recipe, tmp_path, "--workers", "2")
     assert status == 0, errors
@@ -86,7 +93,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(recipe
 
 def test_the_workers_of_a_killed_build_end_with_it(recipe, tmp_path):
     process = start(recipe, tmp_path, "--workers", "2", start_new_session=True)
-    assert kill_when(process, lambda: any(tmp_path.glob(".work/tiny/spool-*/*.arrow")))
+    assert kill_when(process, lambda: how_many(tmp_path, ".work/tiny/spool-*/*.arrow") > 0)
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
@@ -104,6 +111,17 @@ def test_a_build_killed_between_the_two_moves_of_its_swap_loses_nothing(recipe, 
     (tmp_path / "shift/tiny").rename(work / "packing")
     folder = build(str(recipe), tmp_path, bases=["content"], workers=1, quiet=True)
     assert files(folder) == files(tiny)
+
+
+def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
+    with start(recipe, tmp_path, "--workers", "2", start_new_session=True) as process:
+        while not how_many(tmp_path, ".work/tiny/spool-*/*.arrow"):
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == "interrupted: run the same command again, it goes on where it stopped\n"
+    assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
 
 
 def test_two_builds_of_one_dataset_do_not_meet(recipe, tmp_path):
@@ -140,7 +158,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_published(recipe, tiny, tmp_pat
 
 def test_a_damaged_spool_is_said_with_the_file_and_the_remedy(recipe, tmp_path):
     assert kill_when(
-        start(recipe, tmp_path, "--workers", "1"), lambda: any(tmp_path.glob(".work/tiny/packing/*"))
+        start(recipe, tmp_path, "--workers", "1"), lambda: how_many(tmp_path, ".work/tiny/packing/*") > 0
     )
     block = next(tmp_path.glob(".work/tiny/spool-*/shift-*.arrow"))
     data = bytearray(block.read_bytes())
