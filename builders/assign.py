@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from builders.recipe import Base, Recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
-from shiftdata.schema import KEY_PATTERN, SPLITS, split_of_fold
+from shiftdata.schema import KEY_PATTERN, split_of_fold
 from shiftdata.stable import hash64, ranks
 
 #: The share of each split in a base that takes a fixed number of pictures a label.
@@ -101,11 +101,6 @@ def quantiles(cells: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.float
     result = np.empty(len(cells), dtype=np.float64)
     result[order] = (np.arange(len(cells)) - starts) / np.repeat(counts, counts)
     return result
-
-
-def split_names() -> tuple[str, ...]:
-    """The splits in the order in which they are published."""
-    return tuple(SPLITS)
 
 
 def _one_of_each_origin_first(cell: Sequence[Item]) -> list[Item]:

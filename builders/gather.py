@@ -16,7 +16,7 @@ from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
-from shiftdata.schema import columns, split_of_fold
+from shiftdata.schema import SPLITS, columns, split_of_fold
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int
 def _cells(recipe: Recipe, of_item: pa.Table, nuisance: pa.ChunkedArray) -> NDArray[np.int64]:
     """A number for each (split, label, nuisance); untouched content is a nuisance of its own here."""
     kinds = len(recipe.shift.nuisances) + 1
-    split = pc.index_in(of_item["split"], value_set=pa.array(assign.split_names())).to_numpy()
+    split = pc.index_in(of_item["split"], value_set=pa.array(list(SPLITS))).to_numpy()
     label = of_item["label"].to_numpy()
     kind = pc.fill_null(nuisance, kinds - 1).to_numpy()
     cells: NDArray[np.int64] = (split.astype(np.int64) * len(recipe.album.labels) + label) * kinds + kind

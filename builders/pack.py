@@ -22,12 +22,11 @@ from builders.sample import Item
 from builders.shards import Indices
 from builders.spool import Spool, whole_file
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.identity import base_content_id, dataset_content_id
 from shiftdata.manifest import FILE_NAME, Config, FileRecord, Manifest, Split
 from shiftdata.manifest import Base as BaseRecord
 from shiftdata.protocols import GroupFairness, rows_matching
 from shiftdata.schema import POINTER_COLUMNS, SPLITS, data_schema, metadata_schema
-from shiftdata.stable import content_hash
-from shiftdata.verification import content_id, group_names
 
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image
 OPEN_BLOCKS = 256  # of a large spool, only so many files are open at a time
@@ -196,12 +195,11 @@ def _manifest(
     bases = []
     for base in packed.values():
         rows = pa.concat_tables(base.tables.values())
-        names = group_names(rows, recipe.roles.nuisance, labels, nuisances)
         splits = {
             split: Split(rows=len(table), bytes=int(base.cell_bytes[split].sum()))
             for split, table in base.tables.items()
         }
-        identity = content_id(rows["key"].to_pylist(), names, rows["sha256"].to_pylist())
+        identity = base_content_id(rows, recipe.roles.nuisance, labels, nuisances)
         summary = recipe.base(base.name).summary
         bases.append(BaseRecord(name=base.name, summary=summary, content_id=identity, splits=splits))
     rows = pa.concat_tables([table for base in packed.values() for table in base.tables.values()])
@@ -215,7 +213,7 @@ def _manifest(
         citation=recipe.citation,
         seed=recipe.seed,
         recipe_id=recipe.recipe_id(),
-        content_id=content_hash(*sorted(f"{base.name}={base.content_id}" for base in bases)),
+        content_id=dataset_content_id({base.name: base.content_id for base in bases}),
         roles=recipe.roles,
         origins_shared=_origins_shared(rows, recipe.roles.nuisance),
         labels=list(labels),

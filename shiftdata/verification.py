@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,12 @@ from PIL import Image
 
 from shiftdata import places
 from shiftdata.errors import InputError
+from shiftdata.identity import base_content_id, dataset_content_id
 from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.protocols import rows_matching
 from shiftdata.schema import KEY_PATTERN, POINTER_COLUMNS, SPLITS, columns
-from shiftdata.stable import content_hash
 
-__all__ = ["Problem", "content_id", "group_names", "verify"]
+__all__ = ["Problem", "verify"]
 
 #: Written from the manifest, so compared with a fresh rendering (`python -m builders check`), not by hash.
 RENDERINGS = {FILE_NAME, "README.md"}
@@ -60,18 +60,11 @@ def verify(
         for base in manifest.bases:
             problems += _check_base(place.folder, manifest, base.name)
         problems += _check_configs(place.folder, manifest)
-        if manifest.content_id != content_hash(*sorted(f"{b.name}={b.content_id}" for b in manifest.bases)):
+        if manifest.content_id != dataset_content_id({b.name: b.content_id for b in manifest.bases}):
             problems.append(
                 Problem(path=FILE_NAME, what="content_id is not the hash of the bases' content_ids")
             )
     return problems
-
-
-def content_id(keys: Sequence[str], groups: Sequence[str], hashes: Sequence[bytes]) -> str:
-    """What a base is: a hash over its sorted (key, labels, image sha256), whatever files hold them."""
-    return content_hash(
-        *(f"{k}\t{g}\t{h.hex()}" for k, g, h in sorted(zip(keys, groups, hashes, strict=True)))
-    )
 
 
 def _check_files(folder: Path, manifest: Manifest, on_file: Callable[[str], object]) -> list[Problem]:
@@ -120,18 +113,11 @@ def _check_base(folder: Path, manifest: Manifest, base: str) -> Iterator[Problem
     yield from (Problem(path=where, what=what) for what in [*out_of_range, *_row_problems(manifest, rows)])
     if out_of_range:
         return  # rows without a name have no content_id
-    names = group_names(rows, manifest.roles.nuisance, manifest.labels, manifest.nuisances)
-    found = content_id(rows["key"].to_pylist(), names, rows["sha256"].to_pylist())
+    found = base_content_id(rows, manifest.roles.nuisance, manifest.labels, manifest.nuisances)
     if found != manifest.base(base).content_id:
         yield Problem(
             path=where, what=f"content_id is {found}, the manifest says {manifest.base(base).content_id}"
         )
-
-
-def group_names(rows: pa.Table, column: str, labels: Sequence[str], nuisances: Sequence[str]) -> list[str]:
-    """Label and nuisance of each row by name; the nuisance of untouched content is empty."""
-    pairs = zip(rows["label"].to_pylist(), rows[column].to_pylist(), strict=True)
-    return [f"{labels[label]}/{'' if number is None else nuisances[number]}" for label, number in pairs]
 
 
 def _check_shards(

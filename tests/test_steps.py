@@ -7,6 +7,7 @@ from PIL import Image
 from builders.sample import Item, Sample
 from builders.steps.compose import OnGround
 from builders.steps.encode import Encoding
+from builders.steps.stylize import Stylize
 from shiftdata.errors import InputError
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
@@ -54,3 +55,21 @@ def test_equal_pictures_give_equal_bytes_without_metadata(form):
 def test_bad_encodings_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         Encoding(**options)
+
+
+def test_strength_runs_from_the_untouched_picture_to_the_full_style():
+    coarse = np.random.default_rng(0).integers(0, 255, (6, 6, 3), dtype=np.uint8)
+    content = Sample(item=ITEM, key="k", image=Image.fromarray(coarse).resize((32, 32)))
+
+    def painted(strength: float) -> dict[str | None, np.ndarray]:
+        step = Stylize(seed=0, dataset="d", strength=strength)
+        made = list(step(iter([content])))
+        assert {sample.severity for sample in made} == {strength}
+        return {sample.nuisance: np.asarray(sample.image, dtype=float) for sample in made}
+
+    none, half, full = painted(0), painted(0.5), painted(1)
+    for style, image in none.items():
+        assert np.array_equal(image, np.asarray(content.image))
+        assert not np.array_equal(half[style], full[style])
+    with pytest.raises(InputError, match="between 0 and 1, got 2"):
+        Stylize(seed=0, dataset="d", strength=2)

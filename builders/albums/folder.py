@@ -18,7 +18,6 @@ from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
 TABLE = "items.csv"
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 MIN_SIDE = 8
 MAX_PIXELS = 64_000_000

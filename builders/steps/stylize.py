@@ -8,7 +8,7 @@ from functools import cache
 
 from builders.sample import Sample
 from builders.styles.bank import StyleBank
-from builders.styles.network import StyleNetwork, network_fingerprint
+from builders.styles.network import StyleNetwork, mix, network_fingerprint
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -42,14 +42,15 @@ class Stylize:
         network, bank = _network(), StyleBank.load()
         for sample in samples:
             features = network.features(sample.image)
+            own = network.code(sample.image) if 0 < self.strength < 1 else None
             for style in bank.names:
                 key = f"{sample.key}-{style}"
                 index = int(rng(self.seed, self.dataset, "style-picture", key).integers(bank.size))
-                if self.strength == 0:
-                    image = sample.image
-                else:
-                    code = network.mix(sample.image, bank.code(style, index), self.strength)
-                    image = network.paint(features, code, sample.image.size)
+                code = bank.code(style, index)
+                if own is not None:
+                    code = mix(own, code, self.strength)
+                painted = self.strength > 0
+                image = network.paint(features, code, sample.image.size) if painted else sample.image
                 params = {**sample.params, "style": style, "style_picture": index, "strength": self.strength}
                 yield replace(
                     sample, key=key, image=image, nuisance=style, severity=self.strength, params=params

@@ -69,17 +69,10 @@ class StyleNetwork:
         """
         if strength == 0:
             return picture.convert("RGB")
-        mixed = self.mix(picture, code, strength)
-        return self.paint(self.features(picture), mixed, picture.size)
-
-    def mix(self, picture: Image.Image, code: FloatArray, strength: float) -> FloatArray:
-        """The code on the straight line from the picture's own style to `code`."""
         if not 0 <= strength <= 1:
             raise InputError(f"strength must be between 0 and 1, got {strength}")
-        if strength == 1:
-            return code
-        own = self.code(picture)
-        return (own + np.float32(strength) * (code - own)).astype(np.float32)
+        mixed = code if strength == 1 else mix(self.code(picture), code, strength)
+        return self.paint(self.features(picture), mixed, picture.size)
 
     @cached_property
     def _predictor(self) -> ort.InferenceSession:
@@ -97,6 +90,11 @@ class StyleNetwork:
     def _run(session: ort.InferenceSession, **inputs: FloatArray) -> FloatArray:
         output: FloatArray = session.run(None, inputs)[0]
         return output
+
+
+def mix(own: FloatArray, code: FloatArray, strength: float) -> FloatArray:
+    """The code on the straight line from a picture's own style to another."""
+    return (own + np.float32(strength) * (code - own)).astype(np.float32)
 
 
 @cache
