@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 from builders.recipe import Base, Recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
-from shiftdata.schema import KEY_PATTERN, split_of_fold
+from shiftdata.schema import KEY_PATTERN, SPLITS, split_of_fold
 from shiftdata.stable import hash64, ranks
 
-#: The share of each split in a base that takes a fixed number of pictures a label.
+#: The share of each split in a base that takes a fixed number of items a group.
 SHARES = {"train": 0.5, "validation": 0.2, "test": 0.3}
 
 
 def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
     """Refuse, before anything is rendered, an album or a protocol that would make a broken dataset."""
+    if not items:
+        raise InputError(f"the album of {recipe.name} holds nothing: give it content")
     for protocol in recipe.protocols:
         protocol.pairs(recipe.album.labels, recipe.shift.nuisances)
+    known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
     labels: dict[str, str] = {}
     keys: set[str] = set()
     for item in items:
@@ -30,10 +33,17 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
         if item.key in keys:
             raise InputError(f"the album gives the key {item.key!r} twice; keys must be unique")
         keys.add(item.key)
-        if item.label not in recipe.album.labels:
+        if item.label not in known_labels:
             raise InputError(
-                f"{item.key} has the label {item.label!r}; the album lists {recipe.album.labels}"
+                f"{item.key} has the label {item.label!r}; the album lists {_listed(recipe.album.labels)}"
             )
+        if item.nuisance not in known_nuisances:
+            raise InputError(
+                f"{item.key} has the {recipe.nuisance} {item.nuisance!r}; "
+                f"the recipe's shift lists {_listed(recipe.shift.nuisances)}"
+            )
+        if not item.license or not item.attribution:
+            raise InputError(f"{item.key} has no licence or no attribution: every item needs both")
         if labels.setdefault(item.origin, item.label) != item.label:
             raise InputError(
                 f"the origin {item.origin!r} occurs under {labels[item.origin]!r} and {item.label!r}: "
@@ -61,40 +71,46 @@ def folds(items: Sequence[Item]) -> dict[str, int]:
 def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple[Item, ...]:
     """The items of a base, the same few first: a smaller base is always part of a larger one.
 
-    Within a label and split, one item of each origin is taken before a second of any.
+    Within a group and split, one item of each origin is taken before a second of any. Where the album gives
+    no nuisance, all items of a label will be in each of its groups.
     """
-    if base.per_label is None:
+    if base.per_group is None:
         return tuple(items)
-    cells: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    groups: dict[tuple[str, str | None], dict[str, list[Item]]] = {}
     for item in items:
-        cells[item.label, split_of_fold(fold_of[item.origin])].append(item)
+        cells = groups.setdefault((item.label, item.nuisance), {split: [] for split in SPLITS})
+        cells[split_of_fold(fold_of[item.origin])].append(item)
     picked: set[str] = set()
-    for label in sorted({item.label for item in items}):
-        for split, quota in quotas(base.per_label).items():
-            cell = cells[label, split]
-            if len(cell) < quota:
+    for (label, nuisance), cells in groups.items():
+        for split, quota in quotas(base.per_group).items():
+            if len(cells[split]) < quota:
+                group = " in ".join(filter(None, (label, nuisance)))
                 raise InputError(
-                    f"the base {base.name!r} takes {base.per_label} pictures a label, {quota} for {split}; "
-                    f"the album has {len(cell)} of {label!r} there: lower per_label or add pictures"
+                    f"the base {base.name!r} takes {base.per_group} items a group, {quota} for {split}; "
+                    f"the album has {len(cells[split])} of {group} there: lower per_group or add some"
                 )
-            picked |= {item.key for item in _one_of_each_origin_first(cell)[:quota]}
+            picked |= {item.key for item in _one_of_each_origin_first(cells[split])[:quota]}
     return tuple(item for item in items if item.key in picked)
 
 
-def quotas(per_label: int) -> dict[str, int]:
-    """How many pictures of a label go to each split.
+def quotas(per_group: int) -> dict[str, int]:
+    """How many items of a group go to each split.
 
     >>> quotas(40)
     {'train': 20, 'validation': 8, 'test': 12}
     """
-    counts = {split: int(per_label * share + 0.5) for split, share in SHARES.items()}
-    counts["train"] = per_label - counts["validation"] - counts["test"]
+    counts = {split: int(per_group * share + 0.5) for split, share in SHARES.items()}
+    counts["train"] = per_group - counts["validation"] - counts["test"]
     return counts
 
 
-def quantiles(cells: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.float64]:
-    """The position of each row in its cell by stable hash of its key, divided by the cell's size."""
-    hashes = np.array([hash64("quantile", key) for key in keys], dtype=np.uint64)
+def quantiles(cells: NDArray[np.int64], trajectories: Sequence[str]) -> NDArray[np.float64]:
+    """The position of each row in its cell by stable hash of its trajectory, divided by the cell's size.
+
+    A cell is a (split, group, severity): the rows of a trajectory have one quantile, and a share of a group
+    is a share of its trajectories.
+    """
+    hashes = np.array([hash64("quantile", name) for name in trajectories], dtype=np.uint64)
     order = np.lexsort((hashes, cells))
     _, counts = np.unique(cells, return_counts=True)
     starts = np.repeat(np.cumsum(counts) - counts, counts)
@@ -113,3 +129,8 @@ def _one_of_each_origin_first(cell: Sequence[Item]) -> list[Item]:
         for turn, item in enumerate(mine)
     ]
     return [item for _, _, item in sorted(turns, key=lambda turn: turn[:2])]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in an error, not more than can be read."""
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

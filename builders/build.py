@@ -6,16 +6,18 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from builders import assign
+from builders.describe import words
 from builders.pack import Plan, pack
 from builders.recipe import Recipe, file_versions, load_recipe
 from builders.render import Block, cut_into_blocks, render
+from builders.renderings import renderings, write_renderings
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
@@ -96,6 +98,7 @@ def build(
         done = _earlier(workshop.folder, recipe, replace)
         wanted = _wanted(recipe, bases, done)
         if done is not None and _complete(workshop.folder, done, wanted):
+            _mend_words(workshop.folder, done, recipe)
             return workshop.folder
         items = recipe.album.items()
         assign.check_items(recipe, items)
@@ -120,7 +123,7 @@ def plan_blocks(
         blocks: list[Block] = []
         taken: set[str] = set()
         of_layer = [base for base in recipe.bases if base.layer == layer]
-        for base in sorted(of_layer, key=lambda base: base.per_label or len(items) + 1):
+        for base in sorted(of_layer, key=lambda base: base.per_group or len(items) + 1):
             picked = assign.pick(items, fold_of, base)
             blocks = blocks + cut_into_blocks(
                 recipe, layer, [item for item in picked if item.key not in taken]
@@ -171,6 +174,18 @@ def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
             for path, record in done.files.items()
         )
     )
+
+
+def _mend_words(folder: Path, done: Manifest, recipe: Recipe) -> None:
+    """Bring a finished dataset's words, and its renderings, to what the recipe says today."""
+    bases = [replace(base, summary=recipe.base(base.name).summary) for base in done.bases]
+    manifest = replace(done, **words(recipe), bases=bases)
+    stale = manifest != done or any(
+        not (folder / name).is_file() or (folder / name).read_bytes() != text.encode()
+        for name, text in renderings(manifest).items()
+    )
+    if stale:
+        write_renderings(folder, manifest)
 
 
 def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, workers: int, quiet: bool) -> None:

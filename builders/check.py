@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from builders.card import render_card
 from builders.recipe import load_recipe, recipe_names
+from builders.renderings import renderings
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.verification import Problem, verify
 
@@ -15,13 +15,12 @@ def check(folder: Path, on_file: Callable[[str], object] = lambda path: None) ->
     """Every problem of the dataset in a folder; an empty list means that it may be published."""
     problems = verify(folder, on_file=on_file)
     manifest = Manifest.read(folder)
-    card = folder / "README.md"
-    if not card.is_file():
-        problems.append(Problem(path=card.name, what="is missing"))
-    elif card.read_bytes() != render_card(manifest).encode():
-        problems.append(
-            Problem(path=card.name, what="was edited: it differs from a fresh rendering of the manifest")
-        )
+    for name, text in renderings(manifest).items():
+        if not (folder / name).is_file():
+            problems.append(Problem(path=name, what="is missing"))
+        elif (folder / name).read_bytes() != text.encode():
+            what = "was edited: it differs from a fresh rendering of the manifest"
+            problems.append(Problem(path=name, what=what))
     if manifest.name in recipe_names():
         recipe_id = load_recipe(manifest.name).recipe_id()
         if recipe_id != manifest.recipe_id:

@@ -1,4 +1,4 @@
-"""Gather the spooled rows of a base into one table: all that is known of them but their pixels."""
+"""Gather the spooled rows of a base into one table: all that is known of them but the examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shiftdata.schema import SPLITS, columns, split_of_fold
 
 @dataclass(frozen=True)
 class Gathered:
-    """The rows of a base in no particular order: columns, and where the image of each lies in the spool."""
+    """The rows of a base in no particular order: columns, and where the example of each lies in the spool."""
 
     table: pa.Table
     cells: NDArray[np.int64]
@@ -37,21 +37,23 @@ def gather(
 ) -> Gathered:
     """Read the rows of some blocks and give each its split, fold, group and quantile."""
     read = [spool.read(block) for block in blocks]
-    rows = pa.concat_tables([table.replace_schema_metadata(None) for table, _ in read])
+    rows = _numbered([table for table, _ in read])
     _check_rows(recipe, rows)
-    lengths = [len(table) for table, _ in read]
+    drops = Counter(reason for _, reasons in read for reason in reasons.values())
+    if len(recipe.shift.severities) > 1:
+        rows = _whole_trajectories(rows, len(recipe.shift.severities), drops)
     of_item = _item_table(recipe, items, fold_of).take(
         pc.index_in(rows["item"], value_set=pa.array([item.key for item in items]))
     )
     nuisance = pc.index_in(rows["nuisance"], value_set=pa.array(recipe.shift.nuisances, pa.string()))
     group = pc.add(pc.multiply(of_item["label"], len(recipe.shift.nuisances)), nuisance)
-    cells = _cells(recipe, of_item, nuisance)
+    cells = _cells(recipe, of_item, nuisance, rows["severity"])
     values = {
         "key": rows["key"],
         recipe.roles.nuisance: nuisance,
         "severity": rows["severity"],
         "group": group,
-        "quantile": pa.array(assign.quantiles(cells, rows["key"].to_pylist())),
+        "quantile": pa.array(assign.quantiles(cells, rows["trajectory"].to_pylist())),
         "params": rows["params"],
     } | {name: of_item[name] for name in of_item.column_names}
     fields = columns(recipe.roles.nuisance)
@@ -61,10 +63,36 @@ def gather(
         cells=cells,
         sizes=rows["size"].to_numpy().astype(np.int64),
         sha256=rows["sha256"].combine_chunks(),
-        block=np.repeat(np.arange(len(blocks)), lengths),
-        row=np.concatenate([np.arange(length) for length in lengths]),
-        dropped=dict(sorted(Counter(reason for _, drops in read for reason in drops.values()).items())),
+        block=rows["block"].to_numpy(),
+        row=rows["row"].to_numpy(),
+        dropped=dict(sorted(drops.items())),
     )
+
+
+def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all blocks, each with the numbers of its block and of its row there."""
+    numbered = []
+    for block, table in enumerate(tables):
+        places = {"block": np.full(len(table), block), "row": np.arange(len(table))}
+        for name, numbers in places.items():
+            table = table.append_column(name, pa.array(numbers, pa.int64()))
+        numbered.append(table.replace_schema_metadata(None))
+    return pa.concat_tables(numbered)
+
+
+def _whole_trajectories(rows: pa.Table, severities: int, drops: Counter[str]) -> pa.Table:
+    """Leave out, and count, the trajectories that lack a severity; untouched content has none to lack."""
+    counts = rows.group_by("trajectory").aggregate([("severity", "count_distinct"), ("key", "count")])
+    short = counts.filter(pc.less(counts["severity_count_distinct"], severities))["trajectory"]
+    cut = pc.and_(pc.is_in(rows["trajectory"], short.combine_chunks()), pc.is_valid(rows["nuisance"]))
+    repeated = counts.filter(pc.greater(counts["key_count"], counts["severity_count_distinct"]))
+    if len(repeated):
+        name = repeated["trajectory"][0].as_py()
+        raise InputError(f"the trajectory {name!r} has a severity twice; each step of a scale comes once")
+    lost = len(pc.unique(rows.filter(cut)["trajectory"]))
+    if lost:
+        drops["trajectory lacks a severity"] += lost
+    return rows.filter(pc.invert(cut))
 
 
 def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:
@@ -82,13 +110,18 @@ def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int
     )
 
 
-def _cells(recipe: Recipe, of_item: pa.Table, nuisance: pa.ChunkedArray) -> NDArray[np.int64]:
-    """A number for each (split, label, nuisance); untouched content is a nuisance of its own here."""
+def _cells(
+    recipe: Recipe, of_item: pa.Table, nuisance: pa.ChunkedArray, severity: pa.ChunkedArray
+) -> NDArray[np.int64]:
+    """A number for each (split, label, nuisance, severity); untouched content is a nuisance too."""
     kinds = len(recipe.shift.nuisances) + 1
     split = pc.index_in(of_item["split"], value_set=pa.array(list(SPLITS))).to_numpy()
     label = of_item["label"].to_numpy()
     kind = pc.fill_null(nuisance, kinds - 1).to_numpy()
-    cells: NDArray[np.int64] = (split.astype(np.int64) * len(recipe.album.labels) + label) * kinds + kind
+    steps = pa.array(recipe.shift.severities, pa.float64())
+    step = pc.fill_null(pc.index_in(severity, value_set=steps), len(steps)).to_numpy()
+    group = (split.astype(np.int64) * len(recipe.album.labels) + label) * kinds + kind
+    cells: NDArray[np.int64] = group * (len(steps) + 1) + step
     return cells
 
 

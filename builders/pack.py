@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from builders import shards
-from builders.card import render_card
+from builders.describe import draft, terms
 from builders.gather import Gathered, gather
+from builders.pictures import file_record, write_pictures
 from builders.recipe import Recipe, file_versions
+from builders.renderings import write_renderings
 from builders.sample import Item
 from builders.shards import Indices
-from builders.spool import Spool, whole_file
+from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.identity import base_content_id, dataset_content_id
-from shiftdata.manifest import FILE_NAME, Config, FileRecord, Manifest, Split
 from shiftdata.manifest import Base as BaseRecord
-from shiftdata.protocols import GroupFairness, rows_matching
-from shiftdata.schema import POINTER_COLUMNS, SPLITS, data_schema, metadata_schema
+from shiftdata.manifest import Config, FileRecord, Manifest, Split
+from shiftdata.protocols import rows_matching
+from shiftdata.schema import POINTER_COLUMNS, SPLITS, Modality, data_schema, metadata_schema
 
-OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image
+OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text
 OPEN_BLOCKS = 256  # of a large spool, only so many files are open at a time
 
 
@@ -56,12 +59,9 @@ class PackedBase:
 def pack(plan: Plan, folder: Path, on_rows: Callable[[int], object] = lambda rows: None) -> Manifest:
     """Write every file of the dataset into an empty folder, the manifest last."""
     packed = {name: _pack_base(plan, name, folder, on_rows) for name in plan.blocks}
-    recipe = plan.recipe
-    default = packed[recipe.default_base]
-    configs = [_freeze(recipe, protocol, default, folder) for protocol in recipe.protocols]
-    manifest = _manifest(plan, packed, configs, folder)
-    _write_text(folder / "README.md", render_card(manifest))
-    _write_text(folder / FILE_NAME, manifest.to_json())
+    manifest = _manifest(plan, packed, folder)
+    manifest = replace(manifest, files={**manifest.files, **write_pictures(folder, manifest)})
+    write_renderings(folder, manifest)
     return manifest
 
 
@@ -74,7 +74,7 @@ def _pack_base(plan: Plan, name: str, folder: Path, on_rows: Callable[[int], obj
             raise InputError(
                 f"the base {name!r} has no row in {split}: the album has too few usable pictures"
             )
-        layout = _layout(gathered, members)
+        layout = _layout(gathered, members, plan.recipe.encoding.modality)
         pointers = _write_shards(plan, name, split, gathered, layout, folder, on_rows)
         order = np.concatenate([group for shard in layout for group in shard])
         columns = gathered.table.take(order).columns
@@ -82,13 +82,11 @@ def _pack_base(plan: Plan, name: str, folder: Path, on_rows: Callable[[int], obj
         schema = _schema(plan.recipe, metadata_schema)
         tables[split] = pa.table([*columns, *(pointers[p] for p in POINTER_COLUMNS)], schema=schema)
         shards.write_metadata(folder / f"metadata/{name}/{split}.parquet", tables[split])
-        cell_bytes[split] = _cell_bytes(
-            gathered.table.take(order), gathered.sizes[order], plan.recipe.encoding.suffix
-        )
+        cell_bytes[split] = _cell_bytes(gathered.table.take(order), gathered.sizes[order], plan.recipe)
     return PackedBase(name, tables, cell_bytes, gathered.dropped)
 
 
-def _layout(gathered: Gathered, members: Indices) -> list[list[Indices]]:
+def _layout(gathered: Gathered, members: Indices, modality: Modality) -> list[list[Indices]]:
     """The row groups of each shard of a split, as indices into the gathered rows."""
     table = gathered.table.take(members)
     rows = shards.Rows(
@@ -98,7 +96,8 @@ def _layout(gathered: Gathered, members: Indices) -> list[list[Indices]]:
         quantiles=table["quantile"].to_numpy(),
         sizes=gathered.sizes[members],
     )
-    cut = shards.cut_into_shards(shards.row_groups(rows), rows.sizes)
+    arrange = shards.row_groups if modality == "image" else shards.shuffled_row_groups
+    cut = shards.cut_into_shards(arrange(rows), rows.sizes)
     return [[members[group] for group in shard] for shard in cut]
 
 
@@ -113,25 +112,24 @@ def _write_shards(
 ) -> dict[str, Any]:
     """Write the shards of a split; give shard, row, offset and length of each row, in file order."""
     schema = _schema(plan.recipe, data_schema)
-    image_of = _image_reader(plan.spool, plan.blocks[base], gathered)
-    suffix = plan.recipe.encoding.suffix
+    example_of = _example_reader(plan.spool, plan.blocks[base], gathered)
+    encoding = plan.recipe.encoding
 
     def tables(groups: Sequence[Indices]) -> Iterator[pa.Table]:
         for group in groups:
             table = gathered.table.take(group)
-            paths = [f"{key}{suffix}" for key in table["key"].to_pylist()]
-            images = pa.array([image_of(row) for row in group], pa.binary())
-            image = pa.StructArray.from_arrays(
-                [images, pa.array(paths)], fields=list(schema.field("image").type)
-            )
-            yield pa.table([*table.columns, image], schema=schema)
+            examples = encoding.arrays(table["key"].to_pylist(), [example_of(row) for row in group])
+            yield pa.table([*table.columns, *examples], schema=schema)
             on_rows(len(group))
 
-    where: list[int] = []
+    where: list[int | None] = []
     for number, groups in enumerate(layout):
         path = folder / f"data/{base}/{split}-{number:05d}-of-{len(layout):05d}.parquet"
         shards.write_shard(path, schema, tables(groups))
-        where += shards.offsets(path, (image_of(row) for group in groups for row in group))
+        if encoding.modality == "image":
+            where += shards.offsets(path, (example_of(row) for group in groups for row in group))
+        else:
+            where += [None] * sum(map(len, groups))
     lengths = [sum(len(group) for group in shard) for shard in layout]
     order = np.concatenate([group for shard in layout for group in shard])
     return {
@@ -142,89 +140,92 @@ def _write_shards(
     }
 
 
-def _image_reader(spool: Spool, blocks: Sequence[str], gathered: Gathered) -> Callable[[int], bytes]:
-    """A function from a gathered row to its encoded image, checked against its hash."""
-    open_block = lru_cache(OPEN_BLOCKS)(spool.images)
+def _example_reader(spool: Spool, blocks: Sequence[str], gathered: Gathered) -> Callable[[int], bytes]:
+    """A function from a gathered row to its encoded example, checked against its hash."""
+    open_block = lru_cache(OPEN_BLOCKS)(spool.examples)
 
-    def image_of(row: int) -> bytes:
+    def example_of(row: int) -> bytes:
         block = blocks[gathered.block[row]]
-        image: bytes = open_block(block)[gathered.row[row]].as_py()
-        if hashlib.sha256(image).digest() != gathered.sha256[row].as_py():
+        example: bytes = open_block(block)[gathered.row[row]].as_py()
+        if hashlib.sha256(example).digest() != gathered.sha256[row].as_py():
             raise IntegrityError(f"{spool.path(block)} is damaged: delete it and run the same command again")
-        return image
+        return example
 
-    return image_of
+    return example_of
 
 
-def _freeze(recipe: Recipe, protocol: GroupFairness, base: PackedBase, folder: Path) -> Config:
-    """Write the rows of a canonical split as keys, and describe it."""
-    filters = protocol.filters(recipe.album.labels, recipe.shift.nuisances, recipe.roles.nuisance)
+def _freeze(config: Config, base: PackedBase, folder: Path) -> Config:
+    """Write the rows of a canonical split as keys, and count them."""
     kept, splits = [], {}
     for split, table in base.tables.items():
         numbered = table.append_column("number", pa.array(np.arange(len(table))))
-        rows = rows_matching(numbered, filters)
-        empty = protocol.k**2 - pc.count_distinct(rows["group"]).as_py()
+        rows = rows_matching(numbered, config.filters)
+        splits[split] = _count(rows, base.cell_bytes[split][rows["number"].to_numpy()])
+        empty = config.params["k"] ** 2 - splits[split].groups
         if empty:
             raise InputError(
-                f"{protocol.config_name} has {empty} empty groups in {split} of {base.name!r}: "
-                "the album has too few usable pictures of some label; add pictures, or lower k"
+                f"{config.name} has {empty} empty groups in {split} of {base.name!r}: "
+                "the album has too little usable content of some label; add some, or lower k"
             )
-        sizes = base.cell_bytes[split][rows["number"].to_numpy()]
-        splits[split] = Split(rows=len(rows), bytes=int(sizes.sum()))
         kept.append(rows.select(["key", "split"]))
     frozen = pa.concat_tables(kept)
     frozen = frozen.append_column("count", pa.array(np.ones(len(frozen)), pa.int32()))
-    path = folder / f"protocols/{protocol.config_name}.parquet"
-    shards.write_keys(path, frozen)
-    params = {"k": protocol.k, "mu": protocol.mu, "seed": protocol.seed}
-    return Config(
-        name=protocol.config_name,
-        base=base.name,
-        protocol=protocol.name,
-        params=params,
-        filters=filters,
-        splits=splits,
+    shards.write_keys(folder / f"protocols/{config.name}.parquet", frozen)
+    return replace(config, splits=splits)
+
+
+def _count(rows: pa.Table, cell_bytes: NDArray[np.int64]) -> Split:
+    """How much some rows are, and how evenly they lie in their groups."""
+    sizes = pc.value_counts(rows["group"].drop_null()).field("counts").to_numpy()
+    return Split(
+        rows=len(rows),
+        bytes=int(cell_bytes.sum()),
+        groups=len(sizes),
+        smallest=int(sizes.min(initial=len(rows))) if len(sizes) else 0,
+        largest=int(sizes.max(initial=0)),
     )
 
 
-def _manifest(
-    plan: Plan, packed: Mapping[str, PackedBase], configs: Sequence[Config], folder: Path
-) -> Manifest:
+def _manifest(plan: Plan, packed: Mapping[str, PackedBase], folder: Path) -> Manifest:
+    """The draft of the recipe, with everything that is known only now."""
     recipe = plan.recipe
-    labels, nuisances = recipe.album.labels, recipe.shift.nuisances
-    bases = []
-    for base in packed.values():
-        rows = pa.concat_tables(base.tables.values())
-        splits = {
-            split: Split(rows=len(table), bytes=int(base.cell_bytes[split].sum()))
-            for split, table in base.tables.items()
-        }
-        identity = base_content_id(rows, recipe.roles.nuisance, labels, nuisances)
-        summary = recipe.base(base.name).summary
-        bases.append(BaseRecord(name=base.name, summary=summary, content_id=identity, splits=splits))
+    plain = draft(recipe)
+    default = packed[recipe.default_base]
+    configs = [_freeze(config, default, folder) for config in plain.configs]
+    bases = [_base_record(recipe, base) for base in packed.values()]
     rows = pa.concat_tables([table for base in packed.values() for table in base.tables.values()])
-    return Manifest(
-        name=recipe.name,
-        family=recipe.family,
-        version=recipe.version,
-        title=recipe.title,
-        summary=recipe.summary,
-        license=" AND ".join(sorted(pc.unique(rows["license"]).to_pylist())),
-        citation=recipe.citation,
-        seed=recipe.seed,
-        recipe_id=recipe.recipe_id(),
+    pairs = zip(rows["license"].to_pylist(), rows["attribution"].to_pylist(), strict=True)
+    return replace(
+        plain,
+        **terms(pairs),
         content_id=dataset_content_id({base.name: base.content_id for base in bases}),
-        roles=recipe.roles,
-        origins_shared=_origins_shared(rows, recipe.roles.nuisance),
-        labels=list(labels),
-        nuisances=list(nuisances),
-        default_base=recipe.default_base,
+        origins_shared=_origins_shared(rows, recipe.nuisance),
         bases=bases,
-        configs=list(configs),
+        configs=configs,
         dropped={base.name: dict(base.dropped) for base in packed.values()},
+        sample=_sample(folder, recipe),
         files=_file_records(folder),
         versions=file_versions(),
     )
+
+
+def _base_record(recipe: Recipe, base: PackedBase) -> BaseRecord:
+    rows = pa.concat_tables(base.tables.values())
+    return BaseRecord(
+        name=base.name,
+        summary=recipe.base(base.name).summary,
+        content_id=base_content_id(rows, recipe.nuisance, recipe.album.labels, recipe.shift.nuisances),
+        splits={split: _count(table, base.cell_bytes[split]) for split, table in base.tables.items()},
+    )
+
+
+def _sample(folder: Path, recipe: Recipe) -> dict[str, Any]:
+    """The first training row of the default base, as it is loaded; of an image only that it is there."""
+    first = min(folder.glob(f"data/{recipe.default_base}/train-*.parquet"))
+    with pq.ParquetFile(first) as file:
+        names = [name for name in file.schema_arrow.names if name != "image"]
+        (row,) = next(file.iter_batches(batch_size=1, columns=names)).to_pylist()
+    return dict(row)
 
 
 def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
@@ -235,22 +236,15 @@ def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
 
 def _file_records(folder: Path) -> dict[str, FileRecord]:
     return {
-        path.relative_to(folder).as_posix(): FileRecord(
-            bytes=path.stat().st_size, sha256=_sha256(path), rows=shards.rows_in(path)
-        )
+        path.relative_to(folder).as_posix(): file_record(path, shards.rows_in(path))
         for path in sorted(folder.rglob("*.parquet"))
     }
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _cell_bytes(table: pa.Table, image_sizes: NDArray[np.int64], suffix: str) -> NDArray[np.int64]:
+def _cell_bytes(table: pa.Table, sizes: NDArray[np.int64], recipe: Recipe) -> NDArray[np.int64]:
     """The bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
-    path_length = pc.binary_length(table["key"]).to_numpy() + len(suffix)
-    total: NDArray[np.int64] = image_sizes + path_length + 2 * OFFSET_BYTES
+    key_lengths = pc.binary_length(table["key"]).to_numpy().astype(np.int64)
+    total = recipe.encoding.cell_bytes(key_lengths, sizes)
     for column in table.columns:
         if pa.types.is_string(column.type):
             total += pc.binary_length(column).to_numpy() + OFFSET_BYTES
@@ -260,9 +254,4 @@ def _cell_bytes(table: pa.Table, image_sizes: NDArray[np.int64], suffix: str) ->
 
 
 def _schema(recipe: Recipe, kind: Callable[..., pa.Schema]) -> pa.Schema:
-    return kind(recipe.roles.nuisance, recipe.album.labels, recipe.shift.nuisances)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    return kind(recipe.roles, recipe.album.labels, recipe.shift.nuisances)

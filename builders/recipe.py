@@ -10,21 +10,25 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from builders.albums import Album
+from builders.datasheet import Datasheet
 from builders.sample import Sample, Step
 from builders.steps.encode import Encoding
 from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.protocols import GroupFairness
-from shiftdata.schema import Roles
+from shiftdata.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.stable import content_hash
 
 RECIPES = Path(__file__).parent / "recipes"
+
+#: What a recipe says in words; it can be mended without building anything again.
+WORDS = ("title", "summary", "creators", "citation", "released", "datasheet", "expected")
 
 #: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
 PIXEL_LIBRARIES = ("numpy", "onnxruntime", "pillow", "resvg_py")
@@ -37,43 +41,61 @@ class Shift(Protocol):
     def nuisances(self) -> tuple[str, ...]:
         """Every nuisance, in the order that fixes the integer of each."""
 
+    @property
+    def severities(self) -> tuple[float, ...]:
+        """Every severity that a nuisance comes in, ascending; empty where it has no scale."""
+
     def __call__(self, samples: Iterator[Sample], /) -> Iterator[Sample]:
-        """One sample for each content sample and nuisance, with a key of its own."""
+        """The samples of each content sample in its nuisances, with a key of its own for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """One set of files: which layer it holds, and how many content pictures a label."""
+    """One set of files: which layer it holds, and how much content a group (or label) has."""
 
     name: str
     summary: str
     layer: Literal["content", "shift"] = "shift"
-    per_label: int | None = None
+    per_group: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a built base must hold: the rows of each split, and how small a group may be."""
+
+    base: str
+    rows: Mapping[str, int]
+    smallest_group: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Everything that determines a dataset: content, steps, seed, bases and canonical splits.
 
-    `draw_size` is the side in pixels at which the album draws its vector pictures.
+    `released` is the day of this version, written by hand: nothing published may depend on a clock.
+    `nuisance` names the column of what shifts. `expected` is not part of the dataset's identity: it says
+    what `check` must find.
     """
 
     name: str
     family: str
     version: str
+    released: str
     title: str
     summary: str
+    creators: tuple[str, ...]
     citation: str
     album: Album
-    draw_size: int
-    roles: Roles
-    prepare: tuple[Step, ...]
     shift: Shift
     encoding: Encoding
     bases: tuple[Base, ...]
     default_base: str
+    nuisance: str
+    prepare: tuple[Step, ...] = ()
     protocols: tuple[GroupFairness, ...] = ()
+    datasheet: Datasheet = field(default_factory=Datasheet)
     seed: int = 0
+    expected: tuple[Expected, ...] = ()
 
     def __post_init__(self) -> None:
         names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]
@@ -86,6 +108,23 @@ class Recipe:
             raise InputError(f"the default base {self.default_base!r} is not among the bases of {self.name}")
         if not re.fullmatch(r"[a-z0-9_]+", self.name):
             raise InputError(f"a recipe's name is made of [a-z0-9_], got {self.name!r}")
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", self.released):
+            raise InputError(f"released is a day such as 2026-11-21, got {self.released!r}")
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        house = [*columns("nuisance"), *POINTER_COLUMNS]
+        for name in (self.nuisance, *self.encoding.columns):
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in house:
+                raise InputError(
+                    f"a column cannot be named {name!r}: use letters, digits and _, "
+                    f"and none of {', '.join(house)}"
+                )
+
+    @property
+    def roles(self) -> Roles:
+        """Which column plays which part."""
+        return Roles(nuisance=self.nuisance, modality=self.encoding.modality, example=self.encoding.columns)
 
     def base(self, name: str) -> Base:
         """The base of that name."""
@@ -95,12 +134,15 @@ class Recipe:
         return known[name]
 
     def recipe_id(self) -> str:
-        """The identity of the recipe: a hash of all its fields, albums and assets by content."""
-        return content_hash(json.dumps(describe(self), sort_keys=True))
+        """The identity of the recipe: a hash of its fields but the words, albums and assets by content."""
+        told = {name: value for name, value in describe(self).items() if name not in WORDS}
+        for base in told["bases"]:
+            del base["summary"]
+        return content_hash(json.dumps(told, sort_keys=True))
 
     def pixels_id(self) -> str:
         """The identity of the rendered pictures: what bases and splits are cut from them does not count."""
-        made_by = (self.album, self.draw_size, self.prepare, self.shift, self.encoding)
+        made_by = (self.album, self.prepare, self.shift, self.encoding)
         return content_hash(json.dumps([describe(made_by), library_versions()], sort_keys=True))
 
 

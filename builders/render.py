@@ -45,7 +45,7 @@ class Block:
 
 def cut_into_blocks(recipe: Recipe, layer: str, items: Sequence[Item]) -> list[Block]:
     """Consecutive items, a few a block."""
-    per_item = len(recipe.shift.nuisances) if layer == "shift" else 1
+    per_item = _samples_per_item(recipe, items) if layer == "shift" else 1
     starts = range(0, len(items), ITEMS_PER_BLOCK)
     chunks = [tuple(items[start : start + ITEMS_PER_BLOCK]) for start in starts]
     return [Block(layer, chunk, per_item * len(chunk)) for chunk in chunks]
@@ -95,8 +95,8 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
 
 def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
     """All samples of one item in one layer."""
-    picture = recipe.album.load(item, recipe.draw_size)
-    samples = iter([Sample(item=item, key=item.key, image=picture, params=dict(item.source))])
+    content = recipe.album.load(item)
+    samples = iter([Sample(item=item, key=item.key, example=content, params=dict(item.source))])
     for step in recipe.prepare:
         samples = step(samples)
     return samples if layer == "content" else recipe.shift(samples)
@@ -107,19 +107,39 @@ def _row(recipe: Recipe, sample: Sample) -> dict[str, object]:
         raise InputError(
             f"the recipe {recipe.name} makes the key {sample.key!r}; a key is made of {KEY_PATTERN.pattern}"
         )
-    if sample.nuisance is not None and sample.nuisance not in recipe.shift.nuisances:
-        raise InputError(f"{sample.key} has the nuisance {sample.nuisance!r}, which the shift does not list")
-    image = recipe.encoding.encode(sample.image)
+    if sample.nuisance is not None:
+        _check_shifted(recipe, sample)
+    example = recipe.encoding.encode(sample)
     return {
         "item": sample.item.key,
         "key": sample.key,
         "nuisance": sample.nuisance,
+        "trajectory": sample.trajectory or sample.key,
         "severity": sample.severity,
         "params": json.dumps({"content": sample.item.key, **sample.params}, sort_keys=True),
-        "sha256": hashlib.sha256(image).digest(),
-        "size": len(image),
-        "image": image,
+        "sha256": hashlib.sha256(example).digest(),
+        "size": len(example),
+        "example": example,
     }
+
+
+def _check_shifted(recipe: Recipe, sample: Sample) -> None:
+    """Refuse a nuisance or a severity that the shift does not list."""
+    nuisances, severities = recipe.shift.nuisances, recipe.shift.severities
+    if sample.nuisance not in nuisances:
+        raise InputError(
+            f"{sample.key} has the nuisance {sample.nuisance!r}; the shift lists {', '.join(nuisances)}"
+        )
+    if sample.severity not in (severities or (None,)):
+        raise InputError(
+            f"{sample.key} has the severity {sample.severity}; the shift lists {severities or 'none'}"
+        )
+
+
+def _samples_per_item(recipe: Recipe, items: Sequence[Item]) -> int:
+    """How many samples an item becomes; content that comes with its nuisance has no other."""
+    nuisances = 1 if any(item.nuisance for item in items) else len(recipe.shift.nuisances)
+    return nuisances * max(1, len(recipe.shift.severities))
 
 
 def _feed(

@@ -8,6 +8,11 @@ from typing import TypeAlias
 
 from PIL import Image
 
+from shiftdata.errors import InputError
+
+#: A picture, a text, or the features of a table's row by column.
+Example: TypeAlias = Image.Image | str | Mapping[str, bool | int | float | str | None]
+
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
 
@@ -17,26 +22,44 @@ class BadItem(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """One content picture of an album, without its pixels."""
+    """One content picture, text or row of an album, without the content itself.
+
+    `nuisance` is given by albums whose content comes with it, such as photographs of several domains.
+    """
 
     key: str
     label: str
     origin: str
     license: str
     attribution: str
+    nuisance: str | None = None
     source: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One example on its way to a shard. `nuisance` is None for the untouched content."""
+    """One example on its way to a shard.
+
+    `nuisance` is None for the untouched content; `severity` is None where the nuisance has no scale.
+    `trajectory` names the content in one nuisance over all its severities; without it a sample is alone.
+    """
 
     item: Item
     key: str
-    image: Image.Image
+    example: Example
     nuisance: str | None = None
-    severity: float = 0.0
+    severity: float | None = 0.0
+    trajectory: str | None = None
     params: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def image(self) -> Image.Image:
+        """The example as a picture; a step for pictures must not be given anything else."""
+        if not isinstance(self.example, Image.Image):
+            raise InputError(
+                f"{self.key} is a {type(self.example).__name__}, and a step of the recipe is for pictures"
+            )
+        return self.example
 
 
 Step: TypeAlias = Callable[[Iterator[Sample]], Iterator[Sample]]

@@ -1,4 +1,4 @@
-"""Write rows into Parquet shards whose images lie verbatim in the file, and say where each one lies."""
+"""Write rows into Parquet shards; encoded images lie verbatim in the file, and we say where each one lies."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from numpy.typing import NDArray
 
 from builders.spool import whole_file
 from shiftdata.errors import IntegrityError
-from shiftdata.schema import POINTER_COLUMNS
+from shiftdata.schema import FEATURE_TYPES, POINTER_COLUMNS
 from shiftdata.stable import hash64
 
 ROWS_PER_GROUP = 40
+SMALL_ROWS_PER_GROUP = 5000
 BYTES_PER_GROUP = 1 << 20
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
 METADATA_ROWS_PER_GROUP = 20_000
 
 #: Nobody filters by these: statistics on them would only make the footer longer.
-UNFILTERED = {"license", "attribution", "params", "image", *POINTER_COLUMNS}
+UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
 #: Nearly every row has its own value: a dictionary would only repeat them.
-DISTINCT = {"key", "quantile", "params", "image", "sha256", "offset"}
+DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
 
 Indices = NDArray[np.int64]
 
@@ -46,7 +47,8 @@ def row_groups(rows: Rows) -> list[Indices]:
     """Cut a split into row groups: stretches of one group in quantile order, ordered by stable hash.
 
     Short stretches, so that a plain shuffle buffer meets many groups; of one group each, so that a filter
-    skips the others. Groups of a few rows share with others of their label.
+    skips the others. Groups of a few rows share with others of their label, and labels of a few rows with
+    other labels: ten thousand classes must not become ten thousand row groups.
     """
     order = np.lexsort((rows.quantiles, rows.cells))
     boundaries = np.flatnonzero(np.diff(rows.cells[order])) + 1
@@ -57,10 +59,29 @@ def row_groups(rows: Rows) -> list[Indices]:
             small.setdefault(int(rows.labels[cell[0]]), []).extend(_within_limits(cell, rows.sizes))
         else:
             stretches += _within_limits(cell, rows.sizes)
+
+    def place(stretch: Indices) -> int:
+        return hash64("row-group", rows.keys[stretch[0]])
+
+    tiny: list[list[Indices]] = []
     for cells in small.values():
-        cells.sort(key=lambda cell: hash64("row-group", rows.keys[cell[0]]))
-        stretches += _joined(cells, rows.sizes)
-    return sorted(stretches, key=lambda stretch: hash64("row-group", rows.keys[stretch[0]]))
+        cells.sort(key=place)
+        if sum(map(len, cells)) < SMALL_STRETCH:
+            tiny.append(cells)
+        else:
+            stretches += _joined(cells, rows.sizes)
+    tiny.sort(key=lambda cells: place(cells[0]))
+    stretches += _joined([cell for cells in tiny for cell in cells], rows.sizes)
+    return sorted(stretches, key=place)
+
+
+def shuffled_row_groups(rows: Rows) -> list[Indices]:
+    """Cut a split of texts or features into row groups in stable-hash order.
+
+    They are so small that skipping a group saves nothing, while every reader profits from mixed rows.
+    """
+    hashes = np.array([hash64("row", key) for key in rows.keys], dtype=np.uint64)
+    return _within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
 
 
 def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list[list[Indices]]:
@@ -73,14 +94,18 @@ def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list
 
 
 def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
-    """Write one data file, a row group a table."""
+    """Write one data file, a row group a table. Images stay as they are, all else is compressed."""
+    compression = dict.fromkeys(schema.names, "zstd")
+    if schema.field(-1).type == FEATURE_TYPES["image"]:
+        name = schema.names[-1]
+        del compression[name]
+        compression |= {f"{name}.bytes": "none", f"{name}.path": "zstd"}
     with (
         whole_file(path) as temporary,
         pq.ParquetWriter(
             temporary,
             schema,
-            compression={name: "zstd" for name in schema.names if name != "image"}
-            | {"image.bytes": "none", "image.path": "zstd"},
+            compression=compression,
             **_options(schema),
             use_content_defined_chunking=True,
         ) as writer,
@@ -133,9 +158,9 @@ def _options(schema: pa.Schema) -> dict[str, list[str]]:
     }
 
 
-def _within_limits(cell: Indices, sizes: NDArray[np.int64]) -> list[Indices]:
+def _within_limits(cell: Indices, sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP) -> list[Indices]:
     """Cut one group into stretches of about equal length below the limits of rows and bytes."""
-    count = -(-len(cell) // ROWS_PER_GROUP)
+    count = -(-len(cell) // most_rows)
     while True:
         pieces = np.array_split(cell, count)
         if count == len(cell) or max(sizes[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:

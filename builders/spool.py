@@ -19,14 +19,15 @@ ROW = pa.schema(
         "item": pa.string(),
         "key": pa.string(),
         "nuisance": pa.string(),
+        "trajectory": pa.string(),
         "severity": pa.float64(),
         "params": pa.string(),
         "sha256": pa.binary(32),
         "size": pa.int32(),
-        "image": pa.binary(),
+        "example": pa.binary(),
     }
 )
-WITHOUT_IMAGE = [number for number, name in enumerate(ROW.names) if name != "image"]
+WITHOUT_EXAMPLE = [number for number, name in enumerate(ROW.names) if name != "example"]
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -56,16 +57,16 @@ class Spool:
             writer.write_table(table)
 
     def read(self, block: str) -> tuple[pa.Table, dict[str, str]]:
-        """A block's rows without their images, and its drops."""
+        """A block's rows without their examples, and its drops."""
         with self._clear_when_damaged(block) as path, pa.OSFile(str(path)) as source:
-            options = pa.ipc.IpcReadOptions(included_fields=WITHOUT_IMAGE)
+            options = pa.ipc.IpcReadOptions(included_fields=WITHOUT_EXAMPLE)
             table = pa.ipc.open_file(source, options=options).read_all()
             return table, json.loads(table.schema.metadata[b"drops"])
 
-    def images(self, block: str) -> pa.BinaryArray:
-        """The encoded images of a block's rows; they stay on disk until they are touched."""
+    def examples(self, block: str) -> pa.BinaryArray:
+        """The encoded examples of a block's rows; they stay on disk until they are touched."""
         with self._clear_when_damaged(block) as path:
-            return pa.ipc.open_file(pa.memory_map(str(path))).read_all()["image"].combine_chunks()
+            return pa.ipc.open_file(pa.memory_map(str(path))).read_all()["example"].combine_chunks()
 
     @contextmanager
     def _clear_when_damaged(self, block: str) -> Iterator[Path]:

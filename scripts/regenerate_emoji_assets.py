@@ -129,11 +129,11 @@ def differences(vendor: str, pictures: Mapping[str, bytes]) -> list[str]:
 
 def thumbnails(rows: list[Row], vendor: str) -> tuple[Array, Array]:
     """All pictures of a vendor at 24 px: the colours on mid grey, and the alpha masks."""
-    album = EmojiAlbum((vendor,))
+    album = EmojiAlbum((vendor,), size=64)
     items = {str(item.source["concept"]): item for item in album.items()}
     pictures = []
     for row in rows:
-        image = album.load(items[row["concept"]], 64).resize((24, 24), Image.Resampling.BOX)
+        image = album.load(items[row["concept"]]).resize((24, 24), Image.Resampling.BOX)
         pictures.append(np.asarray(image, np.float64) / 255)
     stack = np.stack(pictures)
     alpha = stack[..., 3:]

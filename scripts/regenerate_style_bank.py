@@ -81,7 +81,7 @@ class Measure:
 
 def load_contents(pictures: int) -> list[Content]:
     """The same number of pictures for every class and part, over as many origins as possible."""
-    album, ground = EmojiAlbum(), OnGround(size=SIDE)
+    album, ground = EmojiAlbum(size=SIDE), OnGround(size=SIDE)
     contents = []
     for label in album.labels:
         items = [item for item in album.items() if item.label == label]
@@ -90,7 +90,7 @@ def load_contents(pictures: int) -> list[Content]:
         for part in range(PARTS):
             mine = _round_robin([item for item in items if place[item.origin] % PARTS == part])
             for item in mine[: pictures // PARTS]:
-                image = ground.compose(album.load(item, SIDE))
+                image = ground.compose(album.load(item))
                 contents.append(Content(item.key, label, part, image))
     return contents
 

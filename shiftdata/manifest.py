@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.schema import Roles
 
-__all__ = ["FILE_NAME", "Base", "Config", "FileRecord", "Filters", "Manifest", "Split"]
+__all__ = ["FILE_NAME", "Base", "Config", "Credit", "FileRecord", "Filters", "Manifest", "Split"]
 
 FILE_NAME = "manifest.json"
 FORMAT = 1
@@ -22,10 +22,17 @@ Filters: TypeAlias = list[list[tuple[str, str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How much one split of a base or a config holds; `bytes` are those of its cells in memory."""
+    """How much one split of a base or a config holds.
+
+    `bytes` are those of its cells in memory; `groups` counts those that have a row, and `smallest` and
+    `largest` are their sizes (0 where rows have no group, as untouched content).
+    """
 
     rows: int
     bytes: int
+    groups: int = 0
+    smallest: int = 0
+    largest: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +47,10 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A canonical split: rows of a base chosen by filters alone."""
+    """A canonical split: rows of a base chosen by filters alone, and frozen as keys.
+
+    A `virtual` one stands with its filters in the card, so that `load_dataset(repo, name)` finds it.
+    """
 
     name: str
     base: str
@@ -48,28 +58,49 @@ class Config:
     params: Mapping[str, Any]
     filters: Filters
     splits: Mapping[str, Split]
+    virtual: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileRecord:
-    """What a published file must be."""
+class Credit:
+    """One licence with one attribution, and how many rows carry them."""
 
-    bytes: int
-    sha256: str
+    license: str
+    attribution: str
     rows: int
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """What a published file must be; a picture has no rows."""
+
+    bytes: int
+    sha256: str
+    rows: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """Everything a reader, a card or a check needs to know about a dataset."""
+    """Everything a reader, a card or a check needs to know about a dataset.
+
+    `severities` lists the steps of a continuous shift; it is empty where a nuisance has no scale.
+    `credits` are the licences and attributions of the rows, most rows first; of very many only the first
+    stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
+    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out.
+    """
 
     name: str
     family: str
     version: str
+    released: str
     title: str
     summary: str
-    license: str
+    creators: Sequence[str]
     citation: str
+    license: str
+    credits: Sequence[Credit]
+    more_credits: int
+    datasheet: Mapping[str, str]
     seed: int
     recipe_id: str
     content_id: str
@@ -77,10 +108,12 @@ class Manifest:
     origins_shared: bool
     labels: Sequence[str]
     nuisances: Sequence[str]
+    severities: Sequence[float]
     default_base: str
     bases: Sequence[Base]
     configs: Sequence[Config]
     dropped: Mapping[str, Mapping[str, int]]
+    sample: Mapping[str, Any]
     files: Mapping[str, FileRecord]
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
@@ -96,7 +129,11 @@ class Manifest:
         """Every name that `load_dataset(repo, name)` accepts, the default first."""
         bases = [base.name for base in self.bases]
         bases.sort(key=lambda name: (name != self.default_base, name))
-        return [*bases, *(config.name for config in self.configs), "metadata"]
+        return [*bases, *(config.name for config in self.configs if config.virtual), "metadata"]
+
+    def config(self, name: str) -> Config | None:
+        """The canonical split of that name, if it is one."""
+        return next((config for config in self.configs if config.name == name), None)
 
     def splits_of(self, name: str) -> Mapping[str, Split]:
         """The splits of a base, a canonical split, or `metadata`."""
@@ -148,6 +185,7 @@ def _records(raw: dict[str, Any]) -> dict[str, Any]:
             Config(**{**config, "splits": _splits(config), "filters": _filters(config["filters"])})
             for config in raw["configs"]
         ],
+        "credits": [Credit(**credit) for credit in raw["credits"]],
         "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
     }
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 __all__ = [
+    "FEATURE_TYPES",
     "KEY_PATTERN",
     "POINTER_COLUMNS",
     "SPLITS",
+    "Feature",
+    "Modality",
     "Roles",
     "columns",
     "data_schema",
+    "example_hashes",
+    "example_type",
+    "features_as_bytes",
     "metadata_schema",
     "split_of_fold",
 ]
@@ -26,7 +33,22 @@ KEY_PATTERN = re.compile(r"[a-z0-9_-]{1,120}")
 #: First fold of each split; folds run from 0 to 99.
 SPLITS: dict[str, int] = {"train": 0, "validation": 50, "test": 70}
 
-#: Where a row's encoded image lies: shard number, row in the shard, byte offset and length, sha256.
+Modality: TypeAlias = Literal["image", "text", "table"]
+
+#: What a column of an example holds: the name of a type, or the names of a category's values.
+Feature: TypeAlias = str | Sequence[str]
+
+#: The types that a column of an example may have; a category is stored as the integer of its name.
+FEATURE_TYPES: dict[str, pa.DataType] = {
+    "image": pa.struct({"bytes": pa.binary(), "path": pa.string()}),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+}
+
+#: Where a row's example lies: shard number, row in the shard, byte offset and length, sha256.
+#: Only encoded images have an offset: text and features are compressed with their neighbours.
 #: The hash is 32 bytes in a plain binary column: `datasets` 4.0 cannot read one of fixed width.
 POINTER_COLUMNS: dict[str, pa.DataType] = {
     "shard": pa.int32(),
@@ -39,12 +61,13 @@ POINTER_COLUMNS: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Which column plays which part, and what the examples are."""
+    """Which column plays which part, what the examples are, and which columns hold them."""
 
     nuisance: str
     label: str = "label"
     origin: str = "origin"
-    modality: str = "image"
+    modality: Modality = "image"
+    example: Mapping[str, Feature] = field(default_factory=lambda: {"image": "image"})
 
 
 def split_of_fold(fold: int) -> str:
@@ -74,34 +97,59 @@ def columns(nuisance: str) -> dict[str, pa.DataType]:
     }
 
 
-def data_schema(nuisance: str, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
-    """The schema of `data/` files: all columns and the image, with `datasets` features inside."""
-    image = pa.struct({"bytes": pa.binary(), "path": pa.string()})
-    return _with_features(columns(nuisance) | {"image": image}, nuisance, labels, nuisances)
+def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
+    """The schema of `data/` files: all columns and the example, with `datasets` features inside."""
+    example = {name: example_type(feature) for name, feature in roles.example.items()}
+    return _with_features(columns(roles.nuisance) | example, roles, labels, nuisances)
 
 
-def metadata_schema(nuisance: str, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
-    """The schema of `metadata/` files: all columns and the pointer to the image's bytes."""
-    return _with_features(columns(nuisance) | POINTER_COLUMNS, nuisance, labels, nuisances)
+def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
+    """The schema of `metadata/` files: all columns and the pointer to the example's bytes."""
+    return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
+
+
+def example_type(feature: Feature) -> pa.DataType:
+    """The Arrow type of one column of an example."""
+    return FEATURE_TYPES[feature] if isinstance(feature, str) else pa.int64()
+
+
+def example_hashes(rows: pa.Table, roles: Roles) -> list[bytes]:
+    """The sha256 of each example: of an image's encoded bytes, a text's UTF-8, or features as JSON."""
+    return [hashlib.sha256(data).digest() for data in _example_bytes(rows, roles)]
+
+
+def features_as_bytes(values: Sequence[Any]) -> bytes:
+    """The features of a row of a table, in the order of their columns, as the bytes that identify them.
+
+    >>> features_as_bytes([1, 2.5, None, "x"])
+    b'[1,2.5,null,"x"]'
+    """
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
+    held = [rows[name].to_pylist() for name in roles.example]
+    if roles.modality == "image":
+        return [image["bytes"] for image in held[0]]
+    if roles.modality == "text":
+        return [text.encode() for text in held[0]]
+    return [features_as_bytes(values) for values in zip(*held, strict=True)]
 
 
 def _with_features(
-    fields: dict[str, pa.DataType], nuisance: str, labels: Sequence[str], nuisances: Sequence[str]
+    fields: Mapping[str, pa.DataType], roles: Roles, labels: Sequence[str], nuisances: Sequence[str]
 ) -> pa.Schema:
     """Add the schema key from which `datasets` takes its features, so that the YAML need not carry them."""
-    classes = {"label": list(labels), nuisance: list(nuisances)}
-    features: dict[str, Any] = {}
-    for name, kind in fields.items():
-        if name in classes:
-            features[name] = {"names": classes[name], "_type": "ClassLabel"}
-        elif name == "image":
-            features[name] = {"_type": "Image"}
-        else:
-            features[name] = {"dtype": _feature_dtype(kind), "_type": "Value"}
+    known = {"label": list(labels), roles.nuisance: list(nuisances), **roles.example}
+    features = {name: _feature(known.get(name, str(kind))) for name, kind in fields.items()}
     info = json.dumps({"info": {"features": features}})
-    return pa.schema(fields, metadata={"huggingface": info})
+    return pa.schema(dict(fields), metadata={"huggingface": info})
 
 
-def _feature_dtype(kind: pa.DataType) -> str:
-    """The name `datasets` gives an Arrow type."""
-    return {"double": "float64"}.get(str(kind), str(kind))
+def _feature(held: Feature) -> dict[str, Any]:
+    """One feature as `datasets` writes it; `held` is an Arrow type's name where no feature is given."""
+    if not isinstance(held, str):
+        return {"names": list(held), "_type": "ClassLabel"}
+    if held == "image":
+        return {"_type": "Image"}
+    return {"dtype": {"double": "float64"}.get(held, held), "_type": "Value"}

@@ -28,7 +28,7 @@ from shiftdata.schema import KEY_PATTERN, POINTER_COLUMNS, SPLITS, columns
 __all__ = ["Problem", "verify"]
 
 #: Written from the manifest, so compared with a fresh rendering (`python -m builders check`), not by hash.
-RENDERINGS = {FILE_NAME, "README.md"}
+RENDERINGS = {FILE_NAME, "README.md", "croissant.json"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +135,8 @@ def _check_shards(
             )
         if rows["row"].to_pylist() != list(range(len(data))):
             yield Problem(path=name, what="has rows that the metadata does not point to in order")
+        if manifest.roles.modality != "image":
+            continue
         with (folder / name).open("rb") as stream:
             yield from (Problem(path=name, what=what) for what in _image_problems(stream, rows))
 
@@ -199,7 +201,8 @@ def _quantiles_hold(rows: pa.Table) -> bool:
     """Whether quantiles are positions divided by sizes within each (split, label, nuisance)."""
     label = pc.cast(rows["label"], pa.string())
     group = pc.fill_null(pc.cast(rows["group"], pa.string()), "-")
-    cell = pc.binary_join_element_wise(rows["split"], label, group, "/").combine_chunks()
+    severity = pc.fill_null(pc.cast(rows["severity"], pa.string()), "-")
+    cell = pc.binary_join_element_wise(rows["split"], label, group, severity, "/").combine_chunks()
     codes: NDArray[Any] = cell.dictionary_encode().indices.to_numpy()
     quantile = rows["quantile"].to_numpy()
     order = np.lexsort((quantile, codes))

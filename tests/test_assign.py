@@ -66,13 +66,13 @@ def test_quantiles_do_not_depend_on_row_order(cells, random):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("per_label", [10, 20, 40])
-def test_a_base_takes_the_same_number_of_each_split_and_as_many_origins_as_it_can(per_label):
+@pytest.mark.parametrize("per_group", [10, 20, 40])
+def test_a_base_takes_the_same_number_of_each_split_and_as_many_origins_as_it_can(per_group):
     some = items(20, per_origin=4)
     fold_of = assign.folds(some)
-    picked = assign.pick(some, fold_of, Base(name="b", summary="", per_label=per_label))
+    picked = assign.pick(some, fold_of, Base(name="b", summary="", per_group=per_group))
     splits = Counter(split_of_fold(fold_of[item.origin]) for item in picked)
-    assert splits == assign.quotas(per_label)
+    assert splits == assign.quotas(per_group)
     origins = {item.origin for item in picked if split_of_fold(fold_of[item.origin]) == "train"}
     assert len(origins) == min(10, splits["train"])
 
@@ -81,15 +81,15 @@ def test_a_smaller_base_is_part_of_a_larger_one():
     some = items(20, per_origin=4) + items(30, per_origin=3, label="b")
     fold_of = assign.folds(some)
     sizes = (10, 20, 40, None)
-    bases = [Base(name="b", summary="", per_label=size) for size in sizes]
+    bases = [Base(name="b", summary="", per_group=size) for size in sizes]
     picks = [{item.key for item in assign.pick(some, fold_of, base)} for base in bases]
     assert all(small < large for small, large in pairwise(picks))
 
 
 def test_too_few_pictures_for_a_base_is_said_with_numbers():
     some = items(10)
-    with pytest.raises(InputError, match=r"takes 40 pictures a label, 20 for train; the album has 5 of 'a'"):
-        assign.pick(some, assign.folds(some), Base(name="mini", summary="", per_label=40))
+    with pytest.raises(InputError, match=r"takes 40 items a group, 20 for train; the album has 5 of a there"):
+        assign.pick(some, assign.folds(some), Base(name="mini", summary="", per_group=40))
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,20 @@ def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):
     assert Manifest.read(out / "shift/tiny").seed == 7
 
 
+def test_words_are_mended_without_building_again(own, tmp_path):
+    out = tmp_path / "out"
+    folder = build(str(own), out, workers=1, quiet=True)
+    shard = next((folder / "data/mini").iterdir())
+    before = (shard.stat().st_mtime_ns, Manifest.read(folder).files)
+    edited(own, "Tinted Shapes", "Shapes in Colour")
+    build(edited(own, "20 a label.", "Twenty of each."), out, workers=1, quiet=True)
+    manifest = Manifest.read(folder)
+    assert (shard.stat().st_mtime_ns, manifest.files) == before
+    assert (manifest.title, manifest.base("mini").summary) == ("Shapes in Colour", "Twenty of each.")
+    assert "# Shapes in Colour" in (folder / "README.md").read_text()
+    assert check(folder) == []
+
+
 def test_a_folder_that_is_no_dataset_is_not_overwritten(recipe, tmp_path):
     (tmp_path / "shift/tiny").mkdir(parents=True)
     (tmp_path / "shift/tiny/thesis.tex").write_text("years of work")
@@ -226,15 +240,19 @@ def edited(own: Path, old: str, new: str) -> str:
     [
         ('key = f"{sample.key}-{name}"', "key = sample.key", "makes the key 'bar_bar00' more than once"),
         ('key = f"{sample.key}-{name}"', 'key = f"{sample.key} {name}"', "makes the key 'bar_bar00 blue'"),
-        ("nuisance=name,", 'nuisance="pink",', "has the nuisance 'pink', which the shift does not list"),
+        (
+            "nuisance=name,",
+            'nuisance="pink",',
+            "has the nuisance 'pink'; the shift lists blue, cyan",
+        ),
         ("GroupFairness(k=2", "GroupFairness(k=9", "k=9 needs as many labels, and there are 4"),
         ('name="content"', 'name="metadata"', "names metadata twice, or takes a name of the house"),
         ('default_base="mini"', 'default_base="maxi"', "default base 'maxi' is not among the bases"),
         ('name="tiny"', 'name="../tiny"', "a recipe's name is made of"),
         (
-            "per_label=20",
-            "per_label=80",
-            "takes 80 pictures a label, 40 for train; the album has 20 of 'bar'",
+            "per_group=20",
+            "per_group=80",
+            "takes 80 items a group, 40 for train; the album has 20 of bar",
         ),
     ],
 )
@@ -248,7 +266,7 @@ def test_an_empty_group_is_never_accepted(own, tmp_path):
     for number in range(3, 40):
         (own.parent / f"pictures/bar/bar{number:02d}.png").unlink()
     text = edited(own, 'default_base="mini"', 'default_base="extended"')
-    edited(own, '        Base(name="mini", summary="20 a label.", per_label=20),\n', "")
+    edited(own, '        Base(name="mini", summary="20 a label.", per_group=20),\n', "")
     with pytest.raises(InputError, match=r"gf_k2_mu10 has 2 empty groups in test of 'extended'"):
         build(text, tmp_path / "out", workers=1, quiet=True)
     assert not (tmp_path / "out/shift").exists()
@@ -293,8 +311,10 @@ def test_a_recipe_is_identified_by_content_and_not_by_place(recipe, own):
     assert here.recipe_id() == there.recipe_id()
     assert here.pixels_id() == there.pixels_id()
     retitled = load_recipe(edited(own, "Tinted Shapes", "Shapes"))
-    assert retitled.recipe_id() != here.recipe_id()
-    assert retitled.pixels_id() == here.pixels_id()
+    assert retitled.recipe_id() == here.recipe_id()  # words determine no data
+    reseeded = load_recipe(edited(own, "seed=0", "seed=1"))
+    assert reseeded.recipe_id() != here.recipe_id()
+    assert reseeded.pixels_id() == here.pixels_id()
     (own.parent / "pictures/bar/bar00.png").unlink()
     assert load_recipe(str(own)).pixels_id() != here.pixels_id()
 

@@ -116,10 +116,10 @@ def test_the_lists_are_sorted_and_agree() -> None:
 
 
 def test_every_picture_decodes_is_not_empty_and_is_unlike_all_others() -> None:
-    album = EmojiAlbum()
+    album = EmojiAlbum(size=32)
     thin, seen = [], defaultdict(list)
     for item in ITEMS:
-        image = album.load(item, 32)
+        image = album.load(item)
         assert (image.mode, image.size) == ("RGBA", (32, 32))
         pixels = np.asarray(image)
         if (pixels[..., 3] > 127).mean() <= 0.03:
@@ -132,14 +132,14 @@ def test_every_picture_decodes_is_not_empty_and_is_unlike_all_others() -> None:
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("size", [32, 128])
 def test_load_draws_at_the_size_that_is_asked_for(vendor: str, size: int) -> None:
-    image = EmojiAlbum((vendor,)).load(find("pizza", vendor), size)
+    image = EmojiAlbum((vendor,), size=size).load(find("pizza", vendor))
     assert (image.mode, image.size) == ("RGBA", (size, size))
     assert image.getextrema()[3] == (0, 255)
 
 
 @pytest.mark.parametrize(("concept", "vendor"), [("watermelon", "twemoji"), ("swan", "fluent-flat")])
 def test_a_box_that_is_not_square_is_centred_and_not_cut(concept: str, vendor: str) -> None:
-    rows = np.flatnonzero(np.asarray(EmojiAlbum().load(find(concept, vendor), 128))[..., 3].any(1))
+    rows = np.flatnonzero(np.asarray(EmojiAlbum().load(find(concept, vendor)))[..., 3].any(1))
     assert abs(rows[0] - (127 - rows[-1])) <= 12
 
 
@@ -159,7 +159,7 @@ def test_fewer_vendors_give_the_same_items_and_labels() -> None:
     assert album.items() == tuple(item for item in ITEMS if item.source["vendor"] in ("noto", "twemoji"))
     assert album.labels == EmojiAlbum().labels
     with pytest.raises(BadItem, match="a vendor that the album does not hold"):
-        album.load(find("pizza", "fluent-3d"), 32)
+        album.load(find("pizza", "fluent-3d"))
 
 
 @pytest.mark.parametrize(
@@ -175,15 +175,15 @@ def test_fewer_vendors_give_the_same_items_and_labels() -> None:
 def test_damaged_bytes_are_a_bad_item(tmp_path: Path, vendor: str, suffix: str, data: bytes) -> None:
     album = damaged(tmp_path, vendor, f"pizza{suffix}", data)
     with pytest.raises(BadItem, match=r"not a readable picture|an empty picture"):
-        album.load(find("pizza", vendor), 32)
-    assert album.load(find("taco", vendor), 32).size == (32, 32)
+        album.load(find("pizza", vendor))
+    assert album.load(find("taco", vendor)).size == (128, 128)
 
 
 def test_a_cut_webp_is_a_bad_item(tmp_path: Path) -> None:
     with zipfile.ZipFile(ASSETS / "fluent-3d.zip") as archive:
         half = archive.read("pizza.webp")[:900]
     with pytest.raises(BadItem):
-        damaged(tmp_path, "fluent-3d", "pizza.webp", half).load(find("pizza", "fluent-3d"), 32)
+        damaged(tmp_path, "fluent-3d", "pizza.webp", half).load(find("pizza", "fluent-3d"))
 
 
 def test_the_fingerprint_follows_content_and_not_the_container(tmp_path: Path) -> None:
@@ -201,13 +201,13 @@ def test_the_fingerprint_follows_content_and_not_the_container(tmp_path: Path) -
 def test_a_missing_resvg_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[build\]'"):
-        EmojiAlbum().load(find("pizza", "noto"), 32)
-    assert EmojiAlbum().load(find("pizza", "fluent-3d"), 32).size == (32, 32)
+        EmojiAlbum().load(find("pizza", "noto"))
+    assert EmojiAlbum().load(find("pizza", "fluent-3d")).size == (128, 128)
 
 
 def test_pickles_small_and_equal() -> None:
     album = EmojiAlbum(("noto",))
-    album.load(find("pizza", "noto"), 32)
+    album.load(find("pizza", "noto"))
     data = pickle.dumps(album)
     assert len(data) < 1_000
     assert pickle.loads(data) == album

@@ -94,7 +94,7 @@ def test_a_bad_picture_is_a_bad_item_with_a_reason(tmp_path, name, make, reason)
     make(tmp_path / "cat" / name)
     made = album(tmp_path)
     with pytest.raises(BadItem, match=f"^{re.escape(reason)}$"):
-        made.load(made.items()[0], 32)
+        made.load(made.items()[0])
 
 
 def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path):
@@ -103,7 +103,7 @@ def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path):
     tags[0x0112] = 6  # orientation: turn by 90 degrees
     Image.new("RGB", (40, 20)).save(tmp_path / "cat" / "a.jpg", exif=tags)
     made = album(tmp_path)
-    assert made.load(made.items()[0], 32).size == (20, 40)
+    assert made.load(made.items()[0]).size == (20, 40)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path):
 def test_usual_modes_are_converted_and_alpha_is_kept(tmp_path, mode, loaded):
     picture(tmp_path / "cat" / "a.png", mode)
     made = album(tmp_path)
-    assert made.load(made.items()[0], 32).mode == loaded
+    assert made.load(made.items()[0]).mode == loaded
 
 
 def test_the_fingerprint_is_of_the_content_and_not_of_the_place(tmp_path):

@@ -26,12 +26,11 @@ SMALL = """
     RECIPE = replace(
         load_recipe("sma_emoji"),
         name="small",
-        album=EmojiAlbum(vendors=("noto",)),
-        draw_size=GROUND.inner,
+        album=EmojiAlbum(vendors=("noto",), size=GROUND.inner),
         prepare=(GROUND,),
         bases=(
             Base(name="content", summary="Untouched.", layer="content"),
-            Base(name="mini", summary="10 a class.", per_label=10),
+            Base(name="mini", summary="10 a class.", per_group=10),
         ),
     )
 """

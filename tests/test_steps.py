@@ -6,16 +6,20 @@ from PIL import Image
 
 from builders.sample import Item, Sample
 from builders.steps.compose import OnGround
-from builders.steps.encode import Encoding
+from builders.steps.encode import ImageEncoding
 from builders.steps.stylize import Stylize
 from shiftdata.errors import InputError
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
 
 
+def sample(picture: Image.Image) -> Sample:
+    return Sample(item=ITEM, key="k", example=picture)
+
+
 def composed(picture: Image.Image, **options) -> Image.Image:
-    (sample,) = OnGround(**options)(iter([Sample(item=ITEM, key="k", image=picture)]))
-    return sample.image
+    (made,) = OnGround(**options)(iter([sample(picture)]))
+    return made.image
 
 
 def test_a_cut_out_stands_centred_on_the_ground():
@@ -45,8 +49,8 @@ def test_equal_pictures_give_equal_bytes_without_metadata(form):
     picture = Image.new("RGB", (8, 8), (10, 200, 30))
     tagged = picture.copy()
     tagged.info["comment"] = b"made on a Tuesday"
-    encoding = Encoding(format=form)
-    assert encoding.encode(picture) == encoding.encode(tagged)
+    encoding = ImageEncoding(format=form)
+    assert encoding.encode(sample(picture)) == encoding.encode(sample(tagged))
 
 
 @pytest.mark.parametrize(
@@ -54,12 +58,12 @@ def test_equal_pictures_give_equal_bytes_without_metadata(form):
 )
 def test_bad_encodings_are_refused(options, message):
     with pytest.raises(InputError, match=message):
-        Encoding(**options)
+        ImageEncoding(**options)
 
 
 def test_strength_runs_from_the_untouched_picture_to_the_full_style():
     coarse = np.random.default_rng(0).integers(0, 255, (6, 6, 3), dtype=np.uint8)
-    content = Sample(item=ITEM, key="k", image=Image.fromarray(coarse).resize((32, 32)))
+    content = Sample(item=ITEM, key="k", example=Image.fromarray(coarse).resize((32, 32)))
 
     def painted(strength: float) -> dict[str | None, np.ndarray]:
         step = Stylize(seed=0, dataset="d", strength=strength)

@@ -1,32 +1,27 @@
-"""Albums: content pictures with labels, origins and licences."""
+"""Albums: content pictures, texts or rows with labels, origins and licences."""
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from PIL import Image
-
-from builders.sample import Item
+from builders.sample import Example, Item
 
 __all__ = ["Album"]
 
 
 @runtime_checkable
 class Album(Protocol):
-    """What a recipe needs of a collection of content pictures."""
+    """What a recipe needs of a collection of content."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Every label, in the order that fixes the integer of each."""
 
     def items(self) -> tuple[Item, ...]:
-        """Every item, sorted by key; reads no pixel."""
+        """Every item, sorted by key; reads no content."""
 
-    def load(self, item: Item, size: int) -> Image.Image:
-        """The item's picture, alpha kept; a vector source is drawn at `size` pixels.
-
-        Raises `BadItem` where the picture cannot be used.
-        """
+    def load(self, item: Item) -> Example:
+        """The item's picture (alpha kept), text or features; raises `BadItem` where it cannot be used."""
 
     def fingerprint(self) -> str:
         """A hash of everything the album would hand out: content, never a path."""

@@ -38,13 +38,16 @@ VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
 
 @dataclass(frozen=True)
 class EmojiAlbum:
-    """The emoji of some vendors: one item a concept and vendor. Cheap to make and to pickle."""
+    """The emoji of some vendors, drawn at `size` pixels: one item a concept and vendor."""
 
     vendors: tuple[str, ...] = VENDORS
     assets: Path = ASSETS
+    size: int = 128
 
     def __post_init__(self) -> None:
         """Refuse unknown, repeated or no vendors here, not in the middle of a build."""
+        if self.size < 1:
+            raise InputError(f"emoji are drawn at a size of at least 1 pixel, got {self.size}")
         for vendor in self.vendors:
             if vendor not in VENDORS:
                 raise not_found("emoji vendor", vendor, VENDORS)
@@ -64,8 +67,9 @@ class EmojiAlbum:
         made = [_item(row, vendor, terms[vendor]) for row in rows for vendor in self.vendors]
         return tuple(sorted(made, key=lambda item: item.key))
 
-    def load(self, item: Item, size: int) -> Image.Image:
-        """The picture as `size` x `size` RGBA: SVG drawn at that size, WebP resized from 256 px."""
+    def load(self, item: Item) -> Image.Image:
+        """The picture as square RGBA: SVG drawn at the album's size, WebP resized from 256 px."""
+        size = self.size
         vendor, concept = str(item.source.get("vendor")), str(item.source.get("concept"))
         if vendor not in self.vendors:
             raise BadItem("a vendor that the album does not hold")
@@ -84,8 +88,8 @@ class EmojiAlbum:
         return image
 
     def fingerprint(self) -> str:
-        """SHA-256 over the texts and the members of the vendors' zips, not over the zips' own bytes."""
-        digest = hashlib.sha256()
+        """SHA-256 over size, texts and the members of the vendors' zips, not over the zips' own bytes."""
+        digest = hashlib.sha256(b"%d\n" % self.size)
         parts = [(name, (self.assets / name).read_bytes()) for name in ("concepts.tsv", "vendors.toml")]
         for vendor in sorted(self.vendors):
             archive = _archive(self.assets / f"{vendor}.zip")

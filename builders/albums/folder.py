@@ -50,8 +50,8 @@ class FolderAlbum:
         """Every picture of the table or the folders, sorted by key."""
         return self._items
 
-    def load(self, item: Item, size: int) -> Image.Image:
-        """Decode one picture; `size` is for vector albums and not used here."""
+    def load(self, item: Item) -> Image.Image:
+        """Decode one picture."""
         try:
             with (
                 warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),

@@ -25,7 +25,7 @@ class OnGround:
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            yield replace(sample, image=self.compose(sample.image))
+            yield replace(sample, example=self.compose(sample.image))
 
     def compose(self, picture: Image.Image) -> Image.Image:
         """One picture on the ground, without alpha."""

@@ -33,6 +33,11 @@ class Stylize:
         """The names of the styles."""
         return StyleBank.load().names
 
+    @property
+    def severities(self) -> tuple[float, ...]:
+        """The one strength."""
+        return (self.strength,)
+
     def fingerprint(self) -> str:
         """The parameters, the bank's codes and the network's graphs."""
         parts = (str(self.seed), self.dataset, str(self.strength))
@@ -53,7 +58,7 @@ class Stylize:
                 image = network.paint(features, code, sample.image.size) if painted else sample.image
                 params = {**sample.params, "style": style, "style_picture": index, "strength": self.strength}
                 yield replace(
-                    sample, key=key, image=image, nuisance=style, severity=self.strength, params=params
+                    sample, key=key, example=image, nuisance=style, severity=self.strength, params=params
                 )
 
 

@@ -1,0 +1,88 @@
+"""What a recipe says about its dataset: a manifest without anything that only a build can know."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from builders.recipe import Recipe
+from shiftdata.manifest import Base, Config, Credit, Manifest
+
+#: How many canonical splits the card carries, and how many bytes of filters: every load parses all of them.
+MOST_VIRTUAL = 24
+MOST_FILTER_BYTES = 72_000
+MOST_CREDITS = 50
+
+
+def draft(recipe: Recipe) -> Manifest:
+    """The manifest of a dataset that is not built: no counts, no hashes, no files."""
+    pairs = ((item.license, item.attribution) for item in recipe.album.items())
+    return Manifest(
+        name=recipe.name,
+        family=recipe.family,
+        version=recipe.version,
+        **words(recipe),
+        **terms(pairs),
+        seed=recipe.seed,
+        recipe_id=recipe.recipe_id(),
+        content_id="",
+        roles=recipe.roles,
+        origins_shared=False,
+        labels=list(recipe.album.labels),
+        nuisances=list(recipe.shift.nuisances),
+        severities=list(recipe.shift.severities),
+        default_base=recipe.default_base,
+        bases=[Base(name=b.name, summary=b.summary, content_id="", splits={}) for b in recipe.bases],
+        configs=_configs(recipe),
+        dropped={},
+        sample={},
+        files={},
+    )
+
+
+def words(recipe: Recipe) -> dict[str, Any]:
+    """The part of a manifest that can be mended without building anything again."""
+    return {
+        "title": recipe.title,
+        "summary": recipe.summary,
+        "creators": list(recipe.creators),
+        "citation": recipe.citation,
+        "released": recipe.released,
+        "datasheet": recipe.datasheet.stated(),
+    }
+
+
+def terms(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The part of a manifest about licences, from the (licence, attribution) of each row.
+
+    The licence of the whole is that of every part; credits come with most rows first.
+    """
+    counted = sorted(Counter(pairs).items(), key=lambda entry: (-entry[1], entry[0]))
+    listed = [Credit(license=name, attribution=who, rows=rows) for (name, who), rows in counted]
+    return {
+        "license": " AND ".join(sorted({credit.license for credit in listed})),
+        "credits": listed[:MOST_CREDITS],
+        "more_credits": max(0, len(listed) - MOST_CREDITS),
+    }
+
+
+def _configs(recipe: Recipe) -> list[Config]:
+    """The canonical splits; as many as a card carries are virtual, the others are frozen keys alone."""
+    configs: list[Config] = []
+    room = MOST_FILTER_BYTES
+    for protocol in recipe.protocols:
+        filters = protocol.filters(recipe.album.labels, recipe.shift.nuisances, recipe.nuisance)
+        room -= len(json.dumps(filters))
+        config = Config(
+            name=protocol.config_name,
+            base=recipe.default_base,
+            protocol=protocol.name,
+            params={"k": protocol.k, "mu": protocol.mu, "seed": protocol.seed},
+            filters=filters,
+            splits={},
+            virtual=len(configs) < MOST_VIRTUAL and room >= 0,
+        )
+        configs.append(config)
+    return configs
