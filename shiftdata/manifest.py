@@ -53,6 +53,7 @@ class Config:
     """
 
     name: str
+    summary: str
     base: str
     protocol: str
     params: Mapping[str, Any]

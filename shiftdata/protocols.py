@@ -49,6 +49,18 @@ class GroupFairness:
         percent = f"{100 * self.mu:.6g}"
         return f"gf_k{self.k}_mu{percent}" + (f"_s{self.seed}" if self.seed else "")
 
+    def summary(self, nuisance: str) -> str:
+        """The split in a sentence or two.
+
+        >>> GroupFairness(k=8, mu=0.1).summary("style")
+        '8 classes, each mostly in a style of its own, every other at 10 % of its share; balanced tests.'
+        """
+        seed = f" Seed {self.seed}." if self.seed else ""
+        return (
+            f"{self.k} classes, each mostly in a {nuisance} of its own, every other "
+            f"at {100 * self.mu:.6g} % of its share; balanced tests.{seed}"
+        )
+
     def pairs(self, labels: Sequence[str], nuisances: Sequence[str]) -> list[tuple[int, int, float]]:
         """The K drawn classes, each with its dominant style and its nu: (label, nuisance, nu)."""
         for what, names in (("labels", labels), ("nuisances", nuisances)):

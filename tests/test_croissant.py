@@ -1,0 +1,391 @@
+"""croissant.json, read back by mlcroissant: no complaint, no network, and the rows that pyarrow reads.
+
+What mlcroissant makes of the values: text is bytes, a null is None, a picture is a PIL image in its own mode.
+It reads through pandas, which holds a column of integers with nulls as floats: exact up to 2**53.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import mlcroissant as mlc
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mlcroissant._src.core.context import CroissantVersion
+from mlcroissant._src.core.rdf import make_context
+from PIL import Image
+
+from builders.croissant import LONGEST_FILTERS, render_croissant
+from builders.datasheet import Datasheet
+from shiftdata.errors import InputError
+from shiftdata.manifest import Base, Manifest, Split
+from shiftdata.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
+
+AWKWARD = [
+    'a "quoted" one',
+    "dots. and, commas",
+    "éclair ☃ 雪",
+    "C:\\back",
+    "<b>&amp;</b>",
+    "{brace}",
+    "@type",
+    "",
+]
+
+TEXT = Roles(nuisance="domain", modality="text", example={"text": "string"})
+TEXTS = ["plain", "two\nlines", 'a "quote"', "雪 ☃", "", "tab\t", "'", "\\n", "{x}", "1", "nan", "None"]
+
+TABLE = Roles(
+    nuisance="domain",
+    modality="table",
+    example={
+        "age": "int64",
+        "wage": "float64",
+        "member": "bool",
+        "note": "string",
+        "job": ["none", 'a "b"', "ü.x"],
+        "image": "int64",
+        "filename": "string",
+        "index": "int64",
+    },
+)
+ROWS = {
+    "age": [None, 2**53, *range(10)],
+    "wage": [0.1, None, -1e300, 5e-324, *(n / 3 for n in range(8))],
+    "member": [None, True, *(n % 2 == 0 for n in range(10))],
+    "note": ["nan", None, "", *TEXTS[:9]],
+    "job": [0, 1, 2, None, *(n % 3 for n in range(8))],
+    "image": list(range(12)),
+    "filename": TEXTS,
+    "index": [2**62 + n for n in range(12)],
+}
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*_: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture(scope="session")
+def manifest(tiny: Path) -> Manifest:
+    return Manifest.read(tiny)
+
+
+@pytest.fixture
+def text_repo(manifest: Manifest, tmp_path: Path) -> Path:
+    return write_repo(tmp_path / "text", manifest, TEXT, {"text": TEXTS})
+
+
+@pytest.fixture
+def table_repo(manifest: Manifest, tmp_path: Path) -> Path:
+    return write_repo(tmp_path / "table", manifest, TABLE, ROWS)
+
+
+def write_repo(folder: Path, like: Manifest, roles: Roles, example: Mapping[str, list[Any]]) -> Path:
+    """A dataset of twelve rows with awkward names; its training rows lie in two shards."""
+    labels, nuisances = AWKWARD, AWKWARD[::-1]
+    rows = range(len(next(iter(example.values()))))
+    nuisance = [None if row % 4 == 0 else row % len(nuisances) for row in rows]
+    plain: dict[str, list[Any]] = {
+        "key": [f"row-{row}" for row in rows],
+        "split": [list(SPLITS)[row % 3] for row in rows],
+        "fold": [list(SPLITS.values())[row % 3] for row in rows],
+        "label": [row % len(labels) for row in rows],
+        roles.nuisance: nuisance,
+        "severity": [None for _ in rows],
+        "group": [
+            None if it is None else row * len(nuisances) + it for row, it in zip(rows, nuisance, strict=True)
+        ],
+        "origin": [f"origin/{row}" for row in rows],
+        "quantile": [row / 12 for row in rows],
+        "license": [("MIT", "CC0-1.0")[row % 2] for row in rows],
+        "attribution": ["Zoë & Co." for _ in rows],
+        "params": ['{"a": "\\"b\\""}' for _ in rows],
+    }
+    assert list(plain) == list(columns(roles.nuisance))
+    table = pa.table(plain | dict(example), schema=data_schema(roles, labels, nuisances))
+    places = {"shard": 0, "row": 0, "offset": None, "length": 1, "sha256": b"\xff" * 32}
+    pointers = {name: [places[name] for _ in rows] for name in POINTER_COLUMNS}
+    metadata = pa.table(plain | pointers, schema=metadata_schema(roles, labels, nuisances))
+    splits = {}
+    for number, split in enumerate(SPLITS):
+        members = [row for row in rows if row % 3 == number]
+        write(folder / f"metadata/all/{split}.parquet", metadata.take(members))
+        shards = [members[:1], members[1:]] if split == "train" else [members]
+        for k, shard in enumerate(shards):
+            write(folder / f"data/all/{split}-{k:05d}-of-{len(shards):05d}.parquet", table.take(shard))
+        splits[split] = Split(rows=len(members), bytes=0)
+    base = Base(name="all", summary="Everything.", content_id="", splits=splits)
+    there = {"roles": roles, "labels": labels, "nuisances": nuisances, "bases": [base], "default_base": "all"}
+    made = replace(like, name=folder.name, configs=[], files={}, **there)
+    (folder / "manifest.json").write_text(made.to_json(), encoding="utf-8")
+    (folder / "croissant.json").write_text(render_croissant(made), encoding="utf-8")
+    return folder
+
+
+def write(path: Path, table: pa.Table) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+
+
+def opened(repo: Path) -> mlc.Dataset:
+    """The dataset, of which mlcroissant has nothing to say."""
+    dataset = mlc.Dataset(jsonld=str(repo / "croissant.json"))
+    assert not dataset.metadata.ctx.issues.errors
+    assert not dataset.metadata.ctx.issues.warnings
+    return dataset
+
+
+def records(dataset: mlc.Dataset, name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
+    """The records of a record set, by the names of its columns."""
+    for record in dataset.records(name, filters={f"{name}/split": split} if split else None):
+        yield {column.removeprefix(f"{name}/"): value for column, value in record.items()}
+
+
+def in_order(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows by key, in a form that tells types apart and compares pictures by pixels."""
+    return sorted(
+        ({name: plain(value) for name, value in row.items()} for row in rows), key=lambda row: row["key"]
+    )
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        value = Image.open(io.BytesIO(value["bytes"]))
+    if isinstance(value, Image.Image):
+        return value.mode, np.asarray(value).tolist()
+    return type(value), value
+
+
+def stored(repo: Path, pattern: str) -> list[dict[str, Any]]:
+    """The rows of files as pyarrow reads them, texts as bytes."""
+    tables = [pq.read_table(path) for path in sorted(repo.glob(pattern))]
+    rows = pa.concat_tables(tables).to_pylist()
+    return [{k: v.encode() if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+
+
+def described(manifest: Manifest) -> dict[str, Any]:
+    """A rendering as JSON."""
+    return dict(json.loads(render_croissant(manifest)))
+
+
+@pytest.mark.parametrize("base", ["content", "mini", "extended"])
+def test_rows_are_those_of_the_files(tiny, base):
+    dataset = opened(tiny)
+    assert in_order(records(dataset, base)) == in_order(stored(tiny, f"data/{base}/*.parquet"))
+
+
+def test_untouched_content_has_no_nuisance(tiny):
+    found = list(records(opened(tiny), "content"))
+    assert {row["style"] for row in found} == {row["group"] for row in found} == {None}
+
+
+def test_rows_are_those_that_datasets_loads(tiny):
+    import datasets
+
+    loaded = datasets.load_dataset(str(tiny), "mini", split="validation")
+    expected = [{k: v.encode() if isinstance(v, str) else v for k, v in row.items()} for row in loaded]
+    assert in_order(records(opened(tiny), "mini", "validation")) == in_order(expected)
+
+
+@pytest.mark.parametrize("kind", ["text_repo", "table_repo"])
+def test_texts_and_tables_with_their_nulls(kind, request):
+    repo = request.getfixturevalue(kind)
+    dataset = opened(repo)
+    assert in_order(records(dataset, "all")) == in_order(stored(repo, "data/all/*.parquet"))
+    assert in_order(records(dataset, "metadata")) == in_order(stored(repo, "metadata/all/*.parquet"))
+
+
+def test_metadata_says_where_the_bytes_lie(tiny):
+    assert in_order(records(opened(tiny), "metadata")) == in_order(stored(tiny, "metadata/mini/*.parquet"))
+    row = next(records(opened(tiny), "metadata", "test"))
+    shard = next(tiny.glob(f"data/mini/test-{row['shard']:05d}-*.parquet")).read_bytes()
+    assert hashlib.sha256(shard[row["offset"] :][: row["length"]]).digest() == row["sha256"]
+
+
+@pytest.mark.parametrize(("name", "folder"), [("mini", "data/mini"), ("metadata", "metadata/mini")])
+def test_a_split_alone(tiny, name, folder):
+    # mlcroissant keeps to the files of the last filter: whoever wants all rows again opens the dataset anew.
+    dataset = opened(tiny)
+    for split in SPLITS:
+        expected = stored(tiny, f"{folder}/{split}*.parquet")
+        assert in_order(records(dataset, name, split)) == in_order(expected)
+
+
+def test_a_split_alone_opens_no_other_file(copy):
+    for path in copy.glob("data/mini/t*.parquet"):
+        path.write_bytes(b"not Parquet")
+    assert len(list(records(opened(copy), "mini", "validation"))) == 80
+
+
+def test_rows_can_be_read_again(tiny):
+    dataset = opened(tiny)
+    next(records(dataset, "mini"))
+    assert [len(list(records(dataset, "mini"))) for _ in range(2)] == [400, 400]
+
+
+@pytest.mark.parametrize("name", ["gf_k2_mu10", "gf_k4_mu20_s1"])
+def test_frozen_protocols(tiny, name):
+    dataset = opened(tiny)
+    assert in_order(records(dataset, name)) == in_order(stored(tiny, f"protocols/{name}.parquet"))
+
+
+def test_another_byte_in_a_protocol_is_an_error(copy):
+    path = copy / "protocols/gf_k2_mu10.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    dataset = opened(copy)
+    with pytest.raises(mlc.GenerationError) as error:
+        list(records(dataset, "gf_k2_mu10"))
+    assert "is not identical with the reference" in str(error.value.__cause__)
+    assert len(list(records(dataset, "gf_k4_mu20_s1"))) == 216
+
+
+def test_hashes_lead_to_every_file(tiny, manifest):
+    files = {entry["name"]: entry for entry in described(manifest)["distribution"]}
+    text = (tiny / "manifest.json").read_bytes()
+    assert files["manifest.json"]["sha256"] == hashlib.sha256(text).hexdigest()
+    assert files["manifest.json"]["contentSize"] == f"{len(text)} B"
+    listed = {path.relative_to(tiny).as_posix() for path in tiny.rglob("*.parquet")}
+    assert listed <= set(manifest.files)
+
+
+def test_enumerations_list_every_name(table_repo):
+    dataset = opened(table_repo)
+    listed = {
+        "labels": AWKWARD,
+        "domains": AWKWARD[::-1],
+        "job_values": TABLE.example["job"],
+    }
+    for name, names in listed.items():
+        assert list(records(dataset, name)) == [{"id": id_, "name": text} for id_, text in enumerate(names)]
+    kinds = ["cr:TrainingSplit", "cr:ValidationSplit", "cr:TestSplit"]
+    splits = [{"name": name, "url": url} for name, url in zip(SPLITS, kinds, strict=True)]
+    assert list(records(dataset, "splits")) == splits
+
+
+def test_fields_link_to_what_their_values_name(table_repo, tiny):
+    def links(repo: Path, name: str) -> dict[str, str]:
+        record_set = next(it for it in opened(repo).metadata.record_sets if it.id == name)
+        annotated = {field.name: field.annotations[0] for field in record_set.fields if field.annotations}
+        return {name: link.references.field for name, link in annotated.items()}
+
+    named = {"split": "splits/name", "label": "labels/id", "domain": "domains/id", "job": "job_values/id"}
+    assert links(table_repo, "all") == named
+    assert links(tiny, "gf_k2_mu10") == {"key": "mini/key", "split": "splits/name"}
+
+
+def test_labels_are_labels_and_rows_have_licences(tiny):
+    mini = next(it for it in opened(tiny).metadata.record_sets if it.id == "mini")
+    of = {field.name: field for field in mini.fields}
+    assert "http://mlcommons.org/croissant/Label" in {str(kind) for kind in of["label"].data_types}
+    assert of["license"].equivalentProperty == ["sc:license"]
+
+
+@pytest.mark.parametrize("kind", ["tiny", "text_repo", "table_repo"])
+def test_everything_is_described(kind, request):
+    record_sets = opened(request.getfixturevalue(kind)).metadata.record_sets
+    for node in [*record_sets, *(field for it in record_sets for field in it.fields)]:
+        assert node.description.endswith((".", "]")), node.id
+        assert "{" not in node.description, node.id
+
+
+def test_the_dataset_is_described(tiny, manifest):
+    metadata = opened(tiny).metadata
+    assert metadata.name == "tiny"
+    assert metadata.version == manifest.version
+    assert metadata.date_published.date().isoformat() == manifest.released
+    assert metadata.url == "https://huggingface.co/datasets/shift/tiny"
+    assert metadata.license == ["https://spdx.org/licenses/CC0-1.0.html"]
+    assert metadata.cite_as == manifest.citation
+    assert [creator.name for creator in metadata.creators] == list(manifest.creators)
+    assert metadata.ctx.is_live_dataset is False
+    assert metadata.conforms_to[0] == "http://mlcommons.org/croissant/1.1"
+
+
+def test_licences_and_creators(manifest):
+    terms = "CC-BY-4.0 AND LicenseRef-Mine AND (MIT OR ISC)"
+    made = described(replace(manifest, license=terms, creators=["Ann Ö.", "The Group"]))
+    assert made["license"] == ["https://spdx.org/licenses/CC-BY-4.0.html", "LicenseRef-Mine", "(MIT OR ISC)"]
+    people = [{"@type": "sc:Person", "name": "Ann Ö."}, {"@type": "sc:Organization", "name": "The Group"}]
+    assert made["creator"] == people
+
+
+def test_every_answer_of_the_datasheet_is_told(copy, manifest):
+    sheet = {field.name: f"About {field.name}." for field in fields(Datasheet)}
+    made = replace(manifest, datasheet=sheet, dropped={"mini": {"too small": 1200, "not a picture": 1}})
+    (copy / "croissant.json").write_text(render_croissant(made), encoding="utf-8")
+    metadata = opened(copy).metadata
+    assert metadata.description == f"{manifest.summary} About instances."
+    assert metadata.data_collection == "About collection. About selection."
+    assert metadata.data_collection_missing_data == (
+        "1 left out of mini: not a picture. 1,200 left out of mini: too small."
+    )
+    assert metadata.data_limitations == ["About limitations. About misuses."]
+    text = render_croissant(made)
+    assert [name for name, answer in sheet.items() if answer not in text] == []
+    assert "rai:data" not in render_croissant(replace(made, datasheet={}, dropped={}))
+
+
+def test_a_protocol_tells_its_rule(manifest):
+    config = manifest.configs[0]
+    long = replace(config, name="long", filters=config.filters * LONGEST_FILTERS)
+    files = manifest.files | {"protocols/long.parquet": manifest.files["protocols/gf_k2_mu10.parquet"]}
+    made = described(replace(manifest, configs=[config, long], files=files))
+    of = {record_set["name"]: record_set["description"] for record_set in made["recordSet"]}
+    for part in (config.protocol, "k=2, mu=0.1, seed=0", f"{config.splits['train'].rows} train", "quantile"):
+        assert part in of["gf_k2_mu10"]
+    assert of["long"].endswith("Filters: see manifest.json")
+
+
+def test_equal_manifests_give_equal_bytes(tiny, manifest):
+    text = render_croissant(manifest)
+    assert text == render_croissant(Manifest.from_json(manifest.to_json()))
+    assert text.encode() == (tiny / "croissant.json").read_bytes()
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize("where", ["with blanks", "data/data"])
+def test_it_is_read_from_anywhere(tiny, tmp_path, monkeypatch, where):
+    repo = Path(shutil.copytree(tiny, tmp_path / where / "tiny"))
+    monkeypatch.chdir(repo.parent)
+    for path in (str(repo / "croissant.json"), "tiny/croissant.json"):
+        dataset = mlc.Dataset(jsonld=path)
+        assert len(list(records(dataset, "mini", "test"))) == 120
+        assert len(list(records(dataset, "gf_k2_mu10"))) == 57
+
+
+def test_ten_thousand_labels_are_no_burden(copy, manifest):
+    labels = [f"class {number}, «{number:b}»" for number in range(10_000)]
+    began = time.perf_counter()
+    (copy / "croissant.json").write_text(render_croissant(replace(manifest, labels=labels)), encoding="utf-8")
+    dataset = opened(copy)
+    assert len(list(records(dataset, "mini", "test"))) == 120
+    assert [row["name"] for row in records(dataset, "labels")] == labels
+    assert time.perf_counter() - began < 20
+
+
+def test_the_context_is_the_standard_one(manifest):
+    standard = make_context(mlc.Context(conforms_to=CroissantVersion.V_1_1))
+    assert described(manifest)["@context"] == standard
+
+
+def test_a_base_cannot_take_the_name_of_an_enumeration(manifest):
+    bases = [replace(manifest.bases[0], name="styles"), *manifest.bases[1:]]
+    with pytest.raises(InputError, match="two record sets styles: rename the base"):
+        render_croissant(replace(manifest, bases=bases))
