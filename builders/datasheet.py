@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import tomllib
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from shiftdata.errors import InputError, not_found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,21 @@ class Datasheet:
     impact: str = ""
     #: Who looks after it, for how long, and how to report a mistake.
     maintenance: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> Datasheet:
+        """Read the answers from a TOML file, in which they may run over several lines."""
+        try:
+            told = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} is no datasheet: {error}") from error
+        known = [field.name for field in fields(cls)]
+        for name, answer in told.items():
+            if name not in known:
+                raise not_found("question", name, known, f"It stands in {path}.")
+            if not isinstance(answer, str):
+                raise InputError(f"{path}: the answer to {name} must be text, got {answer!r}")
+        return cls(**{name: " ".join(answer.split()) for name, answer in told.items()})
 
     def stated(self) -> dict[str, str]:
         """The answers that were given."""

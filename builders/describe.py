@@ -77,6 +77,7 @@ def _configs(recipe: Recipe) -> list[Config]:
         room -= len(json.dumps(filters))
         config = Config(
             name=protocol.config_name,
+            summary=protocol.summary(recipe.nuisance),
             base=recipe.default_base,
             protocol=protocol.name,
             params={"k": protocol.k, "mu": protocol.mu, "seed": protocol.seed},

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from builders import shards
 from builders.describe import draft, terms
 from builders.gather import Gathered, gather
-from builders.pictures import file_record, write_pictures
+from builders.pictures import write_pictures
 from builders.recipe import Recipe, file_versions
 from builders.renderings import write_renderings
 from builders.sample import Item
@@ -60,7 +60,8 @@ def pack(plan: Plan, folder: Path, on_rows: Callable[[int], object] = lambda row
     """Write every file of the dataset into an empty folder, the manifest last."""
     packed = {name: _pack_base(plan, name, folder, on_rows) for name in plan.blocks}
     manifest = _manifest(plan, packed, folder)
-    manifest = replace(manifest, files={**manifest.files, **write_pictures(folder, manifest)})
+    pictures = {path.name: _file_record(path, rows=None) for path in write_pictures(folder, manifest)}
+    manifest = replace(manifest, files={**manifest.files, **pictures})
     write_renderings(folder, manifest)
     return manifest
 
@@ -236,9 +237,15 @@ def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
 
 def _file_records(folder: Path) -> dict[str, FileRecord]:
     return {
-        path.relative_to(folder).as_posix(): file_record(path, shards.rows_in(path))
+        path.relative_to(folder).as_posix(): _file_record(path, shards.rows_in(path))
         for path in sorted(folder.rglob("*.parquet"))
     }
+
+
+def _file_record(path: Path, rows: int | None) -> FileRecord:
+    with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return FileRecord(bytes=path.stat().st_size, sha256=sha256, rows=rows)
 
 
 def _cell_bytes(table: pa.Table, sizes: NDArray[np.int64], recipe: Recipe) -> NDArray[np.int64]:

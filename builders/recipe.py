@@ -99,7 +99,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]
-        repeated = sorted({name for name in names if names.count(name) > 1} | {"metadata"} & set(names))
+        house = {"metadata", "splits", "labels", f"{self.nuisance}s"}  # configs, and sets of croissant.json
+        repeated = sorted({name for name in names if names.count(name) > 1} | house & set(names))
         if repeated:
             raise InputError(
                 f"the recipe {self.name} names {', '.join(repeated)} twice, or takes a name of the house"
@@ -114,10 +115,11 @@ class Recipe:
 
     def _check_columns(self) -> None:
         house = [*columns("nuisance"), *POINTER_COLUMNS]
-        for name in (self.nuisance, *self.encoding.columns):
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in house:
+        names = [self.nuisance, *self.encoding.columns]
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in house or names.count(name) > 1:
                 raise InputError(
-                    f"a column cannot be named {name!r}: use letters, digits and _, "
+                    f"a column cannot be named {name!r}: use letters, digits and _, each name once, "
                     f"and none of {', '.join(house)}"
                 )
 

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builders.card import render_card
+from builders.card import CARDS, render_card
 from builders.croissant import render_croissant
+from builders.describe import draft
+from builders.recipe import Recipe
 from builders.spool import whole_file
 from shiftdata.manifest import FILE_NAME, Manifest
+
+README = "README.md"
+CROISSANT = "croissant.json"
 
 
 def renderings(manifest: Manifest) -> dict[str, str]:
     """The text of each rendering, by file name."""
-    return {"README.md": render_card(manifest), "croissant.json": render_croissant(manifest)}
+    return {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
 
 
 def write_renderings(folder: Path, manifest: Manifest) -> None:
     """Write the renderings and, last, the manifest: a dataset with a manifest is whole."""
     for name, text in [*renderings(manifest).items(), (FILE_NAME, manifest.to_json())]:
-        with whole_file(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
+        write_text(folder / name, text)
+
+
+def card_of_recipe(recipe: Recipe) -> str:
+    """The card of a dataset that is not built, with its picture in `cards/` where there is one."""
+    picture = f"{recipe.name}.jpg"
+    return render_card(draft(recipe), picture if (CARDS / picture).is_file() else None)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole and with the line endings it has."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

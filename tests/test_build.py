@@ -190,7 +190,7 @@ def test_bad_pictures_are_dropped_counted_and_explained(own, tmp_path):
     assert manifest.dropped["content"] == manifest.dropped["extended"] == expected
     assert sum(split.rows for split in manifest.base("content").splits.values()) == 157
     assert sum(split.rows for split in manifest.base("extended").splits.values()) == 157 * 5
-    assert "2 content pictures, not a readable picture" in (folder / "README.md").read_text()
+    assert "2 left out of `content`: not a readable picture." in (folder / "README.md").read_text()
     assert not check(folder)
 
 
@@ -298,11 +298,11 @@ def test_a_file_without_a_recipe_is_refused(tmp_path):
 
 def test_a_mistake_in_a_recipe_is_said_with_its_line(own):
     line = own.read_text().splitlines().index("RECIPE = Recipe(") + 1
-    message = rf"tiny\.py, line {line}: TypeError: .*unexpected keyword argument 'nme'"
+    message = rf"recipe\.py, line {line}: TypeError: .*unexpected keyword argument 'nme'"
     with pytest.raises(InputError, match=message):
         load_recipe(edited(own, '    name="tiny"', '    nme="tiny"'))
     own.write_text("RECIPE = (")
-    with pytest.raises(InputError, match=r"tiny\.py: SyntaxError: .*line 1"):
+    with pytest.raises(InputError, match=r"recipe\.py: SyntaxError: .*line 1"):
         load_recipe(str(own))
 
 

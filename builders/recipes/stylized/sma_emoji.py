@@ -1,7 +1,10 @@
 """Stylized emoji: Stylized Meta-Album's construction on the embedded album and style bank."""
 
+from pathlib import Path
+
 from builders.albums.emoji import EmojiAlbum
-from builders.recipe import Base, Recipe
+from builders.datasheet import Datasheet
+from builders.recipe import Base, Expected, Recipe
 from builders.steps.compose import OnGround
 from builders.steps.encode import ImageEncoding
 from builders.steps.stylize import Stylize
@@ -37,4 +40,10 @@ RECIPE = Recipe(
     ),
     default_base="mini",
     protocols=tuple(GroupFairness(k=k, mu=0.1) for k in (2, 4, 8)),
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(
+        Expected(base="content", rows={"train": 1228, "validation": 480, "test": 648}, smallest_group=0),
+        Expected(base="mini", rows={"train": 8000, "validation": 3200, "test": 4800}, smallest_group=8),
+        Expected(base="extended", rows={"train": 24560, "validation": 9600, "test": 12960}, smallest_group=1),
+    ),
 )
