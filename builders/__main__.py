@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.build import build
+from builders.card import CARDS
 from builders.check import check
 from builders.contact_sheet import contact_sheet
 from builders.recipe import load_recipe, recipe_names
+from builders.renderings import card_of_recipe, write_text
 from builders.spool import whole_file
 from shiftdata import cli, places
 from shiftdata.errors import InputError
@@ -22,6 +24,7 @@ EPILOG = """examples:
   python -m builders build sma_emoji --bases content,mini  only these
   python -m builders build my_recipe.py --out /data        a recipe of your own: a file that assigns RECIPE
   python -m builders check sma_emoji
+  python -m builders card my_recipe.py                     how its card will read
   python -m builders contact-sheet sma_emoji --output sheet.png
 
 A build that was stopped, by whatever, goes on when it is started again and ends in the same bytes.
@@ -58,9 +61,16 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--quiet", action="store_true", help="no progress bars")
     verb.set_defaults(run=_build)
 
-    verb = verbs.add_parser("check", help="check a built dataset: bytes, rows, images, card")
+    verb = verbs.add_parser("check", help="check a built dataset: bytes, rows, card, clients, recipe")
     verb.add_argument("dataset", help="its name, or its folder")
+    verb.add_argument("--recipe", help="a .py file, if it is not a recipe of the house")
     verb.set_defaults(run=_check)
+
+    verb = verbs.add_parser("card", help="the card of a recipe, before anything is built")
+    verb.add_argument(
+        "recipe", nargs="?", help="a name or a .py file (default: write cards/ of every recipe)"
+    )
+    verb.set_defaults(run=_card)
 
     verb = verbs.add_parser("contact-sheet", help="a picture of every class in every nuisance")
     verb.add_argument("dataset", help="its name, or its folder")
@@ -106,16 +116,26 @@ def _build(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     folder = _folder(options.dataset)
-    problems = check(folder)
+    problems = check(folder, load_recipe(options.recipe) if options.recipe else None)
     for problem in problems:
         print(problem)
     print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
     return 1 if problems else 0
 
 
+def _card(options: argparse.Namespace) -> int:
+    if options.recipe:
+        print(card_of_recipe(load_recipe(options.recipe)), end="")
+        return 0
+    for name in recipe_names():
+        write_text(CARDS / f"{name}.md", card_of_recipe(load_recipe(name)))
+        print(f"cards/{name}.md")
+    return 0
+
+
 def _contact_sheet(options: argparse.Namespace) -> int:
     folder = _folder(options.dataset)
-    sheet = contact_sheet(folder, options.base, options.split)
+    sheet = contact_sheet(folder, Manifest.read(folder), options.base, options.split)
     output = options.output or Path("build") / f"{folder.resolve().name}_contact_sheet.png"
     with whole_file(output) as temporary:
         sheet.save(temporary, "PNG")

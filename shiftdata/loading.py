@@ -76,8 +76,8 @@ def load_dataset(
 
     Args:
         name: `sma_emoji`, `shift/sma_emoji`, or the path of a dataset's folder.
-        config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`) or `metadata`;
-            None is the default.
+        config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is only
+            frozen) or `metadata`; None is the default.
         split: `train`, `validation` or `test`; None gives all of them.
         streaming: iterate without preparing a copy on disk.
         options: passed on to `datasets.load_dataset`. `filters=` replaces those of a canonical split.
@@ -87,6 +87,10 @@ def load_dataset(
     manifest = place.manifest()
     if config is not None:
         manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
+    frozen = manifest.config(config) if config is not None else None
+    if frozen is not None and not frozen.virtual:  # the card has no room for it: give what it would say
+        config = frozen.base
+        options = {"filters": frozen.filters, "verification_mode": "no_checks"} | options
     loaded: AnyDataset = datasets.load_dataset(
         place.source, config, split=split, streaming=streaming, **options
     )

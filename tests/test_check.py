@@ -1,0 +1,96 @@
+"""`python -m builders check`: what only the producer can say of a built dataset."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders.__main__ import main
+from builders.check import check
+from builders.recipe import Expected, load_recipe
+from builders.renderings import write_renderings
+from shiftdata.manifest import Credit, Manifest
+
+
+def found(folder: Path, **options) -> str:
+    return "\n".join(map(str, check(folder, **options)))
+
+
+def rewritten(folder: Path, **changes) -> None:
+    """Another manifest with renderings to match: only its meaning is wrong."""
+    write_renderings(folder, replace(Manifest.read(folder), **changes))
+
+
+def test_a_fresh_build_meets_its_recipe(tiny, recipe):
+    made = load_recipe(str(recipe))
+    rows = {"train": 200, "validation": 80, "test": 120}
+    expected = Expected(base="mini", rows=rows, smallest_group=4)
+    assert check(tiny, replace(made, expected=(expected,))) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"rows": {"train": 1, "validation": 80, "test": 120}}, "the recipe expects {'train': 1"),
+        ({"smallest_group": 5}, "has a group of 4 rows, the recipe expects at least 5"),
+    ],
+)
+def test_an_expectation_that_is_not_met_is_named(tiny, recipe, expected, message):
+    made = load_recipe(str(recipe))
+    rows = {"train": 200, "validation": 80, "test": 120}
+    expectation = Expected(**{"base": "mini", "rows": rows} | expected)
+    assert message in found(tiny, recipe=replace(made, expected=(expectation,)))
+
+
+def test_another_recipe_or_other_words_are_named(tiny, recipe):
+    made = load_recipe(str(recipe))
+    assert "tiny is now" in found(tiny, recipe=replace(made, seed=1))
+    assert "has other words than the recipe" in found(tiny, recipe=replace(made, title="Shapes"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("free", "'free' is no SPDX licence"), ("cc0-1.0", "'cc0-1.0' is written 'CC0-1.0' in SPDX")],
+)
+def test_a_licence_must_be_one(copy, name, message):
+    rewritten(copy, credits=[Credit(license=name, attribution="x", rows=1360)])
+    assert message in found(copy)
+
+
+@pytest.mark.parametrize("name", ["README.md", "croissant.json"])
+def test_a_rendering_that_was_edited_or_lost_is_named(copy, name):
+    whole = (copy / name).read_bytes()
+    (copy / name).write_bytes(whole.replace(b"\n", b"\r\n"))
+    assert f"{name}: has other line endings (CRLF)" in found(copy)
+    (copy / name).write_bytes(whole + b" ")
+    assert f"{name}: was edited" in found(copy)
+    (copy / name).unlink()
+    assert f"{name}: is missing" in found(copy)
+
+
+def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
+    # The real client on a card whose filter lost a clause, as a faulty template would write it.
+    from builders import check as module
+
+    text = (copy / "README.md").read_text()
+    config = Manifest.read(copy).config("gf_k2_mu10")
+    broken = text.replace(json.dumps(config.filters[-1][0][2]).replace('"', ""), "[validation]")
+    assert broken != text
+    (copy / "README.md").write_text(broken)
+    monkeypatch.setattr(module, "renderings", lambda manifest: {})
+    assert "README.md: `datasets` reads 0 rows of gf_k2_mu10/test, the manifest says 24" in found(copy)
+
+
+def test_the_command_line_checks_with_a_recipe_of_ones_own(tiny, recipe, capsys):
+    assert main(["check", str(tiny), "--recipe", str(recipe)]) == 0
+    assert "all well" in capsys.readouterr().out
+
+
+def test_the_command_line_shows_the_card_of_a_recipe(recipe, capsys):
+    assert main(["card", str(recipe)]) == 0
+    out = capsys.readouterr().out
+    assert "# Tinted Shapes" in out
+    assert "rendered from the recipe alone" in out
