@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 
-.PHONY: help setup demo test test-slow format bench clean
+.PHONY: help setup demo test test-slow test-peers format bench clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -21,6 +21,10 @@ test-slow:     ## the tests that take minutes
 	@PYTHON=$(PYTHON) scripts/setup.sh build test assets
 	@.venv/bin/python -m pytest -m slow
 
+test-peers:    ## read what we publish with other versions of `datasets`, each in its own environment
+	@PYTHON=$(PYTHON) scripts/setup.sh build test
+	@PYTHON=$(PYTHON) scripts/test_peers.sh
+
 format:        ## put the code into the house's form
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format --quiet .
 
@@ -29,4 +33,4 @@ bench: setup   ## stylizer speed against a plain loop (needs the assets extras)
 	@.venv/bin/python scripts/bench/stylizer.py
 
 clean:         ## remove the environment and everything built
-	@rm -rf .venv build dist
+	@rm -rf .venv .venv-peers build dist

@@ -22,6 +22,10 @@ hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("house")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--recipe", help="tests/contracts: run the contract on this recipe file instead")
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(HF_HOME, ignore_errors=True)
 

@@ -1,0 +1,49 @@
+"""Each kind of data, built once by the real pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from builders.build import build
+from builders.recipe import Recipe, load_recipe
+from shiftdata.manifest import Manifest
+from tests.contracts.kinds import KINDS, prepare
+
+#: Recipes are run where their material was made, not where they lie here.
+collect_ignore_glob = ["*/make.py", "*/recipe.py"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A built dataset: `out/shift/<name>`, with the recipe that it was made from."""
+
+    recipe_file: Path
+    recipe: Recipe
+    out: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.out / "shift" / self.recipe.name
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest.read(self.folder)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the contract on every kind, or on the recipe of one's own that `--recipe` names."""
+    if "built" in metafunc.fixturenames:
+        own = metafunc.config.getoption("--recipe")
+        metafunc.parametrize("built", [own] if own else KINDS, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    given = request.param
+    scratch = tmp_path_factory.mktemp("contract")
+    recipe_file = Path(given).resolve() if given.endswith(".py") else prepare(given, scratch)
+    build(str(recipe_file), scratch / "out", workers=1, quiet=True)
+    return Built(recipe_file, load_recipe(str(recipe_file)), scratch / "out")

@@ -1,0 +1,160 @@
+"""What holds for every dataset that we publish, whatever its kind. Each test runs on each kind.
+
+With `--recipe my_recipe.py` it runs on that recipe instead.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import datasets
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from datasets.utils.metadata import DatasetInfosDict, MetadataConfigs
+from huggingface_hub import DatasetCard
+
+from builders.build import build
+from builders.check import check
+from builders.renderings import card_of_recipe
+from shiftdata import verify
+from shiftdata.schema import SPLITS, columns, metadata_schema
+from tests.contracts.readers import READERS, pyarrow
+
+
+def test_it_is_well(built):
+    assert check(built.folder, built.recipe) == []
+    assert verify(built.folder) == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_client_reads_the_same_rows(built, reader):
+    for base in built.manifest.bases:
+        expected = pyarrow(built.folder, built.manifest, base.name)
+        assert len(expected) == sum(split.rows for split in base.splits.values())
+        assert READERS[reader](built.folder, built.manifest, base.name) == expected
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_datasets_reads_every_config_as_promised(built, streaming):
+    manifest = built.manifest
+    for name in manifest.config_names():
+        loaded = datasets.load_dataset(str(built.folder), name, streaming=streaming)
+        for split, promised in manifest.splits_of(name).items():
+            rows = loaded[split].select_columns(["key", "label", "group"])
+            keys = [row["key"] for row in rows]
+            assert len(keys) == len(set(keys)) == promised.rows
+            assert loaded[split].features["label"].names == list(manifest.labels)
+            assert loaded[split].features[manifest.roles.nuisance].names == list(manifest.nuisances)
+
+
+def test_the_default_config_needs_no_name(built):
+    loaded = datasets.load_dataset(str(built.folder), streaming=True)
+    assert list(loaded) == list(SPLITS)
+    default = built.manifest.splits_of(built.manifest.default_base)
+    assert sum(1 for _ in loaded["test"].select_columns(["key"])) == default["test"].rows
+
+
+def test_the_filters_of_a_canonical_split_give_its_frozen_keys_in_every_client(built):
+    for config in built.manifest.configs:
+        frozen = pq.read_table(built.folder / f"protocols/{config.name}.parquet")
+        keys = set(frozen["key"].to_pylist())
+        files = f"{built.folder}/metadata/{config.base}/*.parquet"
+        where = " or ".join(f"({' and '.join(map(sql, clause))})" for clause in config.filters)
+        folder = built.folder / "metadata" / config.base
+        assert set(pd.read_parquet(folder, filters=config.filters)["key"]) == keys
+        assert set(pl.SQLContext(t=pl.scan_parquet(files)).execute(f"select key from t where {where}")
+                   .collect()["key"]) == keys  # fmt: skip
+        with duckdb.connect() as connection:
+            found = connection.execute(f"select key from '{files}' where {where}").fetchall()
+        assert {key for (key,) in found} == keys
+
+
+def sql(condition: tuple[str, str, object]) -> str:
+    column, operator, value = condition
+    if isinstance(value, list):
+        return f"{column} in ({', '.join(map(repr, value))})"
+    return f"{column} {'=' if operator == '==' else operator} {value!r}"
+
+
+def test_no_origin_is_in_two_splits_and_folds_are_those_of_every_base(built):
+    seen: dict[str, tuple[str, int]] = {}
+    for base in built.manifest.bases:
+        for split in SPLITS:
+            rows = pq.read_table(built.folder / f"metadata/{base.name}/{split}.parquet")
+            for origin, fold in zip(rows["origin"].to_pylist(), rows["fold"].to_pylist(), strict=True):
+                assert seen.setdefault(origin, (split, fold)) == (split, fold)
+
+
+def test_a_share_of_the_quantile_is_a_share_of_every_group(built):
+    manifest = built.manifest
+    cell = ["label", manifest.roles.nuisance, "severity"]
+    for base in manifest.bases:
+        rows = pd.read_parquet(built.folder / f"metadata/{base.name}/train.parquet")
+        whole = rows.groupby(cell, dropna=False).size()
+        half = rows[rows["quantile"] < 0.5].groupby(cell, dropna=False).size()
+        assert (half == -(-whole // 2)).all()
+
+
+def test_trajectories_are_whole(built):
+    manifest = built.manifest
+    if len(manifest.severities) < 2:
+        return
+    rows = pd.read_parquet(built.folder / f"metadata/{manifest.default_base}")
+    for _, trajectory in rows.groupby(["split", "group", "quantile"]):
+        assert sorted(trajectory["severity"]) == list(manifest.severities)
+        assert trajectory["origin"].nunique() == 1
+
+
+def test_columns_stand_in_their_order(built):
+    manifest = built.manifest
+    for path in sorted(built.folder.glob("data/*/*.parquet")):
+        names = [*columns(manifest.roles.nuisance), *manifest.roles.example]
+        assert pq.read_schema(path).names == names
+    for path in sorted(built.folder.glob("metadata/*/*.parquet")):
+        expected = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
+        assert pq.read_schema(path).equals(expected)
+
+
+def test_the_card_is_accepted_and_small(built):
+    text = (built.folder / "README.md").read_text(encoding="utf-8")
+    card = DatasetCard(text)
+    configs = MetadataConfigs.from_dataset_card_data(card.data)
+    infos = DatasetInfosDict.from_dataset_card_data(card.data)
+    assert list(configs) == built.manifest.config_names()
+    assert configs.get_default_config_name() == built.manifest.default_base
+    assert sum("filters" in config for config in configs.values()) <= 24
+    assert len(text.split("\n---\n")[0].encode()) <= 100_000
+    for name, info in infos.items():
+        promised = built.manifest.splits_of(name)
+        assert {split: found.num_examples for split, found in info.splits.items()} == {
+            split: record.rows for split, record in promised.items()
+        }
+
+
+def test_the_code_on_the_card_runs(built, monkeypatch):
+    monkeypatch.chdir(built.out)
+    blocks = re.findall(r"```python\n(.*?)```", (built.folder / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        exec(compile(block, "the card", "exec"), {})
+
+
+def test_the_card_of_the_recipe_alone_has_the_same_words(built):
+    drafted, whole = card_of_recipe(built.recipe), (built.folder / "README.md").read_text()
+    headings = re.findall(r"^#+ .*", drafted, re.MULTILINE)
+    assert headings == re.findall(r"^#+ .*", whole, re.MULTILINE)
+    assert MetadataConfigs.from_dataset_card_data(DatasetCard(drafted).data)
+
+
+def test_it_is_built_again_to_the_byte(built, tmp_path):
+    again = build(str(built.recipe_file), tmp_path, workers=1, quiet=True)
+    assert contents(again) == contents(built.folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

@@ -1,0 +1,93 @@
+"""Read built datasets as a user of plain `datasets` does, with nothing of ours installed.
+
+    python tests/peers/client.py <folder with datasets> ...
+
+Every config and split is loaded both ways and compared with the manifest and with the frozen keys. It needs
+only `datasets`, so that it runs in the environment of any version: see `scripts/test_peers.sh`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet as pq
+
+
+def main(arguments: list[str]) -> int:
+    """Check every dataset in the folders; 1 if any config is not as promised."""
+    checked, wrong = 0, []
+    for manifest in sorted(path for folder in arguments for path in Path(folder).glob("*/manifest.json")):
+        told = json.loads(manifest.read_text(encoding="utf-8"))
+        for name, base in configs(told).items():
+            wrong += list(problems(manifest.parent, told, name, base))
+            checked += 1
+    for line in wrong:
+        print(line)
+    print(f"datasets {datasets.__version__}: {checked} configs read both ways, {len(wrong)} problems")
+    return 1 if wrong or not checked else 0
+
+
+def configs(told: dict[str, Any]) -> dict[str, str]:
+    """Every config that can be loaded, and the base that its rows are from."""
+    named = {base["name"]: base["name"] for base in told["bases"]}
+    named |= {config["name"]: config["base"] for config in told["configs"] if config["virtual"]}
+    return named | {"metadata": told["default_base"]}
+
+
+def problems(folder: Path, told: dict[str, Any], name: str, base: str) -> Iterator[str]:
+    """What one config gives that it should not."""
+    prepared = datasets.load_dataset(str(folder), name)
+    streamed = datasets.load_dataset(str(folder), name, streaming=True)
+    for split in ("train", "validation", "test"):
+        where = f"{told['name']}/{name}/{split}"
+        hashes = expected(folder, told, name, base, split)
+        for way, rows in (("prepared", prepared[split]), ("streamed", streamed[split])):
+            if rows.features["label"].names != told["labels"]:
+                yield f"{where}, {way}: the labels have other names"
+            found = {row["key"]: digest(row, told) for row in without_decoding(rows)}
+            if name == "metadata":
+                hashes = dict.fromkeys(hashes)
+                found = dict.fromkeys(found)
+            if found != hashes:
+                yield f"{where}, {way}: {len(found)} rows, promised {len(hashes)}, or other examples"
+
+
+def expected(folder: Path, told: dict[str, Any], name: str, base: str, split: str) -> dict[str, bytes]:
+    """The sha256 of each example that a config must give, by key."""
+    metadata = pq.read_table(folder / f"metadata/{base}/{split}.parquet", columns=["key", "sha256"])
+    hashes = dict(zip(metadata["key"].to_pylist(), metadata["sha256"].to_pylist(), strict=True))
+    frozen = folder / f"protocols/{name}.parquet"
+    if frozen.is_file():
+        kept = pq.read_table(frozen).to_pylist()
+        hashes = {row["key"]: hashes[row["key"]] for row in kept if row["split"] == split}
+    return hashes
+
+
+def without_decoding(rows: Any) -> Any:
+    if "image" in rows.features:
+        return rows.cast_column("image", datasets.Image(decode=False))
+    return rows
+
+
+def digest(row: dict[str, Any], told: dict[str, Any]) -> bytes | None:
+    """The sha256 of a row's example, as the manifest's modality defines it."""
+    held = [row[name] for name in told["roles"]["example"] if name in row]
+    if not held:
+        return None
+    if told["roles"]["modality"] == "image":
+        data = held[0]["bytes"]
+    elif told["roles"]["modality"] == "text":
+        data = held[0].encode()
+    else:
+        data = json.dumps(held, ensure_ascii=False, separators=(",", ":")).encode()
+    return hashlib.sha256(data).digest()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

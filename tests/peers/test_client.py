@@ -1,0 +1,37 @@
+"""The client of `scripts/test_peers.sh` with the `datasets` of this environment, and that it can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CLIENT = Path(__file__).with_name("client.py")
+
+
+def read(folder: Path) -> subprocess.CompletedProcess[str]:
+    # In a process of its own: the peers have nothing of ours, so neither must it.
+    quiet = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+    command = [sys.executable, "-I", str(CLIENT), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | quiet)
+
+
+def test_plain_datasets_reads_every_config(tiny):
+    done = read(tiny.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 configs read both ways, 0 problems" in done.stdout
+
+
+def test_it_says_what_is_not_as_promised(copy):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["labels"][0] = "other"
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    done = read(copy.parent)
+    assert done.returncode == 1
+    assert "tiny/mini/train, streamed: the labels have other names" in done.stdout
+
+
+def test_nothing_to_read_is_no_success(tmp_path):
+    assert read(tmp_path).returncode == 1
