@@ -14,6 +14,7 @@ EPILOG = """examples:
   shiftdata info sma_emoji
   shiftdata load sma_emoji gf_k8_mu10 --split train --rows 3
   shiftdata verify sma_emoji
+  shiftdata verify https://mirror.example.org/shift/sma_emoji
 
 Datasets are looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.
 """
@@ -61,9 +62,12 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--rows", type=int, default=3, help="how many (default: 3)")
     verb.set_defaults(run=_load)
 
-    verb = verbs.add_parser("verify", help="check a dataset in a folder against its manifest")
-    verb.add_argument("dataset", help="a name or a folder")
+    verb = verbs.add_parser("verify", help="check a dataset against its manifest, wherever it is")
+    verb.add_argument(
+        "dataset", help="a name, shift/<name>, a folder, or a URL (https://, hf://, s3://, ...)"
+    )
     verb.add_argument("--files-only", action="store_true", help="hashes of files, not rows and images")
+    verb.add_argument("--all", action="store_true", help="print every problem, not the first 10 of a kind")
     verb.set_defaults(run=_verify)
     return parser
 
@@ -95,6 +99,8 @@ def _info(options: argparse.Namespace) -> int:
         print(f"  {name + (' (default)' if name == manifest.default_base else ''):<24}{counts}")
     print(f"labels ({len(manifest.labels)}): {', '.join(manifest.labels)}")
     print(f"{nuisance}s ({len(manifest.nuisances)}): {', '.join(manifest.nuisances)}")
+    if len(manifest.severities) > 1:
+        print(f"severities: {', '.join(f'{step:g}' for step in manifest.severities)}")
     print(f"licence: {manifest.license}")
     print(f"recipe {manifest.recipe_id[:16]}, content {manifest.content_id[:16]}")
     return 0
@@ -116,13 +122,28 @@ def _verify(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from shiftdata.loading import info
-    from shiftdata.verification import verify
+    from shiftdata.verification import shortened, verify
 
-    with tqdm(total=len(info(options.dataset).files), desc="verify", unit="file") as bar:
-        problems = verify(options.dataset, deep=not options.files_only, on_file=lambda path: bar.update())
-    for problem in problems:
-        print(problem)
-    print(f"{len(problems)} problems" if problems else "all well")
+    deep = not options.files_only
+    manifest = info(options.dataset)
+    total_bytes = sum(record.bytes for record in manifest.files.values())
+    total_rows = sum(split.rows for base in manifest.bases for split in base.splits.values())
+    notes: list[str] = []
+    with (
+        tqdm(total=total_bytes, desc="files", unit="B", unit_scale=True) as of_bytes,
+        tqdm(total=total_rows, desc="rows", unit="row", unit_scale=True, disable=not deep) as of_rows,
+    ):
+        problems = verify(
+            options.dataset,
+            deep=deep,
+            on_bytes=of_bytes.update,
+            on_rows=of_rows.update,
+            on_note=notes.append,
+        )
+    most = len(problems) if options.all else 10
+    for line in [*notes, *shortened(problems, most, hint="--all shows them")]:
+        print(line)
+    print(f"{len(problems):,} problems" if problems else "all well")
     return 1 if problems else 0
 
 
