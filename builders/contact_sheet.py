@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,14 @@ def contact_sheet(
     rows = _rows(folder, name, split)
     if len(manifest.severities) > 1 and name != UNTOUCHED:
         columns = [f"{step:g}" for step in manifest.severities]
-        lines = list(_trajectories(manifest, rows, name))
+        every = _trajectories(manifest, rows, name)
     else:
         columns = [UNTOUCHED, *manifest.nuisances]
         untouched = UNTOUCHED in {b.name for b in manifest.bases}
-        lines = list(_classes(manifest, rows, name, _rows(folder, UNTOUCHED, split) if untouched else None))
+        every = _classes(manifest, rows, name, _rows(folder, UNTOUCHED, split) if untouched else None)
         if not untouched:
-            columns, lines = columns[1:], [_one_to_the_left(line) for line in lines]
-    lines, columns = lines[: most[0]], columns[: most[1]]
+            columns, every = columns[1:], map(_one_to_the_left, every)
+    lines, columns = list(islice(every, most[0])), columns[: most[1]]
     sheet = _empty([line.name for line in lines], columns, cell)
     left, top = margins([line.name for line in lines], columns)
     for y, line in enumerate(lines):

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 from PIL import Image
 
 from builders.albums import Album
-from builders.albums.folder import FolderAlbum
+from builders.albums import folder as folder_module
+from builders.albums.folder import FolderAlbum, _key, slug
 from builders.sample import BadItem
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, StorageError
+from shiftdata.schema import KEY_PATTERN
 
 
 def picture(path: Path, mode: str = "RGB", size: tuple[int, int] = (16, 12)) -> Path:
@@ -122,3 +127,166 @@ def test_the_fingerprint_is_of_the_content_and_not_of_the_place(tmp_path):
     assert one.fingerprint() == two.fingerprint()
     picture(tmp_path / "two" / "cat" / "a.png", size=(17, 12))
     assert album(tmp_path / "two").fingerprint() != one.fingerprint()
+
+
+@pytest.mark.parametrize("layout", [("domain", "label"), ("label", "domain")])
+def test_a_layout_names_the_levels_of_folders(tmp_path, layout):
+    for domain in ("Real World", "Clip-Art"):
+        places = {"domain": domain, "label": "Alarm Clock"}
+        picture(tmp_path.joinpath(*(places[level] for level in layout), "00001.png"))
+    made = album(tmp_path, layout=layout)
+    assert made.labels == ("Alarm Clock",)
+    assert [(item.key, item.nuisance, item.origin) for item in made.items()] == [
+        ("alarm-clock--00001--clip-art", "Clip-Art", "alarm-clock/clip-art/00001"),
+        ("alarm-clock--00001--real-world", "Real World", "alarm-clock/real-world/00001"),
+    ]
+    assert made.load(made.items()[0]).size == (16, 12)
+
+
+def test_a_table_gives_domains_and_origins_that_they_share(tmp_path):
+    for domain in ("photo", "sketch"):
+        picture(tmp_path / domain / "a.png")
+        picture(tmp_path / domain / "b.png")
+    table = "file,label,domain,origin\n" + "".join(
+        f"{domain}/{name}.png,cat,{domain},{origin}\n"
+        for domain in ("photo", "sketch")
+        for name, origin in (("a", "tom"), ("b", ""))
+    )
+    (tmp_path / "items.csv").write_text(table)
+    assert [(item.key, item.nuisance, item.origin) for item in album(tmp_path).items()] == [
+        ("cat--a--photo", "photo", "cat/tom"),
+        ("cat--a--sketch", "sketch", "cat/tom"),
+        ("cat--b--photo", "photo", "cat/photo/b"),
+        ("cat--b--sketch", "sketch", "cat/sketch/b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "layout", "message"),
+    [
+        ("file,label\nx/a.png,cat\n", ("domain", "label"), "lacks the column domain"),
+        ("file,label,domain\nx/a.png,cat,\n", ("label",), "gives x/a.png no domain: fill it in"),
+        ("file,label\nx/a.png,\n", ("label",), "gives x/a.png no label: fill it in"),
+        ("file,label\nx/a.png\n", ("label",), "gives x/a.png no label: fill it in"),
+    ],
+)
+def test_a_table_with_a_gap_is_refused(tmp_path, table, layout, message):
+    picture(tmp_path / "x" / "a.png")
+    (tmp_path / "items.csv").write_text(table)
+    with pytest.raises(InputError, match=message):
+        album(tmp_path, layout=layout).items()
+
+
+@pytest.mark.parametrize("layout", [(), ("domain",), ("label", "label"), ("label", "style"), "label"])
+def test_a_layout_that_cannot_be_is_refused(tmp_path, layout):
+    with pytest.raises(InputError, match="a layout names each level of folders"):
+        album(tmp_path, layout=layout)
+
+
+@pytest.mark.parametrize(
+    ("file", "layout", "message"),
+    [
+        ("stray.JPG", ("label",), "stray.JPG in .* lies 0 folders deep; .* expects <label>/<picture>"),
+        ("photo/cat/a.png", ("label",), "photo/cat/a.png in .* lies 2 folders deep"),
+        ("cat/a.png", ("domain", "label"), "lies 1 folders deep; .* expects <domain>/<label>/<picture>"),
+        ("a/b/c/d.png", ("domain", "label"), r"a/b/c/d.png .* 3 folders deep; .*\('domain', 'label'\)"),
+    ],
+)
+def test_a_picture_at_another_depth_is_named(tmp_path, file, layout, message):
+    picture(tmp_path.joinpath("x", *layout[1:], "fine.png"))
+    picture(tmp_path / file)
+    with pytest.raises(InputError, match=message):
+        album(tmp_path, layout=layout).items()
+
+
+def test_what_is_hidden_or_no_picture_may_lie_anywhere(tmp_path):
+    picture(tmp_path / "cat" / "a.png")
+    picture(tmp_path / ".thumbnails" / "cat" / "a.png")
+    picture(tmp_path / "cat" / ".cache" / "a.png")
+    (tmp_path / "README.md").write_text("about")
+    (tmp_path / "cat" / "old").mkdir()
+    (tmp_path / "cat" / "old" / "notes.txt").write_text("more")
+    assert [item.key for item in album(tmp_path).items()] == ["cat_a"]
+
+
+def test_linked_folders_are_followed_and_circles_are_not(tmp_path):
+    picture(tmp_path / "elsewhere" / "a.png")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "cat").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "up").symlink_to(root)
+    assert [item.key for item in album(root).items()] == ["cat_a"]
+
+
+def test_a_folder_that_cannot_be_listed_is_no_empty_folder(tmp_path, monkeypatch):
+    picture(tmp_path / "cat" / "a.png")
+    scan = folder_module.os.scandir
+
+    def refusing(path):
+        if str(path).endswith("cat"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(folder_module.os, "scandir", refusing)
+    with pytest.raises(StorageError, match=r"cannot list .*cat: Permission denied"):
+        album(tmp_path).items()
+
+
+def test_the_fingerprint_tells_domains_apart(tmp_path):
+    for root, domain in (("one", "Photo"), ("two", "photo")):
+        picture(tmp_path / root / domain / "cat" / "a.png")
+    one, two = (album(tmp_path / root, layout=("domain", "label")) for root in ("one", "two"))
+    assert [item.key for item in one.items()] == [item.key for item in two.items()]
+    assert one.fingerprint() != two.fingerprint()
+
+
+def test_names_in_any_script_have_keys_of_their_own(tmp_path):
+    for label in ("狗", "猫", "Größe", "Grüße", "🐱", "🐶", "dog"):
+        picture(tmp_path / label / "图.png")
+        picture(tmp_path / label / "画.png")
+    items = album(tmp_path).items()
+    assert len({item.key for item in items}) == len({item.origin for item in items}) == 14
+    assert all(KEY_PATTERN.fullmatch(item.key) for item in items)
+    assert slug("o\u0308l") == slug("öl") != slug("ol"), "the two ways to write an ö are one"
+
+
+def before(text: str) -> str:
+    """What a slug was before it could tell scripts apart."""
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")[:80] or "x"
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=80))
+def test_the_slug_of_an_ascii_text_is_what_it_was(text):
+    assert slug(text) == before(text)
+    assert _key("cat", text[:70], None) == before(f"cat_{text[:70]}")
+
+
+NAMES = st.text(
+    st.one_of(st.sampled_from("ab1 _-.äß狗"), st.characters(codec="utf-8", exclude_categories=("Cs",))),
+    min_size=1,
+    max_size=150,
+)
+
+
+def told(text: str) -> str:
+    """What a slug must keep of a text."""
+    return "".join(letter for letter in unicodedata.normalize("NFC", text).lower() if letter.isalnum())
+
+
+@given(*[st.tuples(NAMES, NAMES, NAMES)] * 2)
+def test_names_that_differ_have_valid_keys_that_differ(one, two):
+    keys = {_key(*one), _key(*two)}
+    assert all(KEY_PATTERN.fullmatch(key) and len(key) <= 80 for key in keys)
+    if [told(part) for part in one] != [told(part) for part in two]:
+        assert len(keys) == 2
+
+
+def test_long_names_are_cut_and_stay_apart(tmp_path):
+    label, domain = "a" * 100, "b" * 100
+    for name in ("c" * 100 + "1", "c" * 100 + "2"):
+        picture(tmp_path / domain / label / f"{name}.png")
+        picture(tmp_path / "flat" / label / f"{name}.png")
+    items = album(tmp_path, layout=("domain", "label")).items()
+    assert len({item.key for item in items}) == len({item.origin for item in items}) == 4
+    assert len({item.key for item in album(tmp_path / "flat").items()}) == 2
+    assert all(KEY_PATTERN.fullmatch(item.key) for item in items)

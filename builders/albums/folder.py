@@ -1,45 +1,66 @@
-"""An album from a folder of pictures: `<root>/<label>/<picture>`, or a table that names them."""
+"""An album from a folder of pictures: `<root>/<label>/<picture>`, domains too, or a table that names them."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
-from shiftdata.errors import InputError
-from shiftdata.stable import content_hash
+from shiftdata.errors import InputError, StorageError
+from shiftdata.stable import content_hash, hash64
 
 TABLE = "items.csv"
+LEVELS = ("label", "domain")
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 MIN_SIDE = 8
 MAX_PIXELS = 64_000_000
+
+#: What counts as a picture where no picture should be; in its place, every file is tried.
+PICTURE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+#: The longest slug: a step may append the name of a style, and the key must stay below 120.
+SLUG_LENGTH = 80
+
+#: Hash digits for the names of files, which are many: 6 digits would collide among some thousand of them.
+DIGITS_OF_MANY = 12
 
 
 @dataclass(frozen=True)
 class FolderAlbum:
     """Pictures in a folder, labelled by sub-folder or by `items.csv` in the folder.
 
-    `items.csv` has the columns `file` and `label`, and optionally `origin`, `license`, `attribution`; every
-    other file is then ignored. Without an origin each picture is its own. `labels` fixes the allowed labels;
-    without it they are those found.
+    `layout` names each level of folders: `("domain", "label")` is `<root>/<domain>/<label>/<picture>`.
+    `items.csv` has the columns `file` and `label`, and optionally `domain`, `origin`, `license`,
+    `attribution`; every other file is then ignored. Without an origin each picture is its own; an origin of
+    the table is shared by all domains of a label. `allowed` fixes the allowed labels; without it they are
+    those found.
     """
 
     root: Path
     license: str
     attribution: str
     allowed: tuple[str, ...] | None = None
+    layout: tuple[str, ...] = ("label",)
 
     def __post_init__(self) -> None:
         if not self.root.is_dir():
             raise InputError(f"there is no folder {self.root}: give the folder that holds the pictures")
+        if sorted(self.layout) not in (["label"], ["domain", "label"]):
+            raise InputError(
+                f"a layout names each level of folders: ('label',), ('domain', 'label') or "
+                f"('label', 'domain'), got {self.layout!r}"
+            )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -69,11 +90,9 @@ class FolderAlbum:
         """File names, labels and the hash of every file; the folder's own path does not count."""
         parts = []
         for item in self.items():
-            data = (self.root / str(item.source["file"])).read_bytes()
-            parts.append(
-                f"{item.key}\t{item.label}\t{item.origin}\t{item.license}\t{item.attribution}\t"
-                f"{hashlib.sha256(data).hexdigest()}"
-            )
+            file = str(item.source["file"])
+            told = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
+            parts.append("\t".join((*told, file, _sha256(self.root / file))))
         return content_hash(*self.labels, *parts)
 
     @cached_property
@@ -86,11 +105,11 @@ class FolderAlbum:
                 other = items[item.key].source["file"]
                 raise InputError(
                     f"the key {item.key!r} is given to both {other} and {row['file']} in {self.root}: "
-                    "keys are made of label and file name without ending; rename one"
+                    "keys are made of label, file name without ending, and domain; rename one"
                 )
             items[item.key] = item
         if not items:
-            raise InputError(f"{self.root} holds no picture: expected <label>/<picture> or a table {TABLE}")
+            raise InputError(f"{self.root} holds no picture: expected {self._expected} or a table {TABLE}")
         return tuple(items[key] for key in sorted(items))
 
     def _item(self, row: Mapping[str, str]) -> Item:
@@ -99,25 +118,48 @@ class FolderAlbum:
             raise InputError(
                 f"{row['file']} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
             )
-        key = slug(f"{label}_{Path(row['file']).stem}")
+        stem, domain = Path(row["file"]).stem, row.get("domain")
         return Item(
-            key=key,
+            key=_key(label, stem, domain),
             label=label,
-            origin=f"{slug(label)}/{slug(row.get('origin') or Path(row['file']).stem)}",
+            origin=_origin(label, stem, domain, row.get("origin")),
             license=row.get("license") or self.license,
             attribution=row.get("attribution") or self.attribution,
+            nuisance=domain,
             source={"file": row["file"]},
         )
 
+    @property
+    def _expected(self) -> str:
+        """The layout as a path, for errors."""
+        return "/".join(f"<{level}>" for level in (*self.layout, "picture"))
+
     def _folders(self) -> Iterator[dict[str, str]]:
-        for path in sorted(self.root.glob("*/*")):
-            if path.is_file() and not path.name.startswith("."):
-                yield {"file": path.relative_to(self.root).as_posix(), "label": path.parent.name}
+        """Every file at the layout's depth; a picture at another depth is an error, hidden files are not."""
+        depth = len(self.layout)
+        for folder, below, files in os.walk(self.root, onerror=_unreadable, followlinks=True):
+            levels = Path(folder).relative_to(self.root).parts
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            if len(levels) >= depth:  # a link may lead in a circle
+                below[:] = [name for name in below if not Path(folder, name).is_symlink()]
+            for name in sorted(files):
+                if name.startswith(".") or not Path(folder, name).is_file():
+                    continue
+                file = "/".join((*levels, name))
+                if len(levels) == depth:
+                    yield dict(zip(self.layout, levels, strict=True)) | {"file": file}
+                elif name.lower().endswith(PICTURE_ENDINGS):
+                    raise InputError(
+                        f"{file} in {self.root} lies {len(levels)} folders deep; the layout {self.layout!r} "
+                        f"expects {self._expected}: move it, name the levels in layout, or list the pictures "
+                        f"in {TABLE}"
+                    )
 
     def _table(self) -> Iterator[dict[str, str]]:
         with (self.root / TABLE).open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
-            missing = {"file", "label"} - set(reader.fieldnames or ())
+            columns = set(reader.fieldnames or ())
+            missing = {"file", "label", *self.layout} - columns
             if missing:
                 raise InputError(f"{self.root / TABLE} lacks the column {', '.join(sorted(missing))}")
             for row in reader:
@@ -126,16 +168,69 @@ class FolderAlbum:
                     raise InputError(f"{TABLE} names {row['file']}, which lies outside {self.root}")
                 if not file.is_file():
                     raise InputError(f"{TABLE} names {row['file']}, which is not in {self.root}")
+                empty = [level for level in LEVELS if level in columns and not row[level]]
+                if empty:
+                    raise InputError(f"{TABLE} in {self.root} gives {row['file']} no {empty[0]}: fill it in")
                 yield row
 
 
-def slug(text: str) -> str:
+def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     """Text as it may stand in a key: lower case, and one hyphen for everything that is not allowed.
 
-    >>> slug("Great Tit (male).v2")
-    'great-tit-male-v2'
+    What would be lost with letters that are not ASCII, or with a cut to `length`, is told apart by a hash.
+    A slug holds no two hyphens in a row, and none at its ends.
+
+    >>> slug("Great Tit (male).v2"), slug("Größe"), slug("猫")
+    ('great-tit-male-v2', 'gr-e-e54d87', 'x-d87b90')
     """
-    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")[:80] or "x"
+    text = unicodedata.normalize("NFC", text)  # some systems store an ö as o and two dots
+    plain = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
+    if len(plain) > length:
+        return _cut(plain, text, length)
+    if text.isascii() or not any(map(_has_meaning, text)):
+        return plain or "x"
+    hashed = f"{plain or 'x'}-{_digits(text, digits)}"
+    return hashed if len(hashed) <= length else _cut(plain, text, length)
+
+
+def _key(label: str, stem: str, domain: str | None) -> str:
+    """The key of a picture. Two hyphens in a row, which no slug holds, keep the parts apart."""
+    if domain is None:
+        return slug(f"{label}_{stem}", digits=DIGITS_OF_MANY)
+    key = f"{slug(label)}--{slug(stem, digits=DIGITS_OF_MANY)}--{slug(domain)}"
+    return key if len(key) <= SLUG_LENGTH else _cut(key, key, SLUG_LENGTH)
+
+
+def _origin(label: str, stem: str, domain: str | None, given: str | None) -> str:
+    """The origin that the table gives, which domains share, or one that no other picture has."""
+    parts = [slug(label), slug(given or stem, digits=DIGITS_OF_MANY)]
+    if domain is not None and not given:
+        parts.insert(1, slug(domain))
+    return "/".join(parts)
+
+
+def _cut(plain: str, text: str, length: int) -> str:
+    """A shorter form of a slug that is as unlike others as the text behind it."""
+    return f"{plain[: length - DIGITS_OF_MANY - 1].strip('-')}-{_digits(text, DIGITS_OF_MANY)}"
+
+
+def _digits(text: str, digits: int) -> str:
+    valid = text.encode(errors="replace").decode()  # a file's name may be no Unicode
+    return f"{hash64(valid):016x}"[:digits]
+
+
+def _has_meaning(letter: str) -> bool:
+    """Whether a character that a slug loses tells texts apart: letters, marks, digits, symbols."""
+    return not letter.isascii() and unicodedata.category(letter)[0] in "LMNS"
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise StorageError(f"cannot list {error.filename}: {error.strerror}; make it readable, or move it away")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _refuse(picture: Image.Image) -> None:

@@ -191,6 +191,8 @@ def _stored(name: str, feature: Feature, value: Any) -> Any:
     number = type(value) in (int, float) and math.isfinite(value)
     if feature == "float64" and number:
         return float(value)
+    if feature == "int64" and number and value == int(value):  # as tables with gaps write whole numbers
+        return int(value)
     if type(value) is {"string": str, "bool": bool, "int64": int}.get(feature):
         return value
     raise BadItem(f"{name} does not hold a {feature}")

@@ -1,0 +1,298 @@
+"""An album from a table: texts, or rows of features, out of a CSV, TSV or Parquet file.
+
+Keys and origins come from what a row says, never from where it stands: the order of the file does not matter.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from builders.albums.folder import DIGITS_OF_MANY, slug
+from builders.sample import BadItem, Example, Item
+from shiftdata.errors import InputError, not_found
+from shiftdata.stable import content_hash
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": None}
+
+#: What a column can tell about an example.
+PARTS = ("label", "domain", "key", "origin", "license", "attribution")
+
+#: How a CSV file writes that a number or a boolean is not known; in texts, only an empty cell means that.
+MISSING = pa.array(["", "#N/A", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"], pa.large_string())
+
+#: Types of Parquet, beside numbers, whose values are plain in Python.
+PLAIN = ("bool", "null", "string", "large_string", "string_view")
+
+LABEL_LENGTH = 48  # of a label in a key: a hash, a number and the name of a style may follow
+HASH_DIGITS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of the file that are used, by name.
+
+    The example is a `text`, or a dict of `features`: numbers, booleans, texts. `domain` is what shifts, used
+    as spelled. `key` is a unique name of each row; without it, keys are made from label, domain and example.
+    `origin` is what rows come from, such as an author: rows of one origin and label share a split; where it
+    is empty, equal examples of a label have one origin. An empty `license` or `attribution` is the album's.
+    """
+
+    label: str
+    text: str | None = None
+    features: tuple[str, ...] = ()
+    domain: str | None = None
+    key: str | None = None
+    origin: str | None = None
+    license: str | None = None
+    attribution: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.features, str) or (self.text is None) == (not self.features):
+            raise InputError(
+                "name the columns of an example: text='a column', or features=('a column', ...), and not "
+                f"both; got text={self.text!r}, features={self.features!r}"
+            )
+        if len(set(self.features)) < len(self.features) or self.label in self.features:
+            raise InputError(f"features are named once, without the label {self.label!r}: {self.features!r}")
+
+
+@dataclass(frozen=True)
+class RowsAlbum:
+    """The rows of a CSV, TSV or Parquet file, told apart by its ending; `columns` says what is where.
+
+    CSV and TSV have a header, are in UTF-8 and quote as spreadsheets do. There, a feature is whole numbers,
+    numbers or booleans if all its cells are, else texts. `allowed` fixes the allowed labels and their order;
+    without it they are those found, sorted.
+
+    A row without a text is dropped, with a reason, when it is loaded; a feature that is empty or NaN is None.
+    A row without a label, or without the domain or key that a column holds, is an error. Equal rows share
+    their origin, and have a number behind their key.
+    """
+
+    path: Path
+    columns: Columns
+    license: str
+    attribution: str
+    allowed: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.path.suffix.lower() not in SEPARATORS:
+            raise InputError(f"{self.path} is no table: its name must end in {', '.join(SEPARATORS)}")
+        if not self.path.is_file():
+            raise InputError(f"there is no file {self.path}: give the table that holds the rows")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The allowed labels, or those found, sorted."""
+        return self.allowed or tuple(self._heads)
+
+    def items(self) -> tuple[Item, ...]:
+        """Every row, sorted by key."""
+        return self._items
+
+    def load(self, item: Item) -> Example:
+        """The text of a row, or its features."""
+        row = self._rows.get(item.key)
+        if row is None:
+            raise InputError(f"{self.path} has no row {item.key}: it changed while it was used, run again")
+        values = {name: column[row].as_py() for name, column in self._examples.items()}
+        if self.columns.text is None:
+            return values
+        text = values[self.columns.text]
+        if text is None or not text.strip():
+            raise BadItem("no text")
+        return str(text)
+
+    def fingerprint(self) -> str:
+        """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""
+        told = [str(len(self.labels)), *self.labels, *sorted(self.columns.features)]
+        for item in self._items:
+            told += (item.key, item.label, item.origin, item.license, item.attribution, item.nuisance or "")
+            told += (str(item.source.get("row", "")), self._digests[self._rows[item.key]])
+        return content_hash(*told)
+
+    @cached_property
+    def _items(self) -> tuple[Item, ...]:
+        return tuple(self._item(key, row) for key, row in sorted(self._rows.items()))
+
+    def _item(self, key: str, row: int) -> Item:
+        told = {part: values[row] for part, values in self._told.items()}
+        own = self._digests[row][:HASH_DIGITS]  # shared by equal examples, so that they share a split
+        unit = slug(told["origin"], digits=DIGITS_OF_MANY) if told["origin"] else own
+        return Item(
+            key=key,
+            label=told["label"],
+            origin=f"{self._heads[told['label']]}/{unit}",
+            license=told["license"] or self.license,
+            attribution=told["attribution"] or self.attribution,
+            nuisance=told["domain"] or None,
+            source={"row": told["key"]} if told["key"] else {},
+        )
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        """The place of each row in the file by its key."""
+        told, given = self._told, self.columns.key is not None
+        if given:
+            keys = [slug(name, digits=DIGITS_OF_MANY) for name in told["key"]]
+        else:
+            named = zip(told["label"], told["domain"], self._digests, strict=True)
+            keys = [f"{self._heads[name[0]]}_{content_hash(*name)[:HASH_DIGITS]}" for name in named]
+        # Equal rows are numbered by all else that is told about them, so that their order does not matter.
+        whole = list(zip(*told.values(), strict=True))
+        rows: dict[str, int] = {}
+        times: Counter[str] = Counter()
+        for row in sorted(range(len(keys)), key=whole.__getitem__):
+            key = keys[row]
+            times[key] += 1
+            if given and key in rows:
+                raise InputError(
+                    f"rows {rows[key] + 1} and {row + 1} of {self.path} have the key {key!r}: keys must "
+                    "differ in more than case and signs; mend them, or name no key column"
+                )
+            rows[key if times[key] == 1 else f"{key}-{times[key]}"] = row
+        return rows
+
+    @cached_property
+    def _heads(self) -> dict[str, str]:
+        """What stands for each label, sorted, in keys and origins: +1 and -1 would both be 1."""
+        slugs = {label: slug(label, LABEL_LENGTH) for label in sorted(set(self._told["label"]))}
+        times = Counter(slugs.values())
+        return {
+            label: name if times[name] == 1 else f"{name}-{content_hash(label)[:DIGITS_OF_MANY]}"
+            for label, name in slugs.items()
+        }
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        """A hash of each example, equal for equal ones: the order of the features does not count."""
+        examples = [self._examples[name].to_pylist() for name in sorted(self._examples)]
+        return [content_hash(ascii(values)) for values in zip(*examples, strict=True)]
+
+    @cached_property
+    def _told(self) -> dict[str, list[str]]:
+        """What each row says of each part; nothing where its cell is empty or no column holds the part."""
+        told = {part: [""] * len(self._table[self.columns.label]) for part in PARTS}
+        for part in PARTS:
+            name = getattr(self.columns, part)
+            if name is not None:
+                told[part] = [text or "" for text in self._texts(name).to_pylist()]
+            if name is not None and part in ("label", "domain", "key") and "" in told[part]:
+                raise InputError(
+                    f"row {told[part].index('') + 1} of {self.path} has no {part}: "
+                    f"its column {name!r} is empty; fill it in, or take the row out"
+                )
+        for label in sorted(set(told["label"]) - set(self.allowed or told["label"])):
+            row = told["label"].index(label) + 1
+            raise not_found("label", label, self.allowed or (), f"It stands in row {row} of {self.path}.")
+        return told
+
+    @cached_property
+    def _examples(self) -> dict[str, pa.ChunkedArray]:
+        """The columns of the example: one of texts, or features whose values are plain in Python."""
+        if self.columns.text is not None:
+            return {self.columns.text: self._texts(self.columns.text)}
+        return {name: _feature(self.path, name, self._table[name]) for name in self.columns.features}
+
+    def _texts(self, name: str) -> pa.ChunkedArray:
+        """A column as texts: numbers are written out, and NaN is none."""
+        try:
+            return _without_nan(self._table[name]).cast(pa.large_string())
+        except pa.ArrowException as error:
+            kind = self._table[name].type
+            raise InputError(f"the column {name!r} of {self.path} holds {kind}: make it texts") from error
+
+    @cached_property
+    def _table(self) -> dict[str, pa.ChunkedArray]:
+        """The columns of the file that are used; those of CSV as texts."""
+        parts = [getattr(self.columns, part) for part in (*PARTS, "text")]
+        names = list(dict.fromkeys(name for name in (*parts, *self.columns.features) if name is not None))
+        between = SEPARATORS[self.path.suffix.lower()]
+        table = _read_csv(self.path, names, between) if between else _read_parquet(self.path, names)
+        if not len(table[self.columns.label]):
+            raise InputError(f"{self.path} holds no row: give it content")
+        return table
+
+
+def _read_csv(path: Path, names: Sequence[str], separator: str) -> dict[str, pa.ChunkedArray]:
+    """Some columns as texts.
+
+    By Python's reader: at a quote that nobody closes, Arrow's takes all that follows for one text, silently.
+    """
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.reader(stream, delimiter=separator, strict=True)
+        try:
+            header = next(reader, [])
+            _check_names(path, names, header)
+            places = [(columns[name], header.index(name)) for name in names]
+            for cells in filter(None, reader):  # an empty line is no row
+                if len(cells) != len(header):
+                    raise csv.Error(f"{len(cells)} cells under a header of {len(header)}")
+                for column, place in places:
+                    column.append(cells[place])
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}, near line {reader.line_num}: {error}. The file must be in UTF-8, and cells that "
+                "hold a quote, a separator or a line break in quotes; mend it, or save it as Parquet"
+            ) from error
+    return {name: pa.chunked_array([cells], pa.large_string()) for name, cells in columns.items()}
+
+
+def _read_parquet(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    """Some columns with their types."""
+    try:
+        with pq.ParquetFile(path) as file:  # `read_table` would add columns that the folders' names spell
+            _check_names(path, names, file.schema_arrow.names)
+            table = file.read(columns=list(names))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is no readable Parquet file: {error}") from error
+    return {name: table[name] for name in names}
+
+
+def _check_names(path: Path, names: Sequence[str], header: Sequence[str]) -> None:
+    for name in names:
+        if name not in header:
+            raise not_found("column", name, header, f"These are the columns of {path}.")
+        if header.count(name) > 1:
+            raise InputError(f"{path} has {header.count(name)} columns named {name!r}: rename all but one")
+
+
+def _feature(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A feature as a column whose values are plain in Python."""
+    if path.suffix.lower() != ".parquet":
+        return _inferred(column)
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _feature(path, name, column.cast(kind.value_type))
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _without_nan(column.cast(pa.float64()))
+    if not pa.types.is_integer(kind) and str(kind) not in PLAIN:
+        raise InputError(f"the column {name!r} of {path} holds {kind}: make it numbers, booleans or texts")
+    return column
+
+
+def _inferred(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whole numbers, numbers or booleans if all texts are; a leading zero, as in a postcode, is for texts."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    present = pc.if_else(pc.is_in(trimmed, MISSING), None, trimmed)
+    if not pc.any(pc.match_substring_regex(present, "^[+-]?0[0-9xX]")).as_py():
+        for kind in (pa.int64(), pa.float64(), pa.bool_()):
+            try:
+                return _without_nan(present.cast(kind))
+            except pa.ArrowInvalid:
+                continue
+    return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(pc.is_nan(column), None, column) if pa.types.is_floating(column.type) else column
