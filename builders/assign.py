@@ -54,13 +54,19 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
 def folds(items: Sequence[Item]) -> dict[str, int]:
     """The fold of each origin: its percentile, by stable hash, among the origins of its label.
 
-    The dataset's name plays no part, so that every dataset made from an album has the same folds.
+    Where the album gives the nuisance and no origin has several, among those of its label and nuisance: each
+    group is then cut in the same shares. The dataset's name plays no part, so that every dataset made from an
+    album has the same folds.
     """
-    origins: dict[str, set[str]] = defaultdict(set)
+    nuisances_of: dict[str, set[str | None]] = defaultdict(set)
     for item in items:
-        origins[item.label].add(item.origin)
+        nuisances_of[item.origin].add(item.nuisance)
+    shared = any(len(found) > 1 for found in nuisances_of.values())
+    strata: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for item in items:
+        strata[item.label, None if shared else item.nuisance].add(item.origin)
     fold_of: dict[str, int] = {}
-    for names in origins.values():
+    for names in strata.values():
         ordered = sorted(names)
         positions = ranks(ordered, "fold")
         for name, position in zip(ordered, positions.tolist(), strict=True):

@@ -50,8 +50,9 @@ RAI = {
 MEANINGS = {
     "key": "The name of the row, unique within its base.",
     "split": "The canonical split of the row. It follows from `fold`.",
-    "fold": "Percentile (0 to 99) of the row's origin within its class: train is below 50, validation "
-    "50 to 69, test from 70. Other cuts of it are as free of leaks.",
+    "fold": "Percentile (0 to 99) of the row's origin within its class (within its group, where each origin "
+    "has one {nuisance}): train is below 50, validation 50 to 69, test from 70. Other cuts of it are as free "
+    "of leaks.",
     "label": "The class to predict, as its id in `labels`.",
     "nuisance": "The {nuisance}: what shifts and is not to be predicted, as its id in `{nuisance}s`. "
     "Null for untouched content.",

@@ -34,6 +34,24 @@ def test_folds_are_percentiles_of_origins_whatever_the_order(count, random):
     assert fold_of == assign.folds(random.sample(some, len(some)))
 
 
+def test_content_that_comes_with_its_nuisance_is_cut_alike_in_every_group():
+    some = [
+        replace(item, key=f"{item.key}-{place}", origin=f"{item.origin}/{place}", nuisance=place)
+        for place in ("here", "there")
+        for item in items(10)
+    ]
+    fold_of = assign.folds(some)
+    for place in ("here", "there"):
+        mine = [fold_of[item.origin] for item in some if item.nuisance == place]
+        assert sorted(mine) == [10 * rank for rank in range(10)]
+
+
+def test_where_one_origin_has_several_nuisances_it_has_one_fold():
+    some = [replace(item, key=f"{item.key}-{p}", nuisance=p) for p in ("here", "there") for item in items(10)]
+    some.append(replace(items(11)[10], nuisance="here"))
+    assert sorted(assign.folds(some).values()) == [100 * rank // 11 for rank in range(11)]
+
+
 def test_a_fold_is_a_cut_of_every_usual_kind():
     fold_of = assign.folds(items(1000))
     for share in (50, 70, 80):
