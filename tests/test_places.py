@@ -1,22 +1,103 @@
-"""A dataset on a Hub: the real client against a server of ours on the loopback."""
+"""A dataset elsewhere: on a Hub, on plain HTTP, in memory. Real clients against servers on the loopback."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import fsspec
 import pytest
+
+import shiftdata
+from shiftdata import places
+from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
+from shiftdata.manifest import Manifest
+
+needs_http = pytest.mark.skipif(
+    importlib.util.find_spec("aiohttp") is None,
+    reason="fsspec reads http with aiohttp, which is not installed",
+)
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler] | partial[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server in a thread; gives its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Files(SimpleHTTPRequestHandler):
+    """Python's own file server; with `index` it lists folders, and paths in `ways` are answered badly."""
+
+    index = True
+    ways: Mapping[str, list[str]] = {}
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        waiting = self.ways.get(self.path, [])
+        way = waiting.pop(0) if waiting else "well"
+        if way == "well":
+            super().do_GET()
+            return
+        if way == "refused":
+            self.send_error(403)
+            return
+        data = Path(self.translate_path(self.path)).read_bytes()
+        told = len(data) // 2 if way == "short" else len(data)
+        self.send_response(200)
+        self.send_header("Content-Length", str(told))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2])
+        self.close_connection = True
+
+    def list_directory(self, path: str | os.PathLike[str]) -> None:
+        if self.index:
+            return super().list_directory(path)
+        return self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@contextmanager
+def files(
+    folder: Path,
+    *,
+    index: bool = True,
+    ways: Mapping[str, Sequence[str]] = {},
+    asked: list[str] | None = None,
+) -> Iterator[str]:
+    """A plain HTTP server of a folder.
+
+    `ways` says how a path is answered, a word a request; `asked` takes down what was asked for.
+    """
+    told = {"index": index, "ways": {f"/{path}": [*each] for path, each in ways.items()}}
+    handler = type("Some", (Files,), told | {"asked": [] if asked is None else asked})
+    with serving(partial(handler, directory=str(folder))) as url:
+        yield url
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the Hub as the download of one file needs."""
+    """As much of the Hub as listing and downloading a repo needs."""
 
     repo: Path
 
@@ -27,15 +108,30 @@ class Hub(BaseHTTPRequestHandler):
         self.answer(body=True)
 
     def answer(self, body: bool) -> None:
+        path = urlsplit(self.path).path
         prefix = "/datasets/shift/tiny/resolve/main/"
-        file = self.repo / self.path.removeprefix(prefix)
-        if not self.path.startswith(prefix) or not file.is_file():
+        file = self.repo / path.removeprefix(prefix)
+        if path.startswith("/api/datasets/shift/tiny/tree/main"):
+            self.send(json.dumps(self.tree()).encode(), body)
+        elif path.startswith("/api/datasets/shift/tiny"):
+            told = {
+                "_id": "1",
+                "id": "shift/tiny",
+                "sha": "0" * 40,
+                "siblings": [],
+                "tags": [],
+                "private": False,
+            }
+            self.send(json.dumps(told | {"downloads": 0, "likes": 0}).encode(), body)
+        elif path.startswith(prefix) and file.is_file():
+            self.send(file.read_bytes(), body)
+        else:
             self.send_response(404)
-            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("X-Error-Code", "EntryNotFound" if path.startswith(prefix) else "RepoNotFound")
             self.send_header("Content-Length", "0")
             self.end_headers()
-            return
-        data = file.read_bytes()
+
+    def send(self, data: bytes, body: bool) -> None:
         self.send_response(200)
         self.send_header("X-Repo-Commit", "0" * 40)
         self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
@@ -44,40 +140,133 @@ class Hub(BaseHTTPRequestHandler):
         if body:
             self.wfile.write(data)
 
+    def tree(self) -> list[dict[str, object]]:
+        told = []
+        for path in sorted(self.repo.rglob("*")):
+            name = path.relative_to(self.repo).as_posix()
+            kind = {"type": "file", "size": path.stat().st_size} if path.is_file() else {"type": "directory"}
+            told.append({"path": name, "oid": "0" * 40} | kind)
+        return told
+
     def log_message(self, *_: object) -> None:
         """Stay quiet."""
 
 
-@pytest.fixture
-def endpoint(tiny) -> Iterator[str]:
-    handler = type("TinyHub", (Hub,), {"repo": tiny})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+@contextmanager
+def hub(repo: Path) -> Iterator[str]:
+    """A Hub with the one dataset `shift/tiny`."""
+    with serving(type("TinyHub", (Hub,), {"repo": repo})) as url:
+        yield url
 
 
-def info(endpoint: str, name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def on_hub(endpoint: str, folder: Path, code: str) -> str:
+    """What some code prints, in a process of its own: the Hub's client reads its endpoint at import."""
+    own = {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "0"}
+    options = {"env": os.environ | own, "cwd": folder, "capture_output": True, "text": True}
+    return subprocess.run([sys.executable, "-c", code], check=True, **options).stdout
+
+
+def info(endpoint: str, name: str, folder: Path) -> object:
     code = (
         "import json, shiftdata\n"
         f"try: print(json.dumps([shiftdata.info({name!r}).name]))\n"
         "except shiftdata.NotFoundError as error: print(json.dumps(str(error)))"
     )
-    # The endpoint is read at import, so a process of its own.
-    own = {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "0"}
-    options = {"env": os.environ | own, "cwd": folder, "capture_output": True, "text": True}
-    return subprocess.run([sys.executable, "-c", code], check=True, **options)
+    return json.loads(on_hub(endpoint, folder, code))
 
 
-@pytest.mark.parametrize("name", ["tiny", "shift/tiny"])
+@pytest.fixture
+def endpoint(tiny) -> Iterator[str]:
+    with hub(tiny) as url:
+        yield url
+
+
+@pytest.fixture
+def at_once(monkeypatch) -> None:
+    """No pauses between tries."""
+    monkeypatch.setattr(places, "PAUSES", (0, 0))
+
+
+@pytest.fixture
+def memory(tiny) -> Iterator[str]:
+    """The tiny dataset in fsspec's memory."""
+    system = fsspec.filesystem("memory")
+    system.put(str(tiny), "/mirror/tiny", recursive=True)
+    yield "memory://mirror/tiny"
+    system.rm("/mirror", recursive=True)
+
+
+@pytest.mark.parametrize("name", ["tiny", "shift/tiny", "hf://datasets/shift/tiny"])
 def test_the_manifest_of_a_dataset_that_is_not_here_comes_from_the_hub(endpoint, tmp_path, name):
-    assert json.loads(info(endpoint, name, tmp_path).stdout) == ["tiny"]
+    assert info(endpoint, name, tmp_path) == ["tiny"]
 
 
 def test_a_dataset_that_is_nowhere_is_said_with_all_places(endpoint, tmp_path):
-    message = json.loads(info(endpoint, "shift/toy", tmp_path).stdout)
+    message = info(endpoint, "shift/toy", tmp_path)
     assert message.startswith("unknown dataset 'toy'.")
     assert "on the Hub (RepositoryNotFoundError" in message
+    message = info(endpoint, "hf://datasets/shift/toy", tmp_path)
+    assert message.startswith("hf://datasets/shift/toy holds no manifest.json: not a shiftdata dataset")
+
+
+def test_a_url_is_a_place(tiny, memory):
+    place = places.find(memory)
+    assert (place.repo_id, place.folder, place.url, place.source) == ("shift/tiny", None, memory, memory)
+    assert place.manifest() == Manifest.read(tiny)
+    assert places.find(f"{memory}/") == places.find(f"{memory}/manifest.json") == place
+    assert places.find("shift/else").address == "hf://datasets/shift/else"
+    local = places.find(tiny.as_uri())
+    assert (local.folder, local.address, local.url) == (tiny, str(tiny), None)
+
+
+@needs_http
+@pytest.mark.parametrize("index", [True, False])
+def test_a_manifest_is_read_over_http(tiny, index):
+    with files(tiny.parent, index=index) as url:
+        assert shiftdata.info(f"{url}/tiny").name == "tiny"
+
+
+@needs_http
+def test_what_a_url_does_not_give_is_said(tiny, at_once):
+    with files(tiny.parent, ways={"tiny/manifest.json": ["refused"]}) as url:
+        with pytest.raises(StorageError, match=r"cannot read http.*tiny/manifest\.json \(.*403"):
+            shiftdata.info(f"{url}/tiny")
+        with pytest.raises(
+            NotFoundError, match=r"http.*/tin holds no manifest\.json.*not all of it was upload"
+        ):
+            shiftdata.info(f"{url}/tin")
+    with pytest.raises(StorageError, match="look at the address, the network and your access"):
+        shiftdata.info(f"{url}/tiny")  # the server is gone
+
+
+@needs_http
+def test_an_error_that_passes_is_tried_again(tiny, at_once):
+    with files(tiny.parent, ways={"tiny/manifest.json": ["cut", "cut"]}) as url:
+        assert shiftdata.info(f"{url}/tiny").name == "tiny"
+    with (
+        files(tiny.parent, ways={"tiny/manifest.json": ["cut"] * 3}) as url,
+        pytest.raises(StorageError, match="cannot read"),
+    ):
+        shiftdata.info(f"{url}/tiny")
+
+
+def test_a_manifest_that_is_no_text_is_an_integrity_error(copy):
+    (copy / "manifest.json").write_bytes(b"\xff")
+    with pytest.raises(IntegrityError, match="is not a shiftdata manifest"):
+        shiftdata.info(copy)
+
+
+@pytest.mark.parametrize(("kind", "package"), [("s3", "s3fs"), ("gs", "gcsfs"), ("https", "aiohttp")])
+def test_a_backend_that_is_not_installed_is_named(monkeypatch, kind, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in ("registry", "_registry"):  # what was imported before
+        monkeypatch.setattr(sys.modules["fsspec.registry"], name, {})
+    with pytest.raises(MissingExtraError, match=f"{kind} URLs need a package .*: pip install {package}"):
+        shiftdata.info(f"{kind}://bucket/tiny")
+
+
+def test_an_unknown_kind_of_url_is_said_with_what_is_known():
+    with pytest.raises(
+        InputError, match=r"cannot read shift://x/y \(Protocol not known: shift\): give a folder"
+    ):
+        shiftdata.info("shift://x/y")

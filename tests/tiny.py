@@ -1,4 +1,4 @@
-"""The tiny dataset of most tests: 4 labels x 40 made pictures x 5 tints, the stylized kind of the contract."""
+"""The tiny dataset of most tests: 4 labels x 40 pictures x 5 tints, the stylized kind of the contract."""
 
 from __future__ import annotations
 

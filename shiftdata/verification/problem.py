@@ -1,0 +1,50 @@
+"""What a verification finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Problem", "shortened"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is not as the manifest says.
+
+    `path` is relative to the dataset's folder; `key` names the row, where it is one. Problems of one `kind`
+    in one file are of a sort, so that a list of them can be cut short.
+    """
+
+    path: str
+    what: str
+    key: str | None = None
+    kind: str = ""
+
+    def __str__(self) -> str:
+        row = "" if self.key is None else f"row {self.key!r} "
+        return f"{self.path}: {row}{self.what}"
+
+
+def shortened(problems: Sequence[Problem], most: int = 10, hint: str = "") -> Iterator[str]:
+    r"""A line a problem, and of many of one kind in one file only the first ones.
+
+    >>> problems = [Problem(path="a", what=f"is {n}", kind="x") for n in range(5)]
+    >>> print(*shortened(problems, most=2, hint="--all shows them"), sep="\n")
+    a: is 0
+    a: is 1
+    a: ... and 3 more like it (--all shows them)
+    """
+    totals = Counter((problem.path, problem.kind) for problem in problems)
+    shown: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        sort = (problem.path, problem.kind)
+        shown[sort] += 1
+        # One more line is no longer than the line that would stand for it.
+        if shown[sort] <= most or totals[sort] == most + 1:
+            yield str(problem)
+        elif shown[sort] == totals[sort]:
+            yield f"{problem.path}: ... and {totals[sort] - most:,} more like it" + (
+                f" ({hint})" if hint else ""
+            )

@@ -1,0 +1,133 @@
+"""Damage at many places of every kind of file, and albums at the edge: always a problem or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from builders.build import build
+from builders.check import check
+from shiftdata.errors import InputError, IntegrityError, ShiftdataError
+from shiftdata.manifest import Manifest
+from shiftdata.verification import verify
+from tests.test_faults import own_recipe
+
+SHARD = "data/mini/test-00000-of-00001.parquet"
+METADATA = "metadata/mini/test.parquet"
+FROZEN = "protocols/gf_k2_mu10.parquet"
+
+
+@pytest.mark.parametrize("path", [SHARD, METADATA, FROZEN, "README.md", "croissant.json"])
+@pytest.mark.parametrize("at", [0, 0.3, 0.7, 1])
+def test_a_flipped_byte_is_found_wherever_it_is(copy, path, at):
+    data = bytearray((copy / path).read_bytes())
+    data[min(int(len(data) * at), len(data) - 1)] ^= 1
+    (copy / path).write_bytes(data)
+    found = {problem.path for problem in verify(copy)}
+    assert path in (found or {problem.path for problem in check(copy)})
+
+
+def test_a_flipped_byte_anywhere_in_the_manifest_is_found(copy):
+    """Its words are in the card, its hashes are compared with files: nothing in it stands alone."""
+    written = (copy / "manifest.json").read_bytes()
+    missed = []
+    for number in range(40):
+        at = number * (len(written) - 1) // 39
+        data = bytearray(written)
+        data[at] ^= 1 << number % 8
+        (copy / "manifest.json").write_bytes(data)
+        with suppress(ShiftdataError):
+            missed += [] if verify(copy) or check(copy) else [at]
+    assert missed == []
+
+
+def damaged(written: bytes) -> Iterator[bytes]:
+    """A file with other bytes: one, or one in a thousand."""
+    for number in range(120):
+        data = bytearray(written)
+        step = 997 if number % 3 == 0 else len(data)
+        for at in range(number * 31 % 997, len(data), step):
+            data[at * (number + 1) % len(data)] ^= 1 + number * 2 % 255
+        yield bytes(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [SHARD, METADATA, FROZEN, "manifest.json"])
+def test_no_damage_makes_a_traceback(copy, path):
+    for data in damaged((copy / path).read_bytes()):
+        (copy / path).write_bytes(data)
+        with suppress(IntegrityError):
+            assert path in {problem.path for problem in verify(copy)} or path == "manifest.json"
+
+
+@pytest.mark.parametrize(("kept", "named"), [(0, 120), (4, 120), (-1, 0)])
+def test_of_a_truncated_shard_the_rows_that_are_lost_are_named(copy, kept, named):
+    (copy / SHARD).write_bytes((copy / SHARD).read_bytes()[:kept])
+    problems = verify(copy)
+    assert {problem.path for problem in problems} == {SHARD}
+    assert f"{SHARD}: has " in str(problems[0])
+    assert f"{SHARD}: is no readable Parquet file" in str(problems[1])
+    assert len([problem.key for problem in problems if problem.key is not None]) == named
+
+
+def test_a_shard_that_datasets_wrote_again_is_told_as_such(copy):
+    loaded = datasets.load_dataset("parquet", data_files=str(copy / SHARD), split="train")
+    loaded.to_parquet(str(copy / SHARD))
+    (problem,) = verify(copy)
+    assert "was written again by another writer: same rows and images, other bytes" in str(problem)
+
+
+def test_line_endings_of_a_clone_are_told(copy):
+    """As git on Windows converts them: the manifest is named, and everything is still checked by it."""
+    for name in ("manifest.json", "README.md", "croissant.json"):
+        (copy / name).write_bytes((copy / name).read_bytes().replace(b"\n", b"\r\n"))
+    (problem,) = verify(copy)
+    assert "manifest.json: is not as shiftdata writes it: edited, or its line endings converted" in str(
+        problem
+    )
+    assert {problem.path for problem in check(copy)} == {"manifest.json", "README.md", "croissant.json"}
+
+
+def test_an_album_of_which_nothing_can_be_used_is_refused(tmp_path):
+    recipe = Path(own_recipe(tmp_path, {"a": 8, "b": 8}))
+    for path in recipe.parent.glob("pictures/*/*/*.png"):
+        Image.new("RGB", (3, 3)).save(path)
+    with pytest.raises(InputError, match="has no row in train: the album has too few usable pictures"):
+        build(str(recipe), tmp_path / "out", workers=1, quiet=True)
+    assert not (tmp_path / "out/shift").exists()
+
+
+def test_one_picture_a_label_is_refused(tmp_path):
+    recipe = own_recipe(tmp_path, dict.fromkeys("abcd", 1))
+    with pytest.raises(InputError, match="has no row in validation: the album has too few usable pictures"):
+        build(recipe, tmp_path / "out", workers=1, quiet=True)
+
+
+def test_a_label_of_one_origin_is_in_training_alone(tmp_path):
+    folder = build(own_recipe(tmp_path, {"a": 8, "b": 1}), tmp_path / "out", workers=1, quiet=True)
+    assert check(folder) == []
+    assert Manifest.read(folder).labels == ["a", "b"]
+    labels = {
+        split: set(pq.read_table(folder / f"metadata/all/{split}.parquet")["label"].to_pylist())
+        for split in ("train", "test")
+    }
+    assert labels == {"train": {0, 1}, "test": {0}}
+
+
+LABELS = [" spaced", "#hash", "- dash", "null", "yes", "1e3", "{brace}", "back\\slash", "'single'", "|pipe|"]
+LABELS += ["😀 smile", "@at", "%percent"]
+
+
+def test_labels_that_mean_something_to_yaml_go_all_the_way(tmp_path):
+    folder = build(own_recipe(tmp_path, dict.fromkeys(LABELS, 8)), tmp_path / "out", workers=1, quiet=True)
+    assert check(folder) == []
+    for config in ("all", "metadata"):
+        loaded = datasets.load_dataset(str(folder), config, split="train", streaming=True)
+        assert loaded.features["label"].names == sorted(LABELS)
+        assert len(list(loaded)) == 4 * len(LABELS)
