@@ -1,0 +1,142 @@
+"""Calibration on the source hold-out: temperature scaling, and the same with a bias for each class.
+
+Temperature scaling: Guo et al., ICML 2017. Bias-corrected: Alexandari et al., ICML 2020, who find that MLLS
+needs it. Both minimise the negative log-likelihood of softmax(log f / T + b), here by Newton's method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shiftdata.errors import InputError
+from shiftdata.label_shift.evidence import (
+    AbsentClassError,
+    Floats,
+    Integers,
+    NotConvergedError,
+    evidence_of,
+    named_classes,
+    probabilities_of,
+)
+
+__all__ = ["CalibrationKind", "Calibrator", "fit_calibrator"]
+
+CalibrationKind: TypeAlias = Literal["temperature", "bias-corrected"]
+
+#: Probabilities below this count as this, about the smallest of single precision: 0 has no logarithm.
+FLOOR = 1e-38
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibrator:
+    """softmax(log f / temperature + bias), as a function of probabilities f."""
+
+    temperature: float
+    bias: Floats
+    iterations: int
+
+    def __call__(self, probabilities: ArrayLike) -> Floats:
+        logs = _logs(probabilities_of(probabilities, "probabilities"))
+        if logs.shape[1] != len(self.bias):
+            raise InputError(f"the calibrator is for {len(self.bias)} classes, got {logs.shape[1]}")
+        return _softmax(logs / self.temperature + self.bias)
+
+
+def fit_calibrator(
+    probabilities: ArrayLike, labels: ArrayLike, kind: CalibrationKind = "temperature"
+) -> Calibrator:
+    """Fit the temperature, and for "bias-corrected" a bias for each class, on labelled examples.
+
+    >>> fitted = fit_calibrator([[0.9, 0.1]] * 5, [0, 0, 0, 1, 1])
+    >>> fitted([[0.9, 0.1]]).round(3).tolist()
+    [[0.6, 0.4]]
+    """
+    if kind not in ("temperature", "bias-corrected"):
+        raise InputError(f"calibration must be 'temperature' or 'bias-corrected', got {kind!r}")
+    evidence = evidence_of(probabilities, labels, probabilities)
+    with_bias = kind == "bias-corrected"
+    if with_bias and (evidence.prior == 0).any():
+        raise AbsentClassError(
+            f"{named_classes(np.flatnonzero(evidence.prior == 0))} have no example to fit a bias on: "
+            "use calibration='temperature', or add examples"
+        )
+    if (evidence.source.argmax(axis=1) == evidence.labels).all():
+        raise NotConvergedError(
+            "every prediction on the hold-out is right, so that the best temperature is 0: calibrate on a "
+            "larger hold-out, or not at all"
+        )
+    return _newton(_logs(evidence.source), evidence.labels, with_bias)
+
+
+def _newton(logs: Floats, labels: Integers, with_bias: bool, max_iterations: int = 100) -> Calibrator:
+    """Minimise the mean negative log-likelihood, which is convex in (1/T, b). The first bias stays 0."""
+    n_classes = logs.shape[1]
+    point = np.concatenate([[1.0], np.zeros(n_classes)])
+    moving = np.array([True, False] + [with_bias] * (n_classes - 1))
+    loss = _loss(logs, labels, point)
+    for iteration in range(1, max_iterations + 1):
+        gradient, curvature = _derivatives(logs, labels, point)
+        step = np.zeros_like(point)
+        within = curvature[np.ix_(moving, moving)]
+        step[moving] = -np.linalg.lstsq(within, gradient[moving], rcond=None)[0]
+        slope = float(gradient @ step)
+        if slope > -1e-12:  # twice what the loss can still fall by
+            return _calibrator(point, iteration)
+        length = 1.0
+        while (new := _loss(logs, labels, point + length * step)) > loss + 1e-4 * length * slope:
+            length /= 2
+            if length < 1e-10:
+                return _calibrator(point, iteration)  # as low as the arithmetic can tell
+        point, loss = point + length * step, new
+    raise NotConvergedError(
+        f"calibration did not converge in {max_iterations} steps: the hold-out may be too small, or nearly "
+        "always predicted right. Calibrate on more data, or not at all"
+    )
+
+
+def _calibrator(point: Floats, iterations: int) -> Calibrator:
+    if point[0] <= 0:
+        raise NotConvergedError(
+            "the most likely temperature is not positive: on the hold-out the classifier does worse than "
+            "chance. Check that the columns are in the order of the labels"
+        )
+    bias = point[1:] - point[1:].mean()
+    return Calibrator(temperature=float(1 / point[0]), bias=bias, iterations=iterations)
+
+
+def _loss(logs: Floats, labels: Integers, point: Floats) -> float:
+    scores = logs * point[0] + point[1:]
+    scores -= scores.max(axis=1, keepdims=True)
+    normalisers = np.log(np.exp(scores).sum(axis=1))
+    return float((normalisers - scores[np.arange(len(labels)), labels]).mean())
+
+
+def _derivatives(logs: Floats, labels: Integers, point: Floats) -> tuple[Floats, Floats]:
+    """Gradient and second derivatives of the loss in (1/T, b_0, ..., b_K-1)."""
+    n, n_classes = logs.shape
+    predicted = _softmax(logs * point[0] + point[1:])
+    surplus = predicted.copy()
+    surplus[np.arange(n), labels] -= 1
+    centred = logs - (predicted * logs).sum(axis=1, keepdims=True)
+    weighted = predicted * centred
+    gradient = np.concatenate([[(surplus * logs).sum() / n], surplus.mean(axis=0)])
+    curvature = np.empty((n_classes + 1, n_classes + 1))
+    curvature[0, 0] = (weighted * centred).sum() / n
+    curvature[0, 1:] = curvature[1:, 0] = weighted.mean(axis=0)
+    curvature[1:, 1:] = np.diag(predicted.mean(axis=0)) - predicted.T @ predicted / n
+    return gradient, curvature
+
+
+def _logs(probabilities: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(probabilities, FLOOR))
+    return logs
+
+
+def _softmax(scores: Floats) -> Floats:
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: Floats = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return shares

@@ -1,0 +1,271 @@
+"""Estimators of the target's label marginal from predictions: mean prediction, BBSE, RLLS, MLLS.
+
+They assume label shift: p(y) may differ between source and target, p(x | y) does not. Formulas: RLSbench,
+appendix F, and where its released code differs, the variant "code". That code takes the mean prediction when
+anything fails, in silence; here it is an error, or `fallback="mean"`, and the record says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.label_shift.calibration import CalibrationKind, fit_calibrator
+from shiftdata.label_shift.evidence import (
+    AbsentClassError,
+    EstimationError,
+    Evidence,
+    Floats,
+    MarginalEstimate,
+    NotConvergedError,
+    SingularMatrixError,
+    evidence_of,
+    named_classes,
+)
+from shiftdata.label_shift.regularized import solve
+
+__all__ = [
+    "ESTIMATORS",
+    "Variant",
+    "bbse",
+    "estimate_marginal",
+    "mean_prediction",
+    "mlls",
+    "rlls",
+    "rlls_rho",
+]
+
+#: Where RLSbench's paper and its released code differ.
+Variant: TypeAlias = Literal["paper", "code"]
+
+#: From here on, noise of double precision alone could change the estimate.
+LARGEST_CONDITION = 1e7
+
+
+def mean_prediction(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    hard: bool = False,
+    calibration: CalibrationKind | None = None,
+) -> MarginalEstimate:
+    """The mean prediction on the target, the baseline (RLSbench, equation 3). Biased under label shift."""
+    evidence = _prepared(source, labels, target, hard, calibration)
+    return evidence.estimate(evidence.observed, _method("mean", evidence, calibration))
+
+
+def bbse(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    hard: bool = False,
+    calibration: CalibrationKind | None = None,
+) -> MarginalEstimate:
+    """Black-box shift estimation (Lipton et al., ICML 2018): w = C^-1 mu, negative weights set to 0.
+
+    C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target;
+    `hard` counts the most probable class of each row, else its probabilities.
+    """
+    evidence = _prepared(source, labels, target, hard, calibration)
+    evidence.need_every_class()
+    condition = np.linalg.cond(evidence.confusion / evidence.prior)
+    if not condition < LARGEST_CONDITION:
+        raise SingularMatrixError(
+            f"predicted against true classes cannot be inverted (condition {condition:.1e}): a class is "
+            'never predicted, or two are predicted alike. Use hard=False, rlls, or fallback="mean"'
+        )
+    weights = np.maximum(np.linalg.solve(evidence.confusion, evidence.observed), 0)
+    return evidence.estimate(_normalised(weights * evidence.prior), _method("bbse", evidence, calibration))
+
+
+def rlls(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    variant: Variant = "paper",
+    hard: bool = False,
+    calibration: CalibrationKind | None = None,
+    rho: float | None = None,
+) -> MarginalEstimate:
+    """Regularised learning under label shift (Azizzadenesheli et al., ICLR 2019).
+
+    Minimises |C w - mu| + rho |w - 1| (RLSbench, equation 1). "paper": over w >= 0 with sum w p_s = 1.
+    "code": over w >= 0 alone, and of |C (w - 1) - (mu - p_s)|, with the true source marginal p_s where the
+    paper has the predicted one, C 1; its marginal need not sum to 1.
+
+    `rho` is `rlls_rho` of the hold-out if not given.
+    """
+    _check_variant(variant)
+    evidence = _prepared(source, labels, target, hard, calibration)
+    evidence.need_every_class()
+    strength = rlls_rho(len(evidence.labels), evidence.n_classes) if rho is None else rho
+    if not 0 < strength < np.inf:
+        raise InputError(f"rho must be above 0 and finite, got {rho}: for no regularisation, use bbse")
+    confusion, prior = evidence.confusion, evidence.prior
+    if variant == "paper":
+        solution = solve(confusion, evidence.observed, strength, prior)
+    else:
+        solution = solve(confusion, evidence.observed - prior + confusion.sum(axis=1), strength)
+    if solution.gap > max(1e-6 * solution.objective, 1e-9):
+        raise NotConvergedError(
+            f'RLLS stopped {solution.gap:.1e} above the minimum: pass another rho, or fallback="mean"'
+        )
+    marginal = solution.weights * prior
+    if variant == "paper":
+        marginal = _normalised(marginal)
+    method = _method(f"rlls-{variant}", evidence, calibration)
+    return evidence.estimate(marginal, method, iterations=solution.iterations)
+
+
+def mlls(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    variant: Variant = "paper",
+    calibration: CalibrationKind | None = None,
+    tolerance: float = 1e-6,
+    max_iterations: int = 10_000,
+) -> MarginalEstimate:
+    """Maximum likelihood by expectation maximisation (Saerens et al. 2002; Alexandari et al., ICML 2020).
+
+    Maximises the mean of log(w f(x)) over the target (RLSbench, equation 2); f should be calibrated. What
+    the predictions are divided by is the hold-out's label marginal ("paper"), or its mean prediction
+    ("code"). It ends when the marginal changes by at most `tolerance` in L1.
+    """
+    _check_variant(variant)
+    evidence = _prepared(source, labels, target, False, calibration)
+    if not evidence.soft:
+        raise InputError("mlls needs probabilities, and class numbers were given: use bbse or rlls for them")
+    evidence.need_every_class()
+    base = evidence.prior if variant == "paper" else evidence.source.mean(axis=0)
+    if not (base > 0).all():
+        raise AbsentClassError(
+            f"{named_classes(np.flatnonzero(base == 0))} are never predicted on the hold-out: use "
+            'variant="paper", or fallback="mean"'
+        )
+    ratios = evidence.target / base
+    marginal = evidence.observed
+    for iteration in range(1, max_iterations + 1):
+        renewed = marginal * (ratios.T @ (1 / (ratios @ marginal))) / len(ratios)
+        change = float(np.abs(renewed - marginal).sum())
+        marginal = renewed
+        if change < tolerance:
+            method = _method(f"mlls-{variant}", evidence, calibration)
+            return evidence.estimate(_normalised(marginal), method, iterations=iteration)
+    raise NotConvergedError(
+        f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or "
+        'tolerance, or pass fallback="mean"'
+    )
+
+
+def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:
+    """The regularisation of RLLS for a hold-out of n examples.
+
+    coefficient * 3 (2 log(2K/delta) / (3n) + sqrt(2 log(2K/delta) / n)), the bound of Azizzadenesheli et
+    al. at confidence 1 - delta, with RLSbench's coefficient.
+
+    >>> round(rlls_rho(1000, 10), 5)
+    0.0034
+    """
+    logarithm = np.log(2 * n_classes / delta)
+    return float(coefficient * 3 * (2 * logarithm / (3 * n) + np.sqrt(2 * logarithm / n)))
+
+
+#: The estimators by name, and which of `estimate_marginal`'s options each takes.
+ESTIMATORS: Mapping[str, tuple[Callable[..., MarginalEstimate], frozenset[str]]] = MappingProxyType(
+    {
+        "bbse": (bbse, frozenset({"hard", "calibration"})),
+        "mean": (mean_prediction, frozenset({"hard", "calibration"})),
+        "mlls": (mlls, frozenset({"variant", "calibration"})),
+        "rlls": (rlls, frozenset({"variant", "hard", "calibration"})),
+    }
+)
+
+
+def estimate_marginal(
+    method: str,
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    variant: Variant | None = None,
+    hard: bool | None = None,
+    calibration: CalibrationKind | None = None,
+    fallback: Literal["mean"] | None = None,
+) -> MarginalEstimate:
+    """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls".
+
+    >>> source, labels = [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]], [0, 0, 1, 1]
+    >>> target = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
+    >>> estimate_marginal("bbse", source, labels, target).marginal.round(3).tolist()
+    [0.75, 0.25]
+
+    Args:
+        method: the estimator.
+        source: predictions on labelled source examples that were not trained on: probabilities, a row for
+            each example, or class numbers.
+        labels: the true class numbers of those examples.
+        target: predictions on the target, in the same form.
+        variant: "paper" (the default) or "code", for "rlls" and "mlls".
+        hard: count most probable classes instead of probabilities; not for "mlls".
+        calibration: first calibrate on the hold-out.
+        fallback: "mean" takes the mean prediction where the estimate cannot be made: the record's `method`
+            then ends in "-> mean", and `converged` is false.
+
+    """
+    if method not in ESTIMATORS:
+        raise not_found("estimator", method, ESTIMATORS)
+    if fallback not in (None, "mean"):
+        raise InputError(f"fallback must be 'mean' or None, got {fallback!r}")
+    estimator, takes = ESTIMATORS[method]
+    options: dict[str, Any] = {"variant": variant, "hard": hard, "calibration": calibration}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in sorted(given.keys() - takes):
+        raise InputError(f"the estimator {method!r} takes no {name}, only {', '.join(sorted(takes))}")
+    try:
+        return estimator(source, labels, target, **given)
+    except EstimationError:
+        if fallback is None:
+            raise
+    return replace(mean_prediction(source, labels, target), method=f"{method} -> mean", converged=False)
+
+
+def _prepared(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    hard: bool,
+    calibration: CalibrationKind | None,
+) -> Evidence:
+    evidence = evidence_of(source, labels, target)
+    if calibration is not None:
+        if not evidence.soft:
+            raise InputError("class numbers cannot be calibrated: give probabilities, or calibration=None")
+        calibrator = fit_calibrator(evidence.source, evidence.labels, calibration)
+        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
+    return evidence.hardened() if hard else evidence
+
+
+def _method(name: str, evidence: Evidence, calibration: CalibrationKind | None) -> str:
+    form = "" if name.startswith("mlls") else "-soft" if evidence.soft else "-hard"
+    return f"{name}{form}{'+' + calibration if calibration else ''}"
+
+
+def _check_variant(variant: str) -> None:
+    if variant not in ("paper", "code"):
+        raise InputError(f"variant must be 'paper' or 'code', got {variant!r}")
+
+
+def _normalised(marginal: Floats) -> Floats:
+    shares: Floats = marginal / marginal.sum()
+    return shares

@@ -1,0 +1,90 @@
+"""Metrics of distribution shift: numpy in, frozen records out.
+
+    by group or domain    group_accuracy -> GroupAccuracy (worst, mean, worst_of, adjusted, overall, std);
+                          worst_of, adjusted_average -> GroupStatistic, for intervals and comparisons
+    how sure              std, sem, mean_sem -> MeanSEM; bootstrap_groups, bootstrap_rows -> Interval;
+                          compare -> PairedComparison; mcnemar -> McNemar
+    is it only chance     worst_by_chance -> WorstByChance
+    along a severity      severity_accuracy -> SeverityAccuracy; failure_points -> FailurePoints
+    domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
+    leaks and luck        selection_leakage -> SelectionLeakage; probe_gap; training_spread -> TrainingSpread
+    images                stylization_fidelity -> Fidelity; frechet_distance -> FrechetDistance
+    probabilities         calibration_error -> CalibrationError
+    fairness              group_odds -> GroupOdds
+    from keys to rows     align
+
+Every function takes lists, arrays, Arrow columns or tensors, and says what is wrong with them. Ids start at
+0. A cell without rows is nan with n = 0, and so is what needs it. Records have `to_dict()` for JSON, and
+print as a person would want to see them.
+
+Which paper each serves: SMA (worst, worst_of, mean_sem, worst_by_chance, h_score, stylization_fidelity);
+NICO++ (mean, overall, std, training_spread); CNS-Bench (severity_accuracy, failure_points); DomainBed and the
+rethought protocol DomainBed-v2 (std and sem by `domainbed`, selection_leakage, probe_gap, frechet_distance);
+RLSbench (label_marginal_l1); WILDS (adjusted); SubpopBench (calibration_error); Hardt et al. (group_odds).
+"""
+
+from shiftdata.metrics.adaptation import HScore, h_score, label_marginal, label_marginal_l1
+from shiftdata.metrics.align import align
+from shiftdata.metrics.bootstrap import Interval, Resampling, bootstrap_groups, bootstrap_rows
+from shiftdata.metrics.calibration import CalibrationError, calibration_error
+from shiftdata.metrics.chance import WorstByChance, worst_by_chance
+from shiftdata.metrics.comparison import McNemar, PairedComparison, compare, mcnemar
+from shiftdata.metrics.failure import FailurePoints, failure_points
+from shiftdata.metrics.fairness import GroupOdds, group_odds
+from shiftdata.metrics.fidelity import Fidelity, FrechetDistance, frechet_distance, stylization_fidelity
+from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
+from shiftdata.metrics.leakage import (
+    SelectionLeakage,
+    TrainingSpread,
+    probe_gap,
+    selection_leakage,
+    training_spread,
+)
+from shiftdata.metrics.severity import SeverityAccuracy, severity_accuracy
+from shiftdata.metrics.spread import CONVENTIONS, MeanSEM, mean_sem, sem, std
+from shiftdata.metrics.statistics import GroupStatistic, adjusted_average, worst_of
+
+__all__ = [
+    "CONVENTIONS",
+    "CalibrationError",
+    "FailurePoints",
+    "Fidelity",
+    "FrechetDistance",
+    "GroupAccuracy",
+    "GroupOdds",
+    "GroupStatistic",
+    "HScore",
+    "Interval",
+    "McNemar",
+    "MeanSEM",
+    "PairedComparison",
+    "Resampling",
+    "SelectionLeakage",
+    "SeverityAccuracy",
+    "TrainingSpread",
+    "WorstByChance",
+    "adjusted_average",
+    "align",
+    "bootstrap_groups",
+    "bootstrap_rows",
+    "calibration_error",
+    "compare",
+    "failure_points",
+    "frechet_distance",
+    "group_accuracy",
+    "group_odds",
+    "h_score",
+    "label_marginal",
+    "label_marginal_l1",
+    "mcnemar",
+    "mean_sem",
+    "probe_gap",
+    "selection_leakage",
+    "sem",
+    "severity_accuracy",
+    "std",
+    "stylization_fidelity",
+    "training_spread",
+    "worst_by_chance",
+    "worst_of",
+]

@@ -1,0 +1,121 @@
+"""Figures of domain adaptation: the H-score of UniDA, and the error of an estimated label marginal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from shiftdata.errors import InputError
+from shiftdata.metrics.arrays import FloatArray, as_floats, as_ids, as_predictions, check_lengths
+from shiftdata.metrics.records import Record, number
+from shiftdata.metrics.statistics import accuracies
+
+__all__ = ["HScore", "h_score", "label_marginal", "label_marginal_l1"]
+
+
+@dataclass(frozen=True)
+class HScore(Record):
+    """The accuracy on known classes, on unknown ones, and their harmonic mean (SMA, section 3.2.1).
+
+    Without known or without unknown rows, or with a shared class that has no rows when classes are
+    averaged, that part is nan and the H-score too.
+    """
+
+    known: float
+    unknown: float
+    n_known: int
+    n_unknown: int
+
+    derived: ClassVar[tuple[str, ...]] = ("h",)
+
+    @property
+    def h(self) -> float:
+        """2 A_c A_u / (A_c + A_u); 0 when both are 0."""
+        total = self.known + self.unknown
+        return 2 * self.known * self.unknown / total if total != 0 else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"H-score {number(self.h)}: known {number(self.known)} (n={self.n_known:,}), "
+            f"unknown {number(self.unknown)} (n={self.n_unknown:,})"
+        )
+
+
+def h_score(
+    labels: Any,
+    predictions: Any,
+    *,
+    shared: Sequence[int],
+    unknown: int,
+    average: Literal["rows", "classes"] = "rows",
+) -> HScore:
+    """The H-score of universal domain adaptation on target rows.
+
+    Args:
+        labels: True class ids of the target, private classes too; -1 or any id not shared is unknown.
+        predictions: Predicted class ids; predicting a private source class is always wrong.
+        shared: The classes that source and target share.
+        unknown: The id that stands for unknown in the predictions, such as -1 or the number of classes.
+        average: Over known `rows`, as SMA's released code does, or over known `classes`, as OVANet's does.
+
+    >>> print(h_score([0, 1, 7, 8], [0, 0, -1, -1], shared=[0, 1], unknown=-1))
+    H-score 0.6667: known 0.5000 (n=2), unknown 1.0000 (n=2)
+
+    """
+    if average not in ("rows", "classes"):
+        raise InputError(f"unknown average {average!r}; known: rows, classes")
+    if unknown in shared:
+        raise InputError(f"the id {unknown} stands for unknown and cannot be a shared class")
+    classes = np.unique(as_ids("shared", shared))
+    true = as_ids("labels", labels, also=-1)
+    predicted = as_predictions(predictions, also=unknown)
+    check_lengths(labels=true, predictions=predicted)
+    known = np.isin(true, classes)
+    right = np.where(known, predicted == true, predicted == unknown)
+    position = np.searchsorted(classes, true[known])
+    n = np.bincount(position, minlength=len(classes))
+    correct = np.bincount(position[right[known]], minlength=len(classes))
+    return HScore(
+        known=float(accuracies(correct, n).mean()) if average == "classes" else _share(right[known]),
+        unknown=_share(right[~known]),
+        n_known=int(known.sum()),
+        n_unknown=int((~known).sum()),
+    )
+
+
+def label_marginal(labels: Any, n_classes: int) -> FloatArray:
+    """The share of each class among some labels or predictions.
+
+    >>> label_marginal([0, 0, 2, 1], 4).tolist()
+    [0.5, 0.25, 0.25, 0.0]
+    """
+    ids = as_ids("labels", labels, n_classes)
+    return np.bincount(ids, minlength=n_classes) / len(ids)
+
+
+def label_marginal_l1(estimated: Any, true: Any) -> float:
+    """The l1 error of an estimated target label marginal (RLSbench, evaluation criteria): 0 to 2.
+
+    >>> label_marginal_l1([0.5, 0.5], [0.75, 0.25])
+    0.5
+    """
+    first, second = _distribution("estimated", estimated), _distribution("true", true)
+    check_lengths(estimated=first, true=second)
+    return float(np.abs(first - second).sum())
+
+
+def _distribution(name: str, values: Any) -> FloatArray:
+    shares = as_floats(name, values)
+    if (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"{name}: shares of classes are not negative and sum to 1, got a sum of {shares.sum():g}"
+        )
+    return shares
+
+
+def _share(right: np.ndarray[Any, Any]) -> float:
+    return float(right.mean()) if len(right) else math.nan

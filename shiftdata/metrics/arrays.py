@@ -1,0 +1,192 @@
+"""Turns what users hold (lists, arrays, tensors, Arrow columns) into checked arrays, or says what is wrong.
+
+Nothing here knows torch or pandas: whatever `numpy.asarray` can read is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError
+
+__all__ = [
+    "FloatArray",
+    "IntArray",
+    "as_codes",
+    "as_floats",
+    "as_ids",
+    "as_labels_and_predictions",
+    "as_numbers",
+    "as_predictions",
+    "as_probabilities",
+    "check_lengths",
+]
+
+IntArray: TypeAlias = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float64]
+
+#: How far a row of probabilities may sum from 1: a softmax in half precision stays within it.
+PROBABILITY_TOLERANCE = 1e-3
+
+
+def as_numbers(name: str, values: Any, *, ndim: int | None = 1) -> NDArray[Any]:
+    """The values as a numeric array without missing ones; `ndim=None` allows one or two dimensions."""
+    array = _read(name, values)
+    if ndim is None and array.ndim not in (1, 2):
+        raise InputError(f"{name}: give one or two dimensions, got shape {array.shape}")
+    if ndim is not None and array.ndim != ndim:
+        raise InputError(f"{name}: give {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}")
+    if array.size == 0:
+        raise InputError(f"{name}: empty; give at least one row")
+    if array.dtype.kind == "f":
+        _refuse(name, np.isnan(array), "nan or missing", "drop these rows or fill them in first")
+    return array
+
+
+def as_ids(name: str, values: Any, n: int | None = None, *, also: int | None = None) -> IntArray:
+    """Class or group ids: whole numbers from 0 to n - 1, or equal to `also`.
+
+    >>> as_ids("groups", [0.0, 2.0, 1.0], 3).tolist()
+    [0, 2, 1]
+    """
+    array = as_numbers(name, values)
+    if array.dtype.kind == "f":
+        _refuse(name, array != np.floor(array), "no whole numbers", "give ids, not scores")
+        _refuse(name, np.abs(array) > 2**53, "beyond 2**53 or infinite", "give ids, not scores")
+    ids = array.astype(np.int64, copy=False)
+    # Two passes over the array are enough when all is well; the rows are only looked up when not.
+    if ids.min() < 0:
+        _refuse(name, (ids < 0) & (ids != also), "negative", "ids start at 0", ids)
+    if n is not None and ids.max() >= n:
+        _refuse(name, (ids >= n) & (ids != also), "too large", f"allowed are 0 to {n - 1}", ids)
+    return ids
+
+
+def as_predictions(
+    values: Any, n_classes: int | None = None, *, also: int | None = None, name: str = "predictions"
+) -> IntArray:
+    """Predicted class ids, from ids or from a row of class scores for each example (the largest wins)."""
+    array = as_numbers(name, values, ndim=None)
+    if array.ndim == 1:
+        return as_ids(name, array, n_classes, also=also)
+    if n_classes is not None and array.shape[1] != n_classes:
+        raise InputError(
+            f"{name}: {array.shape[1]} columns of scores for {n_classes} classes; give one a class"
+        )
+    best: IntArray = array.argmax(axis=1).astype(np.int64, copy=False)
+    return best
+
+
+def as_labels_and_predictions(
+    labels: Any, predictions: Any, n_classes: int | None = None
+) -> tuple[IntArray, IntArray]:
+    """True and predicted class ids of the same rows; with `n_classes`, unknown classes are refused."""
+    true = as_ids("labels", labels, n_classes)
+    predicted = as_predictions(predictions, n_classes)
+    check_lengths(labels=true, predictions=predicted)
+    return true, predicted
+
+
+def as_probabilities(name: str, values: Any) -> FloatArray:
+    """Rows of class probabilities: between 0 and 1, each row summing to 1."""
+    array = as_numbers(name, values, ndim=2).astype(np.float64, copy=False)
+    outside = (array.min(axis=1) < 0) | (array.max(axis=1) > 1)
+    _refuse(name, outside, "outside 0 to 1", "apply a softmax to logits first")
+    sums: FloatArray = array.sum(axis=1)
+    _refuse(
+        name,
+        np.abs(sums - 1) > PROBABILITY_TOLERANCE,
+        "not summing to 1",
+        "give one probability a class, all classes",
+        sums,
+    )
+    return array
+
+
+def as_floats(name: str, values: Any, *, ndim: int = 1) -> FloatArray:
+    """Finite numbers as float64."""
+    array = as_numbers(name, values, ndim=ndim).astype(np.float64, copy=False)
+    _refuse(name, ~np.isfinite(array), "infinite", "give finite numbers")
+    return array
+
+
+def as_codes(name: str, values: Any) -> tuple[tuple[Hashable, ...], IntArray]:
+    """Names of any kind as their sorted values and, for each row, the position of its name.
+
+    >>> as_codes("shifts", ["snow", "fog", "snow"])
+    (('fog', 'snow'), array([1, 0, 1]))
+    """
+    array = _raw(name, values)
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"{name}: give one name a row, got shape {array.shape}")
+    if array.dtype.kind in "Of":
+        missing = np.array([value is None or value != value for value in array.tolist()])
+        _refuse(name, missing, "nan or missing", "drop these rows or name them first")
+    try:
+        names, codes = np.unique(array, return_inverse=True)
+    except TypeError as error:  # a mixture, such as text and numbers, has no order
+        raise InputError(f"{name}: names of different types; give all text or all whole numbers") from error
+    return tuple(names.tolist()), codes.astype(np.int64, copy=False)
+
+
+def check_lengths(**arrays: NDArray[Any]) -> None:
+    """Refuse arrays that do not have one entry for each of the same rows."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        raise InputError(f"lengths differ: {listed}; give one entry a row, in the same order")
+
+
+def _read(name: str, values: Any) -> NDArray[Any]:
+    """The values as an array of numbers; what is missing becomes nan."""
+    array = _raw(name, values)
+    if array.dtype.kind == "O":
+        array = _from_objects(name, array)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name}: numbers are needed, got {array.dtype}; encode names as ids from 0 first")
+    return array
+
+
+def _raw(name: str, values: Any) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):  # asarray would show what is under the mask
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        return np.asarray(values)
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # ragged lists; tensors with a gradient or on a GPU
+        raise InputError(
+            f"{name}: cannot be read as an array ({error}); "
+            "give a list, an array, an Arrow column or a tensor after .detach().cpu().float()"
+        ) from error
+
+
+def _from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers from an array of objects: of numbers and None, or one vector a row (an Arrow list)."""
+    try:
+        if array.size and isinstance(array.flat[0], (list, tuple, np.ndarray)):
+            return np.stack([np.asarray(row, dtype=np.float64) for row in array])
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name}: not all are numbers ({error}); encode names as ids from 0 first"
+        ) from error
+
+
+def _refuse(
+    name: str, wrong: NDArray[np.bool_], what: str, advice: str, shown: NDArray[Any] | None = None
+) -> None:
+    """Raise when any entry is wrong: how many, which is the first, what to do."""
+    if not wrong.any():
+        return
+    first = int(np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0])
+    value = "" if shown is None else f": {shown[first]:.6g}"
+    raise InputError(
+        f"{name}: {int(wrong.sum()):,} of {wrong.size:,} are {what} (first in row {first}{value}); {advice}"
+    )

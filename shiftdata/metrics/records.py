@@ -1,0 +1,76 @@
+"""What all results share: plain fields, a form for JSON, a form to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+__all__ = ["Record", "number", "plain", "table"]
+
+
+class Record:
+    """Base of the results, which are frozen dataclasses."""
+
+    #: Properties that `to_dict` adds to the fields.
+    derived: ClassVar[tuple[str, ...]] = ()
+    #: Fields that `to_dict` leaves out, since others sum them up.
+    omitted: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields and main derived figures as JSON holds them: lists, numbers, text; nan becomes None."""
+        names = [
+            field.name for field in dataclasses.fields(cast(Any, self)) if field.name not in self.omitted
+        ]
+        return {name: plain(getattr(self, name)) for name in (*names, *self.derived)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it; numbers that are not finite become None.
+
+    >>> plain({"worst": np.float64("nan"), "n": np.array([3, 0])})
+    {'worst': None, 'n': [3, 0]}
+    """
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A figure for a table; what is not defined is a dash.
+
+    >>> number(0.83333), number(float("nan"))
+    ('0.8333', '-')
+    """
+    return f"{value:.{digits}f}" if math.isfinite(value) else "-"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text in columns, the first to the left, the others to the right.
+
+    >>> print(table(["group", "n"], [["0", "12"], ["17", "3"]]))
+    group   n
+    0      12
+    17      3
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return "\n".join(_line(row, widths) for row in (header, *rows))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = [
+        cell.rjust(width) if i else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join([first, *others]).rstrip()

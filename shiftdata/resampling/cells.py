@@ -1,0 +1,158 @@
+"""Rows sorted into cells: all rows of one label, or of one group, lie together.
+
+Everything that resamples starts here, and what to do about a cell without rows is decided here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shiftdata.errors import InputError
+
+__all__ = ["Cells", "Integers", "OnEmpty", "cells_of", "draw_below", "whole_numbers"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+#: What to do when a label or group that should be there has no row: refuse, or go on with the others.
+OnEmpty: TypeAlias = Literal["error", "drop"]
+
+#: A table is made with a place for every id up to the largest; ids above this are not consecutive numbers.
+LARGEST_ID = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells:
+    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
+
+    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others.
+    """
+
+    expected: Integers
+    ids: Integers
+    counts: Integers
+    starts: Integers
+    order: Integers
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.order)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """The ids that should be there and have no row."""
+        return tuple(np.setdiff1d(self.expected, self.ids).tolist())
+
+    def draw(self, cells: Integers, generator: np.random.Generator) -> Integers:
+        """One row of each of the given cells, uniformly, with replacement."""
+        rows: Integers = self.order[self.starts[cells] + draw_below(self.counts[cells], generator)]
+        return rows
+
+    def first(self, takes: Integers, generator: np.random.Generator) -> Integers:
+        """The first `takes[c]` rows of each cell c in a random order of its rows, without replacement.
+
+        The order does not depend on `takes`: who takes fewer gets a part of the same rows.
+        """
+        shuffled = generator.permutation(self.n_rows)
+        cell_of_row = np.empty(self.n_rows, dtype=_narrowest(len(self)))
+        cell_of_row[self.order] = np.repeat(np.arange(len(self)), self.counts)
+        order = shuffled[np.argsort(cell_of_row[shuffled], kind="stable")]
+        place = np.arange(self.n_rows) - np.repeat(self.starts, self.counts)
+        return order[place < np.repeat(takes, self.counts)]
+
+
+def cells_of(
+    codes: ArrayLike,
+    *,
+    what: str = "group",
+    expected: Sequence[int] | None = None,
+    on_empty: OnEmpty = "error",
+) -> Cells:
+    """Sort rows by their label or group number.
+
+    >>> cells = cells_of([1, 0, 1, 3], on_empty="drop")
+    >>> cells.ids.tolist(), cells.counts.tolist(), cells.order.tolist(), cells.dropped
+    ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3], (2,))
+
+    Args:
+        codes: the number of each row's label or group.
+        what: "label" or "group", for messages.
+        expected: the numbers that should be there; all from 0 to the largest one found if not given.
+        on_empty: "error" refuses expected numbers without rows, "drop" goes on with the others.
+
+    """
+    if on_empty not in ("error", "drop"):
+        raise InputError(f"on_empty must be 'error' or 'drop', got {on_empty!r}")
+    numbers = whole_numbers(codes, f"{what}s")
+    found = np.bincount(numbers)
+    wanted = np.arange(len(found)) if expected is None else np.unique(_expected_ids(expected, what))
+    strays = np.setdiff1d(np.flatnonzero(found), wanted)
+    if strays.size:
+        raise InputError(
+            f"some rows are of {what} {_some(strays)}, not among the {len(wanted)} of {what}_ids: "
+            f"leave those rows out, or name their {what}s too"
+        )
+    sizes = np.bincount(numbers, minlength=int(wanted.max()) + 1)[wanted]
+    empty = wanted[sizes == 0]
+    if empty.size and on_empty == "error":
+        raise InputError(
+            f"{empty.size} of {len(wanted)} {what}s have no row: {_some(empty)}. Pass on_empty='drop' to "
+            f"sample from the others, or {what}_ids=... with the {what}s that should be there"
+        )
+    ids, counts = wanted[sizes > 0], sizes[sizes > 0]
+    place = np.zeros(len(found), dtype=_narrowest(len(ids)))
+    place[ids] = np.arange(len(ids))
+    return Cells(
+        expected=wanted,
+        ids=ids,
+        counts=counts,
+        starts=np.cumsum(counts) - counts,
+        order=np.argsort(place[numbers], kind="stable"),
+    )
+
+
+def whole_numbers(values: ArrayLike, what: str) -> Integers:
+    """The values as an array of whole numbers of at least 0; anything else is refused.
+
+    >>> whole_numbers([0, 2], "labels")
+    array([0, 2])
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"{what} must be a list with one number for each row, got the shape {array.shape}")
+    if array.dtype.kind not in "biu":
+        raise InputError(f"{what} must be whole numbers, got {array.dtype}: number the names from 0 first")
+    if array.dtype.kind != "b" and int(array.min()) < 0:
+        raise InputError(f"{what} must be at least 0, got {int(array.min())}: leave out rows without one")
+    if int(array.max()) > LARGEST_ID:
+        raise InputError(
+            f"{what} must be consecutive numbers of at most {LARGEST_ID}, got {int(array.max())}: number "
+            "them with np.unique(..., return_inverse=True)"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def draw_below(sizes: Integers, generator: np.random.Generator) -> Integers:
+    """A whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
+    return (generator.random(sizes.shape) * sizes).astype(np.int64)
+
+
+def _expected_ids(expected: Sequence[int], what: str) -> Integers:
+    return whole_numbers(np.asarray(expected), f"{what}_ids")
+
+
+def _narrowest(n_cells: int) -> type[np.unsignedinteger]:
+    """The type to sort cell numbers in: numpy sorts 16 bits by radix, five times as fast as 64."""
+    return np.uint16 if n_cells <= 2**16 else np.uint64
+
+
+def _some(ids: Integers) -> str:
+    shown = ", ".join(map(str, ids[:8].tolist()))
+    return f"{shown}, ..." if ids.size > 8 else shown

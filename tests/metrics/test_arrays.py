@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import (
+    calibration_error,
+    failure_points,
+    group_accuracy,
+    label_marginal,
+    severity_accuracy,
+    std,
+)
+
+LABELS, PREDICTIONS, GROUPS = [0, 1, 2, 1], [0, 1, 1, 1], [0, 0, 1, 2]
+SCORES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.8, 0.1], [0.2, 0.6, 0.2]]
+
+HOLDERS = {
+    "list": list,
+    "tuple": tuple,
+    "array": np.array,
+    "int8": lambda values: np.array(values, dtype=np.int8),
+    "floats": lambda values: np.array(values, dtype=np.float32),
+    "objects": lambda values: np.array(values, dtype=object),
+    "masked, nothing hidden": lambda values: np.ma.array(values, mask=[False] * len(values)),
+    "arrow array": pa.array,
+    "arrow column": lambda values: pa.table({"x": pa.chunked_array([values[:1], values[1:]])})["x"],
+    "pandas": pd.Series,
+    "tensor": torch.tensor,
+}
+
+
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS.keys())
+def test_whatever_holds_the_ids_gives_the_same(hold):
+    result = group_accuracy(hold(LABELS), hold(PREDICTIONS), hold(GROUPS), n_groups=3, n_classes=3)
+    assert result.accuracy.tolist() == [1.0, 0.0, 1.0]
+    assert result.n.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "hold", [list, np.array, torch.tensor, pa.array, pd.Series], ids=lambda f: f.__name__
+)
+def test_a_row_of_scores_is_its_largest(hold):
+    by_scores = group_accuracy(LABELS, hold(SCORES), GROUPS, n_groups=3, n_classes=3)
+    assert by_scores.accuracy.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_booleans_are_two_classes():
+    assert group_accuracy([True, False], [True, True], [0, 0], n_groups=1, n_classes=2).overall == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "groups", "message"),
+    [
+        ([0, 1], [0], [0, 0], "lengths differ: labels 2, predictions 1; give one entry a row"),
+        ([0, 1], [0, 1], [0], "lengths differ: labels 2, groups 1"),
+        ([], [], [], "labels: empty; give at least one row"),
+        ([0, float("nan")], [0, 1], [0, 0], r"labels: 1 of 2 are nan or missing \(first in row 1\)"),
+        ([0, None], [0, 1], [0, 0], "labels: 1 of 2 are nan or missing"),
+        (pa.array([0, None]), [0, 1], [0, 0], "labels: 1 of 2 are nan or missing"),
+        (np.ma.array([0, 1], mask=[0, 1]), [0, 1], [0, 0], "labels: 1 of 2 are nan or missing"),
+        (["cat", "dog"], [0, 1], [0, 0], "labels: numbers are needed, got <U3; encode names as ids"),
+        (pa.array(["cat", "dog"]), [0, 1], [0, 0], "labels: not all are numbers .* encode names as ids"),
+        ([0, 1], [0, 1.5], [0, 0], r"predictions: 1 of 2 are no whole numbers \(first in row 1\)"),
+        ([0, 1], [0, float("inf")], [0, 0], "predictions: 1 of 2 are beyond"),
+        (
+            [0, 1],
+            [0, 3],
+            [0, 0],
+            r"predictions: 1 of 2 are too large \(first in row 1: 3\); allowed are 0 to 2",
+        ),
+        ([0, 5], [0, 1], [0, 0], "labels: 1 of 2 are too large"),
+        ([0, 1], [0, -1], [0, 0], r"predictions: 1 of 2 are negative \(first in row 1: -1\)"),
+        ([0, 1], [0, 1], [0, -2], "groups: 1 of 2 are negative"),
+        ([0, 1], [0, 1], [9, 2], r"groups: 1 of 2 are too large \(first in row 0: 9\); allowed are 0 to 2"),
+        ([0, 1], [[0.5, 0.5], [0.5, 0.5]], [0, 0], "predictions: 2 columns of scores for 3 classes"),
+        ([0, 1], [[0.5, float("nan"), 0], [1, 0, 0]], [0, 0], "predictions: 1 of 6 are nan"),
+        ([0, 1], [[0.5], [0.5, 0.5]], [0, 0], "predictions: cannot be read as an array"),
+        ([0, 1], np.zeros((2, 3, 1)), [0, 0], "predictions: give one or two dimensions"),
+        ([[0, 1]], [0, 1], [0, 0], r"labels: give 1 dimension, got shape \(1, 2\)"),
+        (3, [0], [0], r"labels: give 1 dimension, got shape \(\)"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_reasons(labels, predictions, groups, message):
+    with pytest.raises(InputError, match=message):
+        group_accuracy(labels, predictions, groups, n_groups=3, n_classes=3)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.ones(2, requires_grad=True),
+        torch.ones(2, dtype=torch.bfloat16),
+        torch.ones(2, device="meta"),
+    ],
+    ids=["gradient", "bfloat16", "not on the CPU"],
+)
+def test_a_tensor_that_numpy_cannot_read_is_refused_with_the_way_out(tensor):
+    with pytest.raises(InputError, match=r"tensor after \.detach\(\)\.cpu\(\)\.float\(\)"):
+        group_accuracy(tensor, [1, 1], [0, 0], n_groups=1)
+
+
+def test_many_wrong_rows_are_counted_and_the_first_shown():
+    groups = np.zeros(5_000, dtype=np.int64)
+    groups[1_234:] = 77
+    with pytest.raises(InputError, match=r"3,766 of 5,000 are too large \(first in row 1234: 77\)"):
+        group_accuracy(groups * 0, groups * 0, groups, n_groups=77)
+
+
+def test_probabilities_are_probabilities():
+    with pytest.raises(InputError, match=r"1 of 2 are outside 0 to 1 .*apply a softmax to logits"):
+        calibration_error([0, 1], [[1.2, -0.2], [0.5, 0.5]])
+    with pytest.raises(InputError, match=r"1 of 2 are not summing to 1 \(first in row 1: 0\.9\)"):
+        calibration_error([0, 1], [[0.5, 0.5], [0.5, 0.4]])
+    with pytest.raises(InputError, match="give 2 dimensions"):
+        calibration_error([0, 1], [0.5, 0.5])
+    half = torch.softmax(torch.arange(2000.0).reshape(2, 1000) % 7, dim=1).half()
+    assert calibration_error([0, 1], half).n.sum() == 2
+
+
+def test_names_are_text_or_whole_numbers():
+    with pytest.raises(InputError, match="shifts: names of different types"):
+        severity_accuracy([0, 0], [0, 0], [0, 1], shifts=np.array(["snow", 3], dtype=object))
+    with pytest.raises(InputError, match="trajectories: 1 of 2 are nan or missing"):
+        failure_points([0, 0], [0, 0], [0, 1], trajectories=["a", None], shifts=["s", "s"])
+    with pytest.raises(InputError, match="shifts: give one name a row"):
+        failure_points([0, 0], [0, 0], [0, 1], trajectories=["a", "a"], shifts="snow")
+
+
+def test_numbers_must_be_finite():
+    with pytest.raises(InputError, match="values: 1 of 2 are infinite"):
+        std([1.0, float("inf")])
+    with pytest.raises(InputError, match="values: empty"):
+        std([])
+
+
+def test_no_input_is_changed():
+    labels = np.array([0, 1, 1])
+    labels.setflags(write=False)
+    assert label_marginal(labels, 2).tolist() == [1 / 3, 2 / 3]

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import (
+    GroupAccuracy,
+    Resampling,
+    bootstrap_groups,
+    bootstrap_rows,
+    group_accuracy,
+    worst_of,
+)
+
+RESULT = GroupAccuracy(np.array([0.9, 0.6, 0.75]), np.array([50, 30, 40]))
+
+
+def test_equal_settings_give_equal_intervals_whatever_the_machine_holds_at_once(monkeypatch):
+    first = bootstrap_groups(RESULT)
+    monkeypatch.setattr("shiftdata.metrics.bootstrap._CELLS", 7)
+    assert bootstrap_groups(RESULT) == first
+    assert bootstrap_groups(RESULT, resampling=Resampling(stratify=False)) == bootstrap_groups(
+        RESULT, resampling=Resampling(stratify=False)
+    )
+
+
+def test_another_seed_draws_others():
+    by_seed = {
+        bootstrap_groups(RESULT, "mean", Resampling(seed=seed, replicates=50)).low for seed in range(9)
+    }
+    assert len(by_seed) > 5
+
+
+def test_values_do_not_move_unseen():
+    interval = bootstrap_groups(RESULT, "mean", Resampling(replicates=200))
+    assert (interval.low, interval.high) == pytest.approx((0.6731666666666666, 0.8385), abs=1e-12)
+
+
+@pytest.mark.parametrize("statistic", ["overall", "mean", "worst", worst_of(2)])
+@pytest.mark.parametrize("stratify", [True, False])
+def test_counts_are_drawn_as_rows_would_be(statistic, stratify):
+    groups = np.repeat([0, 1, 2], [50, 30, 40])
+    hits = np.concatenate(
+        [np.arange(n) < round(a * n) for a, n in zip(RESULT.accuracy, RESULT.n, strict=True)]
+    )
+
+    def by_rows(rows):
+        return group_accuracy(hits[rows] * 0, 1 - hits[rows], groups[rows], n_groups=3).summary(statistic)
+
+    how = Resampling(replicates=4_000, stratify=stratify)
+    counts = bootstrap_groups(RESULT, statistic, how)
+    rows = bootstrap_rows(by_rows, len(groups), how, strata=groups if stratify else None)
+    assert rows.estimate == counts.estimate == RESULT.summary(statistic)
+    assert (rows.low, rows.high) == pytest.approx(
+        (counts.low, counts.high), abs=0.034 if statistic == "worst" else 0.013
+    )
+
+
+def test_one_group_is_a_binomial():
+    interval = bootstrap_groups(
+        GroupAccuracy(np.array([0.7]), np.array([200])), "overall", Resampling(replicates=20_000, level=0.9)
+    )
+    expected = stats.binom.ppf([0.05, 0.95], 200, 0.7) / 200
+    assert (interval.low, interval.high) == pytest.approx(expected, abs=0.0051)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    generator = np.random.default_rng(0)
+    truth, covered = np.array([0.9, 0.7, 0.6, 0.8]), 0
+    for seed in range(300):
+        drawn = GroupAccuracy(generator.binomial(80, truth) / 80, np.full(4, 80))
+        interval = bootstrap_groups(drawn, "mean", Resampling(seed=seed, replicates=400))
+        covered += interval.low <= truth.mean() <= interval.high
+    assert 0.90 <= covered / 300 <= 0.98
+
+
+def test_stratified_draws_keep_the_sizes_of_strata():
+    strata = np.array(["b", "a", "b", "c", "b"])
+
+    def sizes(rows):
+        assert sorted(strata[rows]) == ["a", "b", "b", "b", "c"]
+        return float((rows == 0).sum())
+
+    interval = bootstrap_rows(sizes, 5, Resampling(replicates=300), strata=strata)
+    assert (interval.low, interval.high) == (0, 3)
+    assert interval.method == "percentile, stratified"
+
+
+def test_clusters_are_drawn_whole():
+    origins = ["dove", "gull", "dove", "wren", "gull", "dove"]
+
+    def check(rows):
+        counts = np.bincount(rows, minlength=6)
+        assert counts[0] == counts[2] == counts[5]
+        assert counts[1] == counts[4]
+        assert counts[0] + counts[1] + counts[3] == 3
+        return counts[0]
+
+    assert bootstrap_rows(check, 6, Resampling(replicates=200), clusters=origins).high == 3
+
+
+def test_copies_of_one_picture_widen_the_interval():
+    generator = np.random.default_rng(1)
+    origin = np.repeat(np.arange(60), 20)
+    hits = (generator.random(60) < 0.7)[origin]  # all styles of a picture fail together
+
+    def accuracy(rows):
+        return float(hits[rows].mean())
+
+    how = Resampling(replicates=500)
+    by_row = bootstrap_rows(accuracy, len(hits), how)
+    by_origin = bootstrap_rows(accuracy, len(hits), how, clusters=origin)
+    assert (by_origin.high - by_origin.low) > 3 * (by_row.high - by_row.low)
+    assert (by_row.method, by_origin.method) == ("percentile, by row", "percentile, by cluster")
+
+
+def test_replicates_without_a_figure_are_counted_and_leave_no_interval():
+    small = GroupAccuracy(np.array([1.0, 0.5]), np.array([1, 200]))
+    interval = bootstrap_groups(small, "worst", Resampling(stratify=False, replicates=500))
+    assert 150 < interval.undefined < 220  # a group of one row is missed by (1 - 1/n)^n of draws
+    assert np.isnan([interval.low, interval.high]).all()
+    assert "undefined" in str(interval)
+    assert interval.to_dict()["low"] is None
+    assert bootstrap_groups(small, "worst").undefined == 0
+
+
+def test_an_empty_group_stays_undefined():
+    result = GroupAccuracy(np.array([0.5, np.nan]), np.array([20, 0]))
+    interval = bootstrap_groups(result, "worst")
+    assert (interval.undefined, np.isnan(interval.estimate)) == (1000, True)
+    assert bootstrap_groups(result, "overall").undefined == 0
+    assert bootstrap_groups(result.without_empty(), "worst").undefined == 0
+
+
+def test_bad_input():
+    for bad, message in (
+        ({"replicates": 0}, "replicates must be at least 1"),
+        ({"level": 1.0}, "level must be between 0 and 1"),
+        ({"level": 95}, "level must be between 0 and 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Resampling(**bad)
+    with pytest.raises(InputError, match="n_rows must be at least 1"):
+        bootstrap_rows(np.mean, 0)
+    with pytest.raises(InputError, match="strata or clusters, not both"):
+        bootstrap_rows(np.mean, 2, strata=[0, 1], clusters=[0, 1])
+    with pytest.raises(InputError, match="clusters: 3 names for 2 rows"):
+        bootstrap_rows(np.mean, 2, clusters=[0, 1, 1])

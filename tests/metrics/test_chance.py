@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import GroupAccuracy, worst_by_chance
+
+
+@pytest.mark.parametrize(("n", "p", "groups"), [(40, 0.9, 400), (1, 0.3, 2), (250, 0.5, 64), (30, 0.999, 9)])
+def test_it_is_the_minimum_of_binomials(n, p, groups):
+    above = stats.binom.sf(np.arange(-1, n + 1), n, p) ** groups  # P(min > k), from k = -1 on
+    result = worst_by_chance(n, p, groups=groups)
+    assert result.probability == pytest.approx(-np.diff(above), abs=1e-12)
+    assert result.expected == pytest.approx(above[1:].sum() / n)  # the sum of P(min > k) is the mean
+
+
+def test_unequal_groups_by_enumeration():
+    sizes, p = [2, 3, 3, 5], 0.7
+    expected, second = 0.0, 0.0
+    for correct in product(*(range(size + 1) for size in sizes)):
+        mass = np.prod([stats.binom.pmf(k, size, p) for k, size in zip(correct, sizes, strict=True)])
+        lowest = min(k / size for k, size in zip(correct, sizes, strict=True))
+        expected, second = expected + mass * lowest, second + mass * lowest**2
+    result = worst_by_chance(sizes, p)
+    assert result.expected == pytest.approx(expected)
+    assert result.std == pytest.approx(np.sqrt(second - expected**2))
+    assert result.groups == 4
+
+
+@given(st.integers(1, 60), st.floats(0, 1), st.integers(1, 50))
+def test_one_group_is_unbiased_and_more_groups_fall_lower(n, p, groups):
+    assert worst_by_chance(n, p, groups=1).expected == pytest.approx(p)
+    fewer, more = (worst_by_chance(n, p, groups=g) for g in (groups, groups + 1))
+    assert more.expected <= fewer.expected + 1e-12
+    assert fewer.probability.sum() == pytest.approx(1)
+    assert (fewer.probability > -1e-12).all()
+
+
+def test_equal_groups_by_number_or_one_by_one():
+    together, apart = worst_by_chance(25, 0.8, groups=10), worst_by_chance([25] * 10, 0.8)
+    assert together.expected == apart.expected
+    assert together.groups == apart.groups == 10
+
+
+@pytest.mark.parametrize("p", [0, 1])
+def test_certain_groups_are_certain(p):
+    result = worst_by_chance([3, 7], p)
+    assert (result.expected, result.std) == (p, 0)
+
+
+def test_it_agrees_with_simulation():
+    draws = np.random.default_rng(0).binomial(60, 0.85, size=(20_000, 144)).min(axis=1) / 60
+    result = worst_by_chance(60, 0.85, groups=144)
+    assert result.expected == pytest.approx(draws.mean(), abs=0.001)
+    assert result.std == pytest.approx(draws.std(), rel=0.03)
+    assert result.quantile(0.5) == np.median(draws)
+    assert result.at_most(0.65) == pytest.approx((draws <= 0.65).mean(), abs=0.01)
+
+
+def test_large_groups_neither_overflow_nor_vanish():
+    result = worst_by_chance(600_000, 0.9, groups=4_800)
+    normal = 0.9 - np.sqrt(0.09 / 600_000) * 3.6
+    assert result.expected == pytest.approx(normal, abs=1e-4)
+    assert result.probability.sum() == pytest.approx(1)
+
+
+def test_a_worst_group_can_be_judged():
+    even = GroupAccuracy(np.array([0.75, 0.9, 0.85, 0.9]), np.array([20, 20, 20, 20]))
+    chance = even.worst_by_chance()
+    assert chance.accuracy == even.overall
+    assert chance.at_most(even.worst) > 0.2  # as low a worst group is no surprise
+    uneven = GroupAccuracy(np.array([0.4, 1.0, 1.0, 1.0, np.nan]), np.array([20, 20, 20, 20, 0]))
+    assert uneven.worst_by_chance().at_most(uneven.without_empty().worst) < 1e-3
+    assert uneven.worst_by_chance().groups == 4
+
+
+def test_it_prints_and_goes_into_json():
+    result = worst_by_chance(40, 0.9, groups=4)
+    assert (
+        str(result) == "worst of 4 equal groups at accuracy 0.9000: 0.8500 expected, 0.7750 to 0.9250 in 95 %"
+    )
+    assert sorted(json.loads(json.dumps(result.to_dict()))) == ["accuracy", "expected", "groups", "std"]
+
+
+def test_quantiles_end_at_the_ends():
+    result = worst_by_chance(4, 0.5, groups=2)
+    assert (result.quantile(0), result.quantile(1)) == (0, 1)
+    with pytest.raises(InputError, match="q must be between 0 and 1"):
+        result.quantile(1.5)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "groups", "message"),
+    [
+        (10, 1.2, 2, "accuracy must be between 0 and 1, got 1.2"),
+        (10, float("nan"), 2, "accuracy must be between 0 and 1"),
+        (10, 0.5, None, "give one n with groups="),
+        ([10, 9], 0.5, 2, "one n for each group without it"),
+        (10, 0.5, 0, "groups must be at least 1"),
+        ([10, 0], 0.5, None, "1 groups are empty and have no accuracy"),
+        ([-1], 0.5, None, "n: 1 of 1 are negative"),
+    ],
+)
+def test_bad_input(n, p, groups, message):
+    with pytest.raises(InputError, match=message):
+        worst_by_chance(n, p, groups=groups)

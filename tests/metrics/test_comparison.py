@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import Resampling, compare, group_accuracy, mcnemar, worst_of
+
+counts = st.integers(0, 400)
+
+
+@given(counts, counts)
+def test_exact_mcnemar_is_a_fair_coin(only_a, only_b):
+    result = mcnemar(only_a, only_b)
+    n = only_a + only_b
+    expected = stats.binomtest(only_a, n, 0.5).pvalue if n else 1.0
+    assert result.p_value == pytest.approx(expected, rel=1e-9)
+    assert result.method == "exact binomial"
+
+
+@given(counts, counts)
+def test_asymptotic_mcnemar_is_chi_square_with_one_degree(only_a, only_b):
+    result = mcnemar(only_a, only_b, "asymptotic")
+    n = only_a + only_b
+    statistic = max(abs(only_a - only_b) - 1, 0) ** 2 / n if n else 0
+    assert result.p_value == pytest.approx(stats.chi2.sf(statistic, 1), rel=1e-9)
+    assert result.method == "asymptotic chi-square, continuity-corrected"
+
+
+def test_many_rows_choose_the_asymptotic_test_and_agree_with_the_exact_one():
+    automatic, exact = mcnemar(5_200, 5_000), mcnemar(5_200, 5_000, "exact")
+    assert (automatic.method[:10], exact.method) == ("asymptotic", "exact binomial")
+    assert automatic.p_value == pytest.approx(exact.p_value, rel=0.01)
+    assert mcnemar(5_000, 5_000).method == "exact binomial"
+    assert mcnemar(300_000, 250_000).p_value == 0
+
+
+@pytest.fixture
+def rows():
+    generator = np.random.default_rng(3)
+    labels, groups = generator.integers(0, 4, 900), generator.integers(0, 5, 900)
+    a = np.where(generator.random(900) < 0.85, labels, (labels + 1) % 4)
+    b = np.where(generator.random(900) < 0.10, (a + 1) % 4, a)  # mostly the same errors
+    return labels, a, b, groups
+
+
+@pytest.mark.parametrize("statistic", ["overall", "mean", "worst", worst_of(2)])
+def test_figures_are_those_of_each_method_alone(rows, statistic):
+    labels, a, b, groups = rows
+    result = compare(labels, a, b, groups=groups, n_groups=5, statistic=statistic)
+    assert result.a == group_accuracy(labels, a, groups, n_groups=5).summary(statistic)
+    assert result.b == group_accuracy(labels, b, groups, n_groups=5).summary(statistic)
+    assert result.difference.estimate == result.a - result.b
+    assert result.difference.low <= result.difference.estimate <= result.difference.high
+    assert result.mcnemar.only_a == ((a == labels) & (b != labels)).sum()
+    assert result.mcnemar.only_b == ((a != labels) & (b == labels)).sum()
+
+
+def test_pairing_narrows_the_interval(rows):
+    labels, a, b, _ = rows
+    paired = compare(labels, a, b).difference
+    hits_a, hits_b = a == labels, b == labels
+    alone = np.sqrt(hits_a.var() / 900 + hits_b.var() / 900)
+    together = np.std(hits_a.astype(float) - hits_b) / 30
+    assert (paired.high - paired.low) / (2 * 1.96) == pytest.approx(together, rel=0.08)
+    assert together < 0.8 * alone
+
+
+def test_swapping_the_methods_turns_the_sign(rows):
+    labels, a, b, groups = rows
+    forth, back = (compare(labels, x, y, groups=groups, n_groups=5) for x, y in ((a, b), (b, a)))
+    assert forth.difference.estimate == -back.difference.estimate
+    assert forth.difference.low == pytest.approx(-back.difference.high, abs=0.01)
+    assert forth.mcnemar.p_value == back.mcnemar.p_value
+
+
+def test_a_method_does_not_differ_from_itself(rows):
+    labels, a, _, groups = rows
+    result = compare(labels, a, a, groups=groups, n_groups=5, statistic="worst")
+    assert (result.difference.low, result.difference.high) == (0, 0)
+    assert result.mcnemar.p_value == 1
+
+
+def test_it_repeats_and_says_how_rows_were_drawn(rows):
+    labels, a, b, groups = rows
+    assert compare(labels, a, b) == compare(labels, a, b)
+    grouped = compare(labels, a, b, groups=groups, n_groups=5)
+    free = compare(labels, a, b, groups=groups, n_groups=5, resampling=Resampling(stratify=False))
+    methods = [result.difference.method for result in (compare(labels, a, b), grouped, free)]
+    assert methods == ["percentile, by row", "percentile, stratified by group", "percentile, by row"]
+    assert json.loads(json.dumps(grouped.to_dict()))["mcnemar"]["method"] == "exact binomial"
+    assert "A - B" in str(grouped)
+
+
+def test_scores_will_do_too(rows):
+    labels, a, b, _ = rows
+    assert compare(labels, np.eye(4)[a], np.eye(4)[b]) == compare(labels, a, b)
+
+
+def test_bad_input(rows):
+    labels, a, b, groups = rows
+    with pytest.raises(InputError, match="lengths differ: labels 900, b 899"):
+        compare(labels, a, b[1:])
+    with pytest.raises(InputError, match="groups together with n_groups"):
+        compare(labels, a, b, groups=groups)
+    with pytest.raises(InputError, match=r"predictions of B: .* are too large"):
+        compare(labels, a, b + 1, n_classes=4)
+    with pytest.raises(InputError, match="lengths differ: labels 900, groups 899"):
+        compare(labels, a, b, groups=groups[1:], n_groups=5)
+    with pytest.raises(InputError, match="counts of rows cannot be negative"):
+        mcnemar(-1, 2)
+    with pytest.raises(InputError, match="unknown method 'mid-p'"):
+        mcnemar(1, 2, "mid-p")
+    with pytest.raises(InputError, match="predictions of B: 1 of 900 are nan"):
+        compare(labels, a, np.where(np.arange(900) == 5, np.nan, b))

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import linalg, stats
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import frechet_distance, stylization_fidelity
+
+
+def by_scipy(a, b):
+    first, second = np.cov(a, rowvar=False), np.cov(b, rowvar=False)
+    root = linalg.sqrtm(first @ second).real
+    return np.square(a.mean(axis=0) - b.mean(axis=0)).sum() + np.trace(first + second - 2 * root)
+
+
+def features(n, d, seed, rank=None):
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(n, rank or d)) @ generator.normal(size=(rank or d, d)) + generator.normal(
+        size=d
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_a", "n_b", "d"), [(200, 300, 12), (500, 20, 40), (15, 25, 40), (40, 41, 40), (2, 2, 3), (300, 400, 2)]
+)
+def test_it_is_the_distance_by_the_root_of_the_matrix(n_a, n_b, d):
+    a, b = features(n_a, d, 1), features(n_b, d, 2)
+    result = frechet_distance(a, b)
+    assert result.distance == pytest.approx(by_scipy(a, b), rel=1e-5)
+    assert result.distance == pytest.approx(frechet_distance(b, a).distance, rel=1e-9)
+    assert (result.n_a, result.n_b, result.dimension) == (n_a, n_b, d)
+
+
+@pytest.mark.parametrize(("n", "rank"), [(300, 5), (10, 30), (300, 30), (31, 30)])
+def test_deficient_covariances_do_no_harm(n, rank):
+    a = features(n, 30, 3, rank=rank)
+    scale = np.trace(np.cov(a, rowvar=False))
+    assert frechet_distance(a, a[::-1]).distance == pytest.approx(0, abs=1e-9 * scale)
+    moved = frechet_distance(a, a + 2.0)
+    assert moved.means == pytest.approx(4 * 30)
+    assert moved.covariances == pytest.approx(0, abs=1e-9 * scale)
+    wider = frechet_distance(a, a.mean(axis=0) + 3 * (a - a.mean(axis=0)))
+    assert wider.distance == pytest.approx((3 - 1) ** 2 * scale, rel=1e-9)
+
+
+def test_constant_features_have_no_spread():
+    assert frechet_distance(np.ones((5, 4)), np.ones((9, 4))).distance == 0
+    assert frechet_distance(np.ones((5, 4)), np.zeros((9, 4))).distance == 4
+    wide = features(20, 4, 0)
+    assert frechet_distance(wide, np.repeat(wide.mean(axis=0)[None], 9, axis=0)).distance == pytest.approx(
+        np.trace(np.cov(wide, rowvar=False))
+    )
+
+
+@given(st.floats(-5, 5), st.floats(0.1, 5), st.integers(0, 1000))
+def test_in_one_dimension_it_is_known(shift, scale, seed):
+    a = np.random.default_rng(seed).normal(size=(30, 1))
+    a = (a - a.mean()) / a.std(ddof=1)
+    assert frechet_distance(a, scale * a + shift).distance == pytest.approx(
+        shift**2 + (scale - 1) ** 2, abs=1e-9
+    )
+
+
+def test_single_precision_and_offsets_do_not_matter():
+    a, b = features(80, 10, 1), features(90, 10, 2)
+    expected = frechet_distance(a, b).distance
+    assert frechet_distance(a.astype(np.float32), b.astype(np.float32)).distance == pytest.approx(
+        expected, rel=1e-5
+    )
+    assert frechet_distance(a + 1e4, b + 1e4).distance == pytest.approx(expected, rel=1e-8)
+
+
+def test_bad_features():
+    with pytest.raises(InputError, match="features: 3 and 4 columns; use one network for both"):
+        frechet_distance(np.ones((5, 3)), np.ones((5, 4)))
+    with pytest.raises(InputError, match="features: 1 and 5 rows; a covariance needs at least 2"):
+        frechet_distance(np.ones((1, 3)), np.ones((5, 3)))
+    with pytest.raises(InputError, match="a: 1 of 4 are nan"):
+        frechet_distance([[0, np.nan], [0, 1]], np.ones((5, 2)))
+
+
+def test_fidelity_is_a_mean_of_ratios():
+    stylized, original = [0.5, 0.9, 0.8], [1.0, 0.9, 0.4]
+    result = stylization_fidelity(stylized, original)
+    ratios = np.array(stylized) / original
+    assert result.mean == pytest.approx(ratios.mean()) == pytest.approx(3.5 / 3)
+    assert result.sem == pytest.approx(stats.sem(ratios))
+    assert result.to_dict()["ratios"] == ratios.tolist()
+    assert str(result) == "fidelity 1.1667 ± 0.4410 (n=3)"
+
+
+def test_bad_fidelity():
+    with pytest.raises(InputError, match="original ones are above 0"):
+        stylization_fidelity([0.5], [0.0])
+    with pytest.raises(InputError, match="lengths differ: stylized 2, original 1"):
+        stylization_fidelity([0.5, 0.5], [0.9])

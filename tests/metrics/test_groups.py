@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.metrics import GroupAccuracy, adjusted_average, group_accuracy, std, worst_of
+
+
+def of(accuracy, n=None):
+    accuracy = np.array(accuracy, dtype=np.float64)
+    return GroupAccuracy(accuracy, np.full(len(accuracy), 100) if n is None else np.array(n))
+
+
+rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=80)
+
+
+@given(rows)
+def test_it_is_the_accuracy_of_the_rows_of_each_group(rows):
+    labels, predictions, groups = np.array(rows).T
+    result = group_accuracy(labels, predictions, groups, n_groups=8, n_classes=5)
+    for group in range(8):
+        own = groups == group
+        assert result.n[group] == own.sum()
+        if own.any():
+            assert result.accuracy[group] == accuracy_score(labels[own], predictions[own])
+        else:
+            assert np.isnan(result.accuracy[group])
+    assert result.overall == pytest.approx(accuracy_score(labels, predictions))
+    held = result.without_empty()
+    assert held.worst == np.nanmin(result.accuracy)
+    assert held.mean == pytest.approx(np.nanmean(result.accuracy))
+    assert held.overall == result.overall
+    assert set(held.group_ids) | set(result.empty) == set(range(8))
+
+
+@given(rows)
+def test_neither_the_order_of_rows_nor_names_of_groups_matter(rows):
+    labels, predictions, groups = np.array(rows).T
+    result = group_accuracy(labels, predictions, groups, n_groups=7)
+    other = group_accuracy(labels[::-1], predictions[::-1], 6 - groups[::-1], n_groups=7)
+    np.testing.assert_array_equal(result.accuracy, other.accuracy[::-1])
+    np.testing.assert_array_equal(result.n, other.n[::-1])
+
+
+def test_mean_over_labels_is_balanced_accuracy():
+    generator = np.random.default_rng(0)
+    labels, predictions = generator.integers(0, 6, 500), generator.integers(0, 6, 500)
+    result = group_accuracy(labels, predictions, labels, n_groups=6)
+    assert result.mean == pytest.approx(balanced_accuracy_score(labels, predictions))
+
+
+def test_the_worst_groups_are_averaged():
+    result = of([0.9, 0.2, 0.6, 0.4, 0.8])
+    assert result.worst == result.worst_of(1) == 0.2
+    assert result.worst_group == 1
+    assert result.worst_of(3) == pytest.approx(0.4)
+    assert result.worst_of(5) == pytest.approx(result.mean)
+    with pytest.raises(InputError, match="m=6 of the worst groups, and there are 5: lower m"):
+        result.worst_of(6)
+    with pytest.raises(InputError, match="m must be at least 1"):
+        result.worst_of(0)
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=30))
+def test_top_m_grows_with_m_between_worst_and_mean(counts):
+    result = of([count / 100 for count in counts])
+    series = [result.worst_of(m) for m in range(1, len(counts) + 1)]
+    assert series == pytest.approx(sorted(series))
+    assert series[0] == result.worst
+    assert series[-1] == pytest.approx(result.mean)
+
+
+def test_an_empty_group_is_never_dropped_silently():
+    result = group_accuracy([0, 1, 1], [0, 1, 0], [0, 2, 2], n_groups=4)
+    assert result.n.tolist() == [1, 0, 2, 0]
+    assert result.empty.tolist() == [1, 3]
+    undefined = [result.mean, result.worst, result.worst_of(1), result.worst_of(2), result.std()]
+    assert np.isnan(undefined).all()
+    assert np.isnan(result.adjusted([1, 1, 1, 1]))
+    assert result.worst_group is None
+    assert result.overall == 2 / 3
+    assert "2 groups are empty: mean, worst and std are undefined; see without_empty()" in str(result)
+    held = result.without_empty()
+    assert (held.worst, held.worst_group, held.mean) == (0.5, 2, 0.75)
+    assert "empty" not in str(held)
+    assert held.table().splitlines()[1].split() == ["2", "0.5000", "0.5000", "2"]
+
+
+def test_a_group_after_the_last_row_counts_too():
+    assert group_accuracy([0], [0], [0], n_groups=3).n.tolist() == [1, 0, 0]
+
+
+def test_adjusted_average_is_that_of_waterbirds():
+    # Training counts of the four groups as WILDS weights them; accuracies are made up.
+    train_n = [3498, 184, 56, 1057]
+    result = of([0.99, 0.75, 0.6, 0.9])
+    expected = (0.99 * 3498 + 0.75 * 184 + 0.6 * 56 + 0.9 * 1057) / 4795
+    assert result.adjusted(train_n) == pytest.approx(expected)
+    assert result.adjusted(np.array(train_n) / 4795) == pytest.approx(expected)
+    assert result.adjusted([1, 1, 1, 1]) == pytest.approx(result.mean)
+    assert result.summary(adjusted_average(train_n)) == result.adjusted(train_n)
+
+
+def test_adjusted_average_needs_only_groups_that_training_has():
+    result = of([0.5, np.nan], [10, 0])
+    assert result.adjusted([7, 0]) == 0.5
+    assert np.isnan(result.adjusted([7, 1]))
+    with pytest.raises(InputError, match="train_n: 3 counts for 2 groups"):
+        result.adjusted([1, 1, 1])
+    for bad in ([0, 0], [-1, 2]):
+        with pytest.raises(InputError, match="train_n: give the counts of the groups in training"):
+            result.adjusted(bad)
+
+
+# Accuracies of target domains, Avg. and Std of rows of NICO++'s tables 2 and 5.
+NICO_ROWS = [
+    ([82.71, 81.92, 76.15, 77.20], 79.50, 2.86),
+    ([82.95, 80.33, 79.16, 77.58], 80.00, 1.96),
+    ([72.27, 71.64, 63.89, 65.97], 68.44, 3.60),
+]
+
+
+@pytest.mark.parametrize(("accuracies", "average", "printed"), NICO_ROWS)
+def test_nico_prints_the_population_std_and_defines_the_sample_one(accuracies, average, printed):
+    result = of(np.array(accuracies) / 100)
+    assert 100 * result.mean == pytest.approx(average, abs=0.011)
+    assert 100 * result.std("nico++-tables") == pytest.approx(printed, abs=0.011)
+    assert result.std("nico++-tables") == pytest.approx(np.std(result.accuracy))
+    assert result.std() == result.std("nico++") == pytest.approx(np.std(result.accuracy, ddof=1))
+    assert result.std("domainbed") == std(result.accuracy, "domainbed") < result.std()
+
+
+def test_overall_weighs_by_rows():
+    assert of([1.0, 0.5], [30, 10]).overall == pytest.approx(0.875)
+
+
+def test_sem_is_that_of_the_rows():
+    labels, groups = np.zeros(9, dtype=int), [0] * 7 + [1, 2]
+    predictions = np.array([0, 0, 1, 0, 1, 1, 0, 0, 1])
+    result = group_accuracy(labels, predictions, groups, n_groups=4)
+    hits = (predictions[:7] == 0).astype(float)
+    assert result.sem[0] == pytest.approx(np.std(hits, ddof=1) / np.sqrt(7))
+    assert np.isnan(result.sem[1:]).all()
+
+
+def test_any_statistic_by_name():
+    result = of([0.5, 0.7])
+    assert result.summary("mean") == result.mean
+    assert result.summary(worst_of(2)) == result.mean
+    with pytest.raises(NotFoundError, match="did you mean 'worst'"):
+        result.summary("wurst")
+
+
+def test_correct_rows_are_counted_back_exactly():
+    n = np.arange(1, 2_000)
+    correct = n * 2 // 3
+    assert (GroupAccuracy(correct / n, n).correct == correct).all()
+
+
+def test_json_has_none_where_nothing_is_defined():
+    result = group_accuracy([0, 1], [0, 0], [0, 0], n_groups=2)
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False)) == {
+        "accuracy": [0.5, None],
+        "n": [2, 0],
+        "ids": None,
+        "overall": 0.5,
+        "mean": None,
+        "worst": None,
+        "empty": [1],
+        "sem": [0.5, None],
+    }
+
+
+def test_the_table_goes_from_empty_and_worst_to_best():
+    result = of([0.9, np.nan, 0.5], [1_000, 0, 10])
+    assert result.table(["dove/ink", "dove/oil", "gull/ink"]).splitlines() == [
+        "group     accuracy     sem      n",
+        "dove/oil         -       -      0",
+        "gull/ink    0.5000  0.1667     10",
+        "dove/ink    0.9000  0.0095  1,000",
+    ]
+    assert len(result.table(limit=1).splitlines()) == 2
+    assert str(of([0.5, 0.7])).startswith(
+        "overall 0.6000, mean 0.6000, worst 0.5000, std 0.1414 over 2 groups"
+    )
+
+
+def test_shapes_of_fields_must_agree():
+    with pytest.raises(InputError, match="give one of each a group"):
+        GroupAccuracy(np.zeros(2), np.zeros(3, dtype=int))
+
+
+@pytest.mark.slow
+def test_millions_of_rows_and_thousands_of_groups_take_less_than_a_blink():
+    generator = np.random.default_rng(0)
+    groups = generator.integers(0, 4_800, 2_860_000)
+    labels = groups // 20
+    predictions = np.where(generator.random(len(labels)) < 0.9, labels, 0)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        result = group_accuracy(labels, predictions, groups, n_groups=4_800, n_classes=240)
+        figures = result.worst, result.mean, result.overall, result.worst_of(3), result.std()
+        seconds.append(time.perf_counter() - start)
+    assert np.isfinite(figures).all()
+    assert min(seconds) < 0.3

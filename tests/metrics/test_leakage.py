@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import SelectionLeakage, probe_gap, selection_leakage, training_spread
+
+
+def by_hand(validation, test, k, weights):
+    """The protocol of section 2.2, step by step."""
+    domains, found = range(test.shape[1]), {d: [] for d in range(test.shape[1])}
+    for chosen in combinations(domains, k):
+        score = [sum(weights[d] * row[d] for d in chosen) for row in test]
+        best = int(np.argmax(score))
+        for d in chosen:
+            found[d].append(test[best, d])
+    return [np.mean(found[d]) for d in domains]
+
+
+tables = arrays(
+    np.float64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(0, 99).map(float)
+)
+
+
+@given(tables, st.integers(0, 2**32 - 1))
+def test_every_combination_of_test_domains_selects(test, seed):
+    generator = np.random.default_rng(seed)
+    validation = generator.random(len(test))
+    result = selection_leakage(validation, test)
+    assert result.k.tolist() == list(range(1, test.shape[1] + 1))
+    for k, row in zip(result.k, result.oracle, strict=True):
+        assert row == pytest.approx(by_hand(validation, test, int(k), np.ones(test.shape[1])))
+    assert result.iid.tolist() == test[validation.argmax()].tolist()
+    assert result.oracle[0] == pytest.approx(test.max(axis=0))
+    # Selecting on more domains at once can only lose: the maximum of a mean is at most the mean of maxima.
+    assert (np.diff(result.leakage) <= 1e-9).all()
+    assert result.leakage[-1] >= -1e-9
+
+
+def test_domains_may_weigh_by_size():
+    test = np.array([[0.9, 0.1], [0.4, 0.5]])
+    equal, sized = selection_leakage([0, 1], test), selection_leakage([0, 1], test, domain_n=[10, 90])
+    assert equal.oracle[1].tolist() == [0.9, 0.1]
+    assert sized.oracle[1].tolist() == [0.4, 0.5]
+    assert sized.oracle[1] == pytest.approx(by_hand([0, 1], test, 2, [10, 90]))
+
+
+def test_leakage_of_table_4():
+    # DomainBed-v2, table 4, NICO++ with test domains autumn, rock, dim.
+    result = SelectionLeakage(
+        iid=np.array([78.94, 79.26, 71.94]),
+        k=np.array([1, 2, 3]),
+        oracle=np.array([[79.44, 79.58, 72.58], [78.92, 79.33, 72.58], [79.44, 79.58, 71.42]]),
+    )
+    assert result.leakage == pytest.approx([0.49, 0.23, 0.10], abs=0.006)
+    assert result.relative == pytest.approx([0, -0.53, -0.79], abs=0.006)
+    lines = result.table(["autumn", "rock", "dim"]).splitlines()
+    assert lines[0].split() == ["selection", "autumn", "rock", "dim", "mean", "leakage", "change"]
+    assert lines[1].split() == ["IID", "78.9400", "79.2600", "71.9400", "76.7133", "0.0000", "-"]
+    assert lines[3].split()[-1] == "-53%"
+    assert json.loads(json.dumps(result.to_dict()))["relative"][0] == 0
+
+
+def test_without_leakage_there_is_nothing_to_compare_with():
+    result = selection_leakage([0.5], [[0.7, 0.8]])
+    assert result.leakage.tolist() == [0, 0]
+    assert np.isnan(result.relative).all()
+    assert str(result).splitlines()[2].split()[-1] == "-"
+
+
+def test_bad_leakage_input():
+    with pytest.raises(InputError, match="lengths differ: validation 1, test 2"):
+        selection_leakage([0.5], [[0.7], [0.8]])
+    with pytest.raises(InputError, match="test: give 2 dimensions"):
+        selection_leakage([0.5], [0.7])
+    for bad in ([1], [1, 0]):
+        with pytest.raises(InputError, match="domain_n: give the rows of each of the 2 test domains"):
+            selection_leakage([0.5], [[0.7, 0.8]], domain_n=bad)
+    with pytest.raises(
+        InputError, match="177,100 combinations of 6 of 25 test domains are too many: lower most"
+    ):
+        selection_leakage([0.5], np.zeros((1, 25)), most=6)
+    for bad in (0, 3):
+        with pytest.raises(InputError, match=f"most={bad} test domains of 2: give 1 to 2"):
+            selection_leakage([0.5], [[0.7, 0.8]], most=bad)
+
+
+def test_many_domains_may_stop_early():
+    test = np.random.default_rng(0).random((4, 25))
+    result = selection_leakage([0, 1, 2, 3], test, most=2)
+    assert result.k.tolist() == [1, 2]
+    assert result.oracle[1] == pytest.approx(by_hand([0, 1, 2, 3], test, 2, np.ones(25)))
+
+
+def test_probe_gap_is_that_of_table_2():
+    # DomainBed-v2, tables 1 and 2: PACS and OfficeHome; the paper rounds after computing.
+    probed = [71.8, 53.8, 45.9, 64.0, 50.3, 77.7, 79.7]
+    tuned = [86.1, 80.4, 77.1, 61.1, 51.1, 73.9, 75.7]
+    assert probe_gap(probed, tuned) == pytest.approx(
+        [-0.167, -0.331, -0.405, 0.047, -0.017, 0.051, 0.054], abs=0.002
+    )
+    with pytest.raises(InputError, match="fine_tune: an accuracy of 0 or less leaves the gap undefined"):
+        probe_gap([0.5], [0.0])
+    with pytest.raises(InputError, match="lengths differ"):
+        probe_gap([0.5], [0.5, 0.6])
+
+
+def test_spread_over_epochs_and_seeds():
+    test = np.array([[10.0, 50, 52, 54], [10, 60, 60, 60]])
+    result = training_spread(test, last=3)
+    assert result.epoch == pytest.approx((2 + 0) / 2)  # the mean over seeds of the spread over epochs
+    assert result.seed == pytest.approx(np.std([54, 60], ddof=1))
+    assert np.isnan(result.gap)
+    population = training_spread(test, last=3, convention="nico++-tables")
+    assert population.epoch == pytest.approx(np.std([50, 52, 54]) / 2)
+    assert population.seed == 3
+
+
+def test_gap_is_what_oracle_choice_of_the_epoch_gains():
+    test = [[1.0, 5, 3], [2, 4, 6]]
+    result = training_spread(test, [[0.9, 0.1, 0.2], [0.1, 0.2, 0.9]], last=2)
+    assert result.gap == pytest.approx(((5 - 1) + (6 - 6)) / 2)
+    assert training_spread(test, test, last=2).gap == 0
+    assert str(result) == "epoch 1.4142, seed 2.1213, gap 2.0000 (2 seeds, last 2 epochs)"
+
+
+def test_one_seed_or_epoch_has_no_spread():
+    result = training_spread([[1.0, 2.0]], last=1)
+    assert np.isnan([result.epoch, result.seed]).all()
+    assert result.to_dict() == {"epoch": None, "seed": None, "gap": None, "seeds": 1, "epochs": 1}
+
+
+def test_bad_spread_input():
+    with pytest.raises(InputError, match="last=10 epochs of 2 recorded"):
+        training_spread([[1.0, 2.0]])
+    with pytest.raises(InputError, match="give the same seeds and epochs"):
+        training_spread([[1.0, 2.0]], [[1.0]], last=1)

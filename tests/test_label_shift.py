@@ -1,0 +1,569 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import optimize, special, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
+
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.label_shift import (
+    ESTIMATORS,
+    AbsentClassError,
+    EstimationError,
+    NotConvergedError,
+    SingularMatrixError,
+    bbse,
+    estimate_marginal,
+    estimators,
+    fit_calibrator,
+    importance_weights,
+    mean_prediction,
+    mlls,
+    regularized,
+    reweight,
+    rlls,
+    rlls_rho,
+)
+from shiftdata.label_shift.regularized import solve
+
+#: A table to compute by hand: 10 hold-out rows of 2 classes, 8 of class 0 (6 right), 2 of class 1 (1 right).
+LABELS = np.array([0] * 8 + [1] * 2)
+PREDICTED = np.array([0] * 6 + [1] * 2 + [0, 1])
+TARGET = np.array([0] * 13 + [1] * 7)
+
+
+class World:
+    """Gaussian classes on a circle, and the right classifier for them: Bayes' rule on the source."""
+
+    def __init__(self, seed, *, alpha=1.0, n=3000, n_classes=5, radius=2.0, prior=None):
+        self.generator = np.random.default_rng(seed)
+        angles = 2 * np.pi * np.arange(n_classes) / n_classes
+        self.centres = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        self.prior = np.full(n_classes, 1 / n_classes) if prior is None else np.array(prior)
+        self.marginal = self.generator.dirichlet(alpha * n_classes * self.prior)
+        self.source, self.labels = self.draw(self.prior, n)
+        self.target, self.true = self.draw(self.marginal, n)
+
+    def draw(self, marginal, n):
+        labels = self.generator.choice(len(marginal), size=n, p=marginal)
+        points = self.centres[labels] + self.generator.normal(size=(n, 2))
+        distances = ((points[:, None] - self.centres) ** 2).sum(axis=2)
+        return special.softmax(np.log(self.prior) - distances / 2, axis=1), labels
+
+    @property
+    def given(self):
+        return self.source, self.labels, self.target
+
+    def error(self, estimate):
+        return float(np.abs(estimate.marginal - self.marginal).sum())
+
+
+def distorted(probabilities, temperature, bias):
+    """Miscalibrated: as from logits multiplied by `temperature`, with `bias` added."""
+    return special.softmax(np.log(probabilities) * temperature + bias, axis=1)
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def test_the_table_by_hand():
+    # C = [[.6, .1], [.2, .1]] (row predicted, column true), mu = [.65, .35]. C w = mu has w = [.75, 2],
+    # so that the marginal is [.8 * .75, .2 * 2] = [.6, .4].
+    assert mean_prediction(PREDICTED, LABELS, TARGET).marginal.tolist() == pytest.approx([0.65, 0.35])
+    found = bbse(PREDICTED, LABELS, TARGET)
+    assert found.weights.tolist() == pytest.approx([0.75, 2])
+    assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
+    assert (found.method, found.iterations, found.converged) == ("bbse-hard", 1, True)
+
+
+def test_negative_weights_become_zero():
+    found = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # w = [2.5, -5]
+    assert found.marginal.tolist() == [1, 0]
+    assert found.weights.tolist() == pytest.approx([1.25, 0])
+
+
+def test_class_numbers_are_probabilities_of_one():
+    one_hot = np.eye(2)
+    for estimator in (mean_prediction, bbse, rlls):
+        numbers = estimator(PREDICTED, LABELS, TARGET)
+        soft = estimator(one_hot[PREDICTED], LABELS, one_hot[TARGET])
+        hard = estimator(one_hot[PREDICTED] * 0.2 + 0.4, LABELS, one_hot[TARGET] * 0.2 + 0.4, hard=True)
+        assert numbers.marginal.tolist() == soft.marginal.tolist() == pytest.approx(hard.marginal.tolist())
+
+
+def test_the_matrix_is_scikit_learns():
+    world = World(0)
+    counts = confusion_matrix(world.labels, world.source.argmax(axis=1)).T / len(world.labels)
+    observed = np.bincount(world.target.argmax(axis=1), minlength=5) / len(world.target)
+    expected = np.linalg.solve(counts, observed) * np.bincount(world.labels) / len(world.labels)
+    assert (expected > 0).all()
+    assert bbse(*world.given, hard=True).marginal == pytest.approx(expected)
+
+
+def test_rho_by_hand():
+    logarithm = np.log(2 * 10 / 0.05)
+    expected = 0.01 * 3 * (2 * logarithm / 3000 + np.sqrt(2 * logarithm / 1000))
+    assert rlls_rho(1000, 10) == pytest.approx(expected)
+    assert rlls_rho(1000, 10, delta=0.1, coefficient=1) < 100 * expected
+
+
+# --- the optimisation -----------------------------------------------------------------------------
+
+
+def random_problem(seed):
+    generator = np.random.default_rng(seed)
+    n_classes = int(generator.integers(2, 9))
+    prior = np.maximum(generator.dirichlet(np.full(n_classes, generator.choice([0.5, 5.0]))), 1e-3)
+    prior /= prior.sum()
+    noise = generator.uniform()
+    columns = (1 - noise) * np.eye(n_classes)
+    columns += noise * generator.dirichlet(np.full(n_classes, 0.3), size=n_classes).T
+    observed = np.abs(
+        columns @ generator.dirichlet(np.full(n_classes, 0.5)) + generator.normal(0, 0.01, n_classes)
+    )
+    return columns * prior, observed / observed.sum(), prior, float(10 ** generator.uniform(-4, 0))
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("seed", range(25))
+def test_the_optimum_is_scipys(seed, with_prior):
+    confusion, observed, prior, rho = random_problem(seed)
+    found = solve(confusion, observed, rho, prior if with_prior else None)
+
+    def objective(weights):
+        return np.linalg.norm(confusion @ weights - observed) + rho * np.linalg.norm(weights - 1)
+
+    def sums_to_one(weights):
+        return weights @ prior - 1
+
+    starts = [np.ones(len(prior)) + 1e-3 * np.arange(len(prior)), 0.9 * found.weights + 0.1]
+    options = {
+        "method": "SLSQP",
+        "bounds": [(0, None)] * len(prior),
+        "options": {"ftol": 1e-14, "maxiter": 1000},
+    }
+    if with_prior:
+        options["constraints"] = [{"type": "eq", "fun": sums_to_one}]
+        assert found.weights @ prior == pytest.approx(1)
+    best = min(optimize.minimize(objective, start, **options).fun for start in starts)
+    assert (found.weights >= 0).all()
+    assert found.objective == pytest.approx(objective(found.weights))
+    assert found.objective <= best + 1e-7
+    assert found.gap <= 1e-6 * found.objective
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gap_is_honest(seed, with_prior):
+    # At any kappa, the true minimum lies within the gap below.
+    confusion, observed, prior, rho = random_problem(seed)
+    prior = prior if with_prior else None
+    best = solve(confusion, observed, rho, prior).objective
+    problem = regularized._Problem(confusion, observed, rho, prior)
+    for kappa in (1e-6, 1e-4, 1e-2, 1.0):
+        curvature, pull = confusion.T @ confusion, confusion.T @ observed
+        weights = regularized._ridge(curvature, pull, kappa, prior, np.ones(len(observed)))
+        now = problem.solution(weights, confusion @ weights - observed, kappa, 1)
+        assert now.objective - now.gap - 1e-9 <= best <= now.objective + 1e-12
+
+
+@given(st.integers(0, 10_000), st.floats(-6, 1))
+@settings(max_examples=60)
+def test_quadratic_problems_are_solved_both_ways(seed, exponent):
+    confusion, observed, prior, _ = random_problem(seed)
+    kappa, ones = 10**exponent, np.ones(len(observed))
+    matrix, aim = confusion.T @ confusion + kappa * np.eye(len(ones)), confusion.T @ observed + kappa
+    together = regularized._ridge(confusion.T @ confusion, confusion.T @ observed, kappa, None, ones)
+    single = regularized._one_by_one(matrix, aim, None, ones)
+    stacked = np.vstack([confusion, np.sqrt(kappa) * np.eye(len(ones))])
+    oracle = optimize.nnls(stacked, np.concatenate([observed, np.sqrt(kappa) * ones]))[0]
+    assert together == pytest.approx(oracle, abs=1e-6)
+    assert single == pytest.approx(oracle, abs=1e-6)
+    together = regularized._ridge(confusion.T @ confusion, confusion.T @ observed, kappa, prior, ones)
+    assert regularized._one_by_one(matrix, aim, prior, ones) == pytest.approx(together, abs=1e-6)
+
+
+def test_rlls_paper_and_code_solve_their_own_problems():
+    world = World(3, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
+    # Not calibrated, so that the predicted and the true source marginal differ.
+    source, labels, target = (
+        distorted(world.source, 1, np.arange(5) / 4),
+        world.labels,
+        distorted(world.target, 1, np.arange(5) / 4),
+    )
+    prior = np.bincount(labels) / len(labels)
+    confusion = np.stack([source[labels == j].sum(axis=0) for j in range(5)], axis=1) / len(labels)
+    rho = rlls_rho(len(labels), 5)
+    theta_bounds = [(-1, None)] * 5
+
+    def code(theta):
+        return np.linalg.norm(confusion @ theta - (target.mean(axis=0) - prior)) + rho * np.linalg.norm(theta)
+
+    def paper(theta):
+        predicted = source.mean(axis=0)
+        return np.linalg.norm(confusion @ theta - (target.mean(axis=0) - predicted)) + rho * np.linalg.norm(
+            theta
+        )
+
+    for variant, objective in [("code", code), ("paper", paper)]:
+        found = rlls(source, labels, target, variant=variant)
+        constraints = [{"type": "eq", "fun": lambda theta: theta @ prior}] if variant == "paper" else []
+        best = optimize.minimize(
+            objective,
+            found.weights - 0.9,
+            method="SLSQP",
+            bounds=theta_bounds,
+            constraints=constraints,
+            options={"ftol": 1e-14, "maxiter": 1000},
+        )
+        assert objective(found.weights - 1) <= best.fun + 1e-7
+        assert found.marginal == pytest.approx(found.weights * prior)
+    assert rlls(source, labels, target).marginal.sum() == pytest.approx(1)
+    assert rlls(source, labels, target, rho=0.1).marginal.sum() == pytest.approx(1)
+    code_sum = rlls(source, labels, target, variant="code", rho=0.1).marginal.sum()
+    assert abs(code_sum - 1) > 1e-3  # as released: it sums to 1 only where it fits exactly
+
+
+def test_with_a_small_rho_rlls_is_bbse_and_with_a_large_one_no_shift():
+    world = World(1)
+    assert rlls(*world.given, rho=1e-5).marginal == pytest.approx(bbse(*world.given).marginal, abs=1e-6)
+    assert rlls(*world.given, rho=100.0).weights == pytest.approx(np.ones(5), abs=1e-6)
+
+
+# --- MLLS -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_mlls_maximises_the_likelihood(variant):
+    world = World(2, n=600, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
+    source, target = (distorted(p, 1, np.arange(5) / 4) for p in (world.source, world.target))
+    found = mlls(source, world.labels, target, variant=variant, tolerance=1e-10)
+    base = np.bincount(world.labels) / 600 if variant == "paper" else source.mean(axis=0)
+
+    def loss(scores):
+        return -np.log(target / base @ special.softmax(scores)).mean()
+
+    best = optimize.minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9})
+    assert loss(np.log(np.maximum(found.marginal, 1e-300))) <= best.fun + 1e-9
+    assert found.marginal == pytest.approx(special.softmax(best.x), abs=1e-3)
+    assert found.converged
+    assert found.iterations > 1
+
+
+def test_the_variants_of_mlls_agree_when_calibrated():
+    world = World(4, n=20_000)
+    paper, code = (mlls(*world.given, variant=variant).marginal for variant in ("paper", "code"))
+    assert np.abs(paper - code).sum() < 0.02
+
+
+# --- calibration ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["temperature", "bias-corrected"])
+def test_calibration_is_the_maximum_of_the_likelihood(kind):
+    world = World(5, n=800)
+    source = distorted(world.source, 2.5, np.arange(5) / 2)
+    fitted = fit_calibrator(source, world.labels, kind)
+
+    def loss(point):
+        bias = point[1:] if kind == "bias-corrected" else 0
+        logs = special.log_softmax(np.log(source) * point[0] + bias, axis=1)
+        return -logs[np.arange(800), world.labels].mean()
+
+    best = optimize.minimize(loss, np.r_[1.0, np.zeros(5)], method="BFGS", options={"gtol": 1e-8})
+    assert loss(np.r_[1 / fitted.temperature, fitted.bias]) <= best.fun + 1e-9
+    assert 1 / fitted.temperature == pytest.approx(best.x[0], abs=1e-4)
+    assert fitted.bias.sum() == pytest.approx(0, abs=1e-9)
+    if kind == "bias-corrected":
+        assert fitted.bias == pytest.approx(best.x[1:] - best.x[1:].mean(), abs=1e-3)
+    calibrated = fitted(source)
+    assert -np.log(calibrated[np.arange(800), world.labels]).mean() == pytest.approx(best.fun)
+
+
+def test_with_two_classes_bias_correction_is_platts_scaling():
+    world = World(6, n_classes=2, radius=0.7, n=500)
+    fitted = fit_calibrator(distorted(world.source, 3, [0, 1]), world.labels, "bias-corrected")
+    log_odds = np.log(distorted(world.source, 3, [0, 1])) @ [-1, 1]
+    platt = LogisticRegression(C=np.inf, tol=1e-10).fit(log_odds[:, None], world.labels)
+    assert 1 / fitted.temperature == pytest.approx(platt.coef_.item(), abs=1e-4)
+    assert fitted.bias @ [-1, 1] == pytest.approx(platt.intercept_.item(), abs=1e-4)
+
+
+def test_calibration_undoes_what_was_done():
+    world = World(7, n=50_000)
+    fitted = fit_calibrator(distorted(world.source, 4, [0.5, 0, 0, -0.5, 0]), world.labels, "bias-corrected")
+    assert fitted.temperature == pytest.approx(4, abs=0.1)
+    assert fitted.bias * 4 == pytest.approx([-0.5, 0, 0, 0.5, 0], abs=0.2)
+
+
+def test_calibration_without_a_finite_best_is_refused():
+    right = np.eye(3)[[0, 1, 2]] * 0.4 + 0.2
+    with pytest.raises(NotConvergedError, match="the best temperature is 0"):
+        fit_calibrator(right, [0, 1, 2])
+    with pytest.raises(NotConvergedError, match="worse than chance"):
+        fit_calibrator(right, [1, 2, 0])
+    with pytest.raises(AbsentClassError, match="classes 2 have no example to fit a bias on"):
+        fit_calibrator(right, [0, 1, 1], "bias-corrected")
+    with pytest.raises(InputError, match="calibration must be 'temperature' or 'bias-corrected'"):
+        fit_calibrator(right, [0, 1, 1], "platt")
+    with pytest.raises(InputError, match="the calibrator is for 3 classes, got 2"):
+        fit_calibrator(right, [0, 1, 1])([[0.5, 0.5]])
+
+
+# --- recovery -------------------------------------------------------------------------------------
+
+RECOVERING = [
+    ("bbse", {}),
+    ("bbse", {"hard": True}),
+    ("rlls", {}),
+    ("rlls", {"hard": True}),
+    ("rlls", {"variant": "code"}),
+    ("mlls", {}),
+    ("mlls", {"variant": "code"}),
+]
+
+
+def interval(values):
+    """The 99 % interval of a mean."""
+    half = stats.t.ppf(0.995, len(values) - 1) * stats.sem(values)
+    return np.mean(values) - half, np.mean(values) + half
+
+
+@pytest.mark.parametrize("prior", [None, [0.4, 0.3, 0.15, 0.1, 0.05]], ids=["balanced", "imbalanced"])
+@pytest.mark.parametrize(("method", "options"), RECOVERING)
+def test_estimators_recover_a_drawn_marginal(method, options, prior):
+    worlds = [World(seed, prior=prior) for seed in range(25)]
+    errors = np.array([world.error(estimate_marginal(method, *world.given, **options)) for world in worlds])
+    baseline = np.array([world.error(estimate_marginal("mean", *world.given)) for world in worlds])
+    assert interval(errors)[1] < 0.35 * interval(baseline)[0]
+    assert interval(errors - baseline)[1] < 0
+
+
+def test_more_examples_bring_the_estimates_closer():
+    for method in ("bbse", "rlls", "mlls"):
+        small, large = ([World(seed, n=n) for seed in range(15)] for n in (300, 30_000))
+        few, many = (
+            np.mean([world.error(estimate_marginal(method, *world.given)) for world in worlds])
+            for worlds in (small, large)
+        )
+        assert many < few / 4  # 1 / sqrt(100), with room
+
+
+def test_mlls_needs_calibration_and_gets_it():
+    bias = np.array([1.0, 0.5, 0, -0.5, -1.0])
+    raw, corrected, warm = [], [], []
+    for seed in range(15):
+        world = World(seed)
+        given = distorted(world.source, 3, bias), world.labels, distorted(world.target, 3, bias)
+        raw.append(world.error(mlls(*given)))
+        warm.append(world.error(mlls(*given, calibration="temperature")))
+        corrected.append(world.error(mlls(*given, calibration="bias-corrected")))
+    assert interval(np.subtract(raw, corrected))[0] > 0.05
+    assert interval(np.subtract(warm, corrected))[0] > 0.02
+    assert np.mean(corrected) < 0.4 * np.mean(raw)
+
+
+def test_without_shift_nothing_is_found():
+    world = World(0, alpha=1e6)
+    for method in ESTIMATORS:
+        assert np.abs(estimate_marginal(method, *world.given).marginal - world.prior).sum() < 0.1
+
+
+@pytest.mark.parametrize("prior", [None, [0.4, 0.3, 0.15, 0.1, 0.05]], ids=["balanced", "imbalanced"])
+def test_reweighted_predictions_are_more_often_right(prior):
+    gains = []
+    for seed in range(15):
+        world = World(seed, alpha=0.5, radius=1.2, prior=prior)
+        adapted = reweight(world.target, rlls(*world.given))
+        gains.append(
+            (adapted.argmax(axis=1) == world.true).mean() - (world.target.argmax(axis=1) == world.true).mean()
+        )
+    assert interval(gains)[0] > 0.02
+
+
+# --- re-weighting ---------------------------------------------------------------------------------
+
+
+def test_reweighting_by_hand():
+    estimate = bbse(PREDICTED, LABELS, TARGET)  # weights .75 and 2, marginal .6 and .4
+    assert reweight([[0.5, 0.5]], estimate)[0].tolist() == pytest.approx([0.75 / 2.75, 2 / 2.75])
+    balanced = reweight([[0.5, 0.5]], estimate, trained_on="balanced")
+    assert balanced[0].tolist() == pytest.approx([0.6, 0.4])
+    assert importance_weights(estimate, [1, 0, 0]).tolist() == pytest.approx([2, 0.75, 0.75])
+
+
+def test_reweighting_with_the_truth_is_bayes_rule():
+    world = World(0, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
+    estimate = mlls(*world.given)
+    exact = type(estimate)(
+        marginal=world.marginal,
+        weights=world.marginal / world.prior,
+        method="true",
+        iterations=0,
+        converged=True,
+    )
+    likelihood = world.target / world.prior
+    posterior = likelihood * world.marginal / (likelihood @ world.marginal)[:, None]
+    assert reweight(world.target, exact) == pytest.approx(posterior)
+
+
+def test_what_reweighting_cannot_use_is_refused():
+    estimate = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # class 1 has the weight 0
+    with pytest.raises(InputError, match="1 of 2 rows have probability only where the estimated weight is 0"):
+        reweight([[0.5, 0.5], [0.0, 1.0]], estimate)
+    with pytest.raises(InputError, match="have 3 classes and the estimate 2"):
+        reweight([[0.5, 0.5, 0.0]], estimate)
+    with pytest.raises(InputError, match="trained_on must be 'source' or 'balanced'"):
+        reweight([[0.5, 0.5]], estimate, trained_on="target")
+    with pytest.raises(InputError, match="labels go up to 2, and the estimate has 2 classes"):
+        importance_weights(estimate, [0, 2])
+    lacking = mean_prediction([[0.2, 0.8]], [1], [[0.3, 0.7]])
+    assert np.isnan(lacking.weights[0])
+    with pytest.raises(InputError, match="no weight for classes \\[0\\], which the hold-out lacked"):
+        reweight([[0.5, 0.5]], lacking)
+
+
+# --- what released code passes over in silence ----------------------------------------------------
+
+ABSENT = (np.full((4, 3), 1 / 3), [0, 0, 1, 1], np.full((2, 3), 1 / 3))
+ALIKE = (np.full((4, 2), 0.5), [0, 0, 1, 1], np.array([[0.6, 0.4]]))
+
+
+@pytest.mark.parametrize("method", ["bbse", "rlls", "mlls"])
+def test_a_class_without_examples_is_an_error_unless_asked_otherwise(method):
+    with pytest.raises(AbsentClassError, match="classes 2 of 3 have no example among the 4"):
+        estimate_marginal(method, *ABSENT)
+    fallen = estimate_marginal(method, *ABSENT, fallback="mean")
+    assert (fallen.method, fallen.converged) == (f"{method} -> mean", False)
+    assert fallen.marginal.tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_a_matrix_without_inverse_is_an_error_unless_asked_otherwise():
+    with pytest.raises(SingularMatrixError, match=r"cannot be inverted.*rlls, or fallback=\"mean\""):
+        estimate_marginal("bbse", *ALIKE)
+    never = (np.array([0, 1, 1, 0]), np.array([0, 1, 2, 2]), np.array([0, 1]))  # class 2 is never predicted
+    with pytest.raises(SingularMatrixError):
+        bbse(*never)
+    assert estimate_marginal("bbse", *ALIKE, fallback="mean").marginal.tolist() == [0.6, 0.4]
+    assert rlls(*ALIKE).marginal.tolist() == pytest.approx([0.5, 0.5])  # nothing known: no shift
+
+
+def test_a_class_that_is_never_predicted_is_an_error_for_mlls_as_released():
+    given = ([[1, 0], [1, 0], [1, 0]], [0, 0, 1], [[0.5, 0.5]])
+    with pytest.raises(AbsentClassError, match="classes 1 are never predicted"):
+        mlls(*given, variant="code")
+    assert np.isfinite(mlls(*given).marginal).all()
+
+
+def test_an_iteration_that_does_not_end_is_an_error_unless_asked_otherwise(monkeypatch):
+    world = World(0)
+    with pytest.raises(NotConvergedError, match=r"MLLS still changed by .* after 3 steps"):
+        mlls(*world.given, max_iterations=3)
+    far = regularized.Solution(weights=np.ones(5), objective=1.0, gap=0.1, iterations=79)
+    monkeypatch.setattr(estimators, "solve", lambda *given: far)
+    with pytest.raises(NotConvergedError, match=r"RLLS stopped 1.0e-01 above the minimum: pass another rho"):
+        rlls(*world.given)
+    assert estimate_marginal("rlls", *world.given, fallback="mean").method == "rlls -> mean"
+
+
+def test_the_errors_are_the_houses():
+    assert issubclass(EstimationError, ShiftdataError)
+    for kind in (AbsentClassError, SingularMatrixError, NotConvergedError):
+        assert issubclass(kind, EstimationError)
+
+
+# --- input ----------------------------------------------------------------------------------------
+
+P = [[0.5, 0.5], [0.2, 0.8]]
+
+
+@pytest.mark.parametrize(
+    ("source", "labels", "target", "message"),
+    [
+        ([[2.0, -1.0], [0.2, 0.8]], [0, 1], P, "source must be probabilities"),
+        (P, [0, 1], [[3.0, 1.0]], "target must be probabilities: .* Softmax logits first"),
+        (P, [0, 1], [[np.nan, 1.0]], "target must be probabilities"),
+        (P, [0, 1], np.zeros((0, 2)), "target must have a row for each example"),
+        (P, [0], P, "source has 2 rows and labels 1"),
+        (P, [0, 2], P, "labels go up to 2, and the predictions have 2 classes"),
+        (P, [0.0, 1.0], P, "labels must be one class number"),
+        (P, [0, -1], P, "labels must be one class number"),
+        (P, [0, 1], [[0.2, 0.3, 0.5]], "source has 2 classes and target 3"),
+        (P, [0, 1], [0, 1], "must both be probabilities"),
+    ],
+)
+@pytest.mark.parametrize("method", ESTIMATORS)
+def test_what_cannot_be_used_is_refused(method, source, labels, target, message):
+    with pytest.raises(InputError, match=message):
+        estimate_marginal(method, source, labels, target, fallback="mean")
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("bbse", {"variant": "code"}, "the estimator 'bbse' takes no variant, only calibration, hard"),
+        ("mlls", {"hard": True}, "the estimator 'mlls' takes no hard"),
+        ("rlls", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
+        ("mlls", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
+        ("bbse", {"calibration": "platt"}, "calibration must be 'temperature' or 'bias-corrected'"),
+        ("bbse", {"fallback": "baseline"}, "fallback must be 'mean' or None"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(method, options, message):
+    with pytest.raises(InputError, match=message):
+        estimate_marginal(method, *World(0, n=200).given, **options)
+
+
+def test_other_refusals():
+    with pytest.raises(NotFoundError, match="unknown estimator 'blls'; did you mean 'rlls' or 'mlls'"):
+        estimate_marginal("blls", P, [0, 1], P)
+    with pytest.raises(InputError, match="mlls needs probabilities"):
+        mlls([0, 1], [0, 1], [0, 1])
+    with pytest.raises(InputError, match="class numbers cannot be calibrated"):
+        bbse([0, 1], [0, 1], [0, 1], calibration="temperature")
+    for rho in (0, -1.0, np.inf, np.nan):
+        with pytest.raises(InputError, match="rho must be above 0 and finite"):
+            rlls(P, [0, 1], P, rho=rho)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(sorted(ESTIMATORS)), st.sampled_from([None, "code"]))
+@settings(max_examples=60)
+def test_estimates_are_marginals_and_do_not_depend_on_the_order_of_rows(seed, method, variant):
+    world = World(seed, n=150, n_classes=3)
+    assume(np.isin(np.arange(3), world.labels).all())
+    options = {"variant": variant} if method in ("rlls", "mlls") else {}
+    found = estimate_marginal(method, *world.given, **options)
+    assert (found.marginal >= 0).all()
+    if found.method != "rlls-code-soft":
+        assert found.marginal.sum() == pytest.approx(1)
+    assert found.weights * np.bincount(world.labels) / 150 == pytest.approx(found.marginal)
+    order, other = (world.generator.permutation(150) for _ in range(2))
+    again = estimate_marginal(
+        method, world.source[order], world.labels[order], world.target[other], **options
+    )
+    assert again.marginal == pytest.approx(found.marginal, abs=1e-6)
+    renamed = np.array([2, 0, 1])  # class c becomes renamed[c]
+    back = np.argsort(renamed)
+    swapped = estimate_marginal(
+        method, world.source[:, back], renamed[world.labels], world.target[:, back], **options
+    )
+    assert swapped.marginal[renamed] == pytest.approx(found.marginal, abs=1e-6)
+
+
+def test_single_precision_is_good_enough():
+    world = World(0)
+    source, labels, target = world.given
+    for method in ESTIMATORS:
+        single = estimate_marginal(method, source.astype(np.float32), labels, target.astype(np.float32))
+        assert single.marginal == pytest.approx(estimate_marginal(method, *world.given).marginal, abs=1e-4)
+
+
+def test_it_loads_no_other_library():
+    code = "import sys, shiftdata.label_shift; print({'torch', 'scipy', 'sklearn'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

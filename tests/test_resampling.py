@@ -1,0 +1,553 @@
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+from torch.utils.data import DataLoader, TensorDataset
+
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.resampling import SAMPLERS, GroupBatches, cells_of, dirichlet_marginal, make_sampler
+from shiftdata.resampling.group_batches import STRETCH, draw_distinct
+
+#: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
+SIZES = [40, 6, 3, 5, 30, 12]
+GROUPS = np.repeat(np.arange(6), SIZES)
+LABELS = GROUPS // 3
+N = len(GROUPS)
+
+PINNED = {"suby": [3, 4, 1, 0], "rwy": [4, 0, 1, 3, 2]}
+
+#: What each rule needs beside labels, groups and a seed.
+EXTRA = {"dirichlet": {"alpha": 3.0}, "n-groups": {"batch_size": 8, "n_groups_per_batch": 4}}
+
+sizes = st.lists(st.integers(1, 30), min_size=1, max_size=12)
+
+
+def sampler_of(name, **options):
+    return make_sampler(
+        name, **{"labels": LABELS, "groups": GROUPS, "seed": 0, **EXTRA.get(name, {}), **options}
+    )
+
+
+def flat(sampler):
+    """The rows of an epoch, whether one by one or in batches."""
+    return np.concatenate([np.atleast_1d(item) for item in sampler])
+
+
+# --- what every sampler promises ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_an_epoch_is_a_function_of_seed_names_and_epoch(name):
+    one, other = sampler_of(name), sampler_of(name)
+    first = list(one)
+    assert list(one) == first == list(other)  # iterating changes nothing
+    one.set_epoch(3)
+    third = list(one)
+    assert third != first
+    for epoch in (1, 2, 3):  # what came before does not matter
+        other.set_epoch(epoch)
+        list(islice(other, 2))
+    assert list(other) == third
+    one.set_epoch(0)
+    assert list(one) == first
+    assert list(sampler_of(name, seed=1)) != first
+    assert list(sampler_of(name, names=("sma_brd", "gf_k8_mu10"))) != first
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_items_are_python_numbers_of_rows_and_as_many_as_len(name):
+    for sampler in (sampler_of(name), sampler_of(name, batch_size=8)):
+        items = list(sampler)
+        assert len(items) == len(sampler)
+        assert {type(row) for item in items for row in (item if isinstance(item, list) else [item])} == {int}
+        assert set(flat(sampler).tolist()) <= set(range(N))
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_no_global_generator_is_touched(name):
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    list(sampler_of(name))
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_resuming_yields_the_rest(name, batch_size):
+    options = {} if batch_size is None else {"batch_size": batch_size}
+    whole = sampler_of(name, **options)
+    whole.set_epoch(2)
+    items = list(whole)
+    whole.set_epoch(2, start=3)
+    state = json.loads(json.dumps(whole.state))
+    again = sampler_of(name, **options)
+    again.restore(state)
+    assert len(again) == len(items) - 3
+    assert list(again) == items[3:]
+    assert len(json.dumps(state)) < 100
+    with pytest.raises(InputError, match="is not of this sampler"):
+        sampler_of(name, seed=5, **options).restore(state)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_torch_loader_takes_them(name, workers):
+    data = TensorDataset(torch.arange(N))
+    batched = sampler_of(name, batch_size=8)
+    loader = DataLoader(data, batch_sampler=batched, num_workers=workers)
+    assert [batch.tolist() for (batch,) in loader] == list(batched)
+    assert len(loader) == len(batched)
+    if name != "n-groups":
+        sampler = sampler_of(name)
+        loader = DataLoader(data, sampler=sampler, batch_size=8, num_workers=workers)
+        assert [batch.tolist() for (batch,) in loader] == list(batched)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_place_outside_an_epoch_is_refused(name):
+    sampler = sampler_of(name)
+    with pytest.raises(InputError, match="epoch must be at least 0"):
+        sampler.set_epoch(-1)
+    with pytest.raises(InputError, match=f"start must be between 0 and the {len(sampler)} items"):
+        sampler.set_epoch(0, start=len(sampler) + 1)
+    sampler.set_epoch(0, start=len(sampler))
+    assert list(sampler) == []
+
+
+def test_draws_do_not_change_between_versions():
+    assert list(make_sampler("suby", labels=[0, 0, 0, 1, 1], seed=1)) == PINNED["suby"]
+    assert list(make_sampler("rwy", labels=[0, 0, 0, 1, 1], seed=1)) == PINNED["rwy"]
+
+
+def test_it_loads_no_torch():
+    code = "import sys, shiftdata.resampling; print({'torch', 'datasets', 'scipy'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
+# --- subsets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "codes", "each"), [("subg", GROUPS, 3), ("suby", LABELS, 47)])
+def test_subsets_have_the_smallest_size_of_each_without_repeats(name, codes, each):
+    sampler = sampler_of(name)
+    rows = list(sampler)
+    assert len(set(rows)) == len(rows)
+    assert Counter(codes[rows].tolist()) == dict.fromkeys(range(codes.max() + 1), each)
+    sampler.set_epoch(1)
+    assert sorted(sampler) == sorted(rows)  # chosen once; only the order changes
+    assert sorted(sampler_of(name, seed=1)) != sorted(rows)
+
+
+@given(sizes, st.integers(0, 5), st.data())
+def test_smaller_subsets_are_parts_of_larger_ones(sizes, seed, data):
+    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    large = data.draw(st.integers(1, min(sizes)))
+    small = data.draw(st.integers(1, large))
+    kept = [set(make_sampler("subg", groups=groups, per_cell=k, seed=seed)) for k in (small, large)]
+    assert kept[0] <= kept[1]
+    assert [len(rows) for rows in kept] == [small * len(sizes), large * len(sizes)]
+
+
+def test_each_row_of_a_group_is_as_likely_kept():
+    times = Counter(row for seed in range(2000) for row in sampler_of("subg", seed=seed))
+    for group, size in enumerate(SIZES):
+        rows = np.flatnonzero(group == GROUPS)
+        expected = 2000 * 3 / size
+        spread = 5 * np.sqrt(2000 * 3 / size * (1 - 3 / size))
+        assert all(abs(times[row] - expected) <= spread for row in rows.tolist())
+
+
+@pytest.mark.parametrize("wrong", [0, 4, -1])
+def test_more_rows_than_the_smallest_group_has_are_refused(wrong):
+    with pytest.raises(InputError, match="per_cell must be from 1 to the 3 rows of the smallest"):
+        sampler_of("subg", per_cell=wrong)
+
+
+# --- empty groups and labels ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if SAMPLERS[name].needs])
+def test_an_empty_group_is_never_passed_over_in_silence(name):
+    by = SAMPLERS[name].needs
+    codes = np.where(GROUPS >= 2, GROUPS + 2, GROUPS)  # 2 and 3 are empty
+    options = {"labels": codes, "groups": codes}
+    with pytest.raises(InputError, match=f"2 of 8 {by}s have no row: 2, 3. Pass on_empty='drop'"):
+        sampler_of(name, **options)
+    with pytest.raises(InputError, match=f"3 of 9 {by}s have no row: 2, 3, 8"):
+        sampler_of(name, **options, label_ids=range(9), group_ids=range(9))
+    dropping = sampler_of(name, **options, on_empty="drop")
+    assert dropping.dropped == (2, 3)
+    assert set(codes[flat(dropping)].tolist()) <= {0, 1, 4, 5, 6, 7}
+    named = sampler_of(name, **options, label_ids=[0, 1, 4, 5, 6, 7], group_ids=[7, 6, 5, 4, 1, 0])
+    assert named.dropped == ()
+    assert list(named) == list(dropping)
+
+
+def test_rows_of_a_group_that_was_not_named_are_refused():
+    with pytest.raises(InputError, match="some rows are of group 4, 5, not among the 4 of group_ids"):
+        sampler_of("subg", group_ids=range(4))
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=60))
+def test_cells_hold_every_row_once(codes):
+    cells = cells_of(codes, on_empty="drop")
+    parts = np.split(cells.order, cells.starts[1:])
+    assert sorted(cells.order.tolist()) == list(range(len(codes)))
+    assert [part.tolist() for part in parts] == [
+        np.flatnonzero(np.array(codes) == code).tolist() for code in cells.ids
+    ]
+    assert cells.ids.tolist() == sorted(set(codes))
+    assert cells.dropped == tuple(sorted(set(range(max(codes) + 1)) - set(codes)))
+
+
+def test_more_groups_than_sixteen_bits_number():
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
+    cells = cells_of(codes)
+    assert (np.diff(codes[cells.order]) >= 0).all()
+    kept = make_sampler("subg", groups=codes, per_cell=1)
+    assert sorted(codes[kept.rows].tolist()) == list(range(70_000))
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("rwg", GROUPS),
+        ("uniform-groups", GROUPS),
+        ("rwy", LABELS),
+        ("class-balanced", LABELS),
+        ("pseudo-balanced", LABELS),
+    ],
+)
+def test_reweighting_draws_each_row_as_its_weight_says(name, codes):
+    # The weights of BalancingGroups, WILDS and RLSbench are all 1 / (rows of the group), up to a factor.
+    sampler = sampler_of(name, epoch_size=200_000)
+    assert len(sampler_of(name)) == N
+    counts = np.bincount(codes)
+    drawn = np.bincount(list(sampler), minlength=N)
+    expected = 200_000 / (len(counts) * counts[codes])
+    assert stats.chisquare(drawn, expected).pvalue > 1e-3
+    of_torch = torch.utils.data.WeightedRandomSampler(
+        (N / counts[codes]).tolist(), 200_000, generator=torch.Generator().manual_seed(0)
+    )
+    table = np.stack([drawn, np.bincount(list(of_torch), minlength=N)])
+    assert stats.chi2_contingency(table).pvalue > 1e-3
+
+
+@given(sizes, st.integers(0, 100))
+def test_every_group_comes_equally_often(sizes, seed):
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    drawn = 400 * len(sizes)
+    rows = list(make_sampler("rwg", groups=groups, seed=seed, epoch_size=drawn))
+    share = np.bincount(groups[rows], minlength=len(sizes))
+    assert (np.abs(share - 400) < 6 * 20).all()
+
+
+def test_other_names_for_the_same_rule_draw_the_same():
+    assert list(sampler_of("uniform-groups")) == list(sampler_of("rwg"))
+    assert list(sampler_of("class-balanced")) == list(sampler_of("rwy"))
+    assert list(sampler_of("rwg")) != list(sampler_of("rwy"))
+
+
+def test_pseudo_labels_are_renewed():
+    sampler = sampler_of("pseudo-balanced", epoch_size=3000, on_empty="drop", label_ids=range(3))
+    assert sampler.dropped == (2,)
+    predicted = np.arange(N) % 3
+    sampler.set_pseudo_labels(predicted)
+    assert sampler.dropped == ()
+    assert np.abs(np.bincount(predicted[list(sampler)]) - 1000).max() < 150
+    fresh = make_sampler("pseudo-balanced", labels=predicted, epoch_size=3000, seed=0)
+    assert list(sampler) == list(fresh)  # earlier pseudo-labels leave no trace
+    with pytest.raises(InputError, match=f"there are {N} rows, and 2 pseudo-labels were given"):
+        sampler.set_pseudo_labels([0, 1])
+    strict = sampler_of("pseudo-balanced")
+    with pytest.raises(InputError, match="1 of 2 labels have no row: 0"):
+        strict.set_pseudo_labels(np.ones(N, dtype=int))
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@given(sizes, st.integers(1, 40), st.booleans())
+def test_batches_are_the_rows_cut_in_order(sizes, batch_size, drop_last):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    rows = list(make_sampler("shuffle", labels=labels))
+    assert sorted(rows) == list(range(sum(sizes)))
+    cut = [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+    full = [batch for batch in cut if len(batch) == batch_size]
+    options = {"labels": labels, "batch_size": batch_size, "drop_last": drop_last}
+    if drop_last and not full:
+        with pytest.raises(InputError, match="drop_last leaves none"):
+            make_sampler("shuffle", **options)
+    else:
+        assert list(make_sampler("shuffle", **options)) == (full if drop_last else cut)
+
+
+@pytest.mark.parametrize("proportional", [False, True])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_group_batches_have_equally_many_rows_of_each_group(proportional, distinct):
+    batches = sampler_of("n-groups", proportional=proportional, distinct=distinct, n_groups_per_batch=2)
+    assert len(batches) == N // 8
+    for batch in batches:
+        per_group = Counter(GROUPS[batch].tolist())
+        if distinct:
+            assert sorted(per_group.values()) == [4, 4]
+        assert sum(per_group.values()) == 8
+        for half in (batch[:4], batch[4:]):
+            assert len(set(GROUPS[half].tolist())) == 1
+            if SIZES[GROUPS[half[0]]] > 4:
+                assert len(set(half)) == 4  # without replacement where there are more than needed
+
+
+def many_batches(sizes, n_groups_per_batch, **options):
+    """The groups of each of many batches with one row of each group."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    cells = cells_of(np.tile(groups, 1000))
+    made = GroupBatches(
+        cells, batch_size=n_groups_per_batch, n_groups_per_batch=n_groups_per_batch, **options
+    )
+    return np.tile(groups, 1000)[np.array(list(made))]
+
+
+def test_groups_are_drawn_uniformly_or_in_proportion():
+    share = np.array(SIZES) / N
+    for options, expected in [({}, np.full(6, 1 / 6)), ({"proportional": True}, share)]:
+        drawn = many_batches(SIZES, 3, distinct=False, **options)
+        counts = np.bincount(drawn.ravel(), minlength=6)
+        assert stats.chisquare(counts, expected * counts.sum()).pvalue > 1e-3
+    distinct = many_batches(SIZES, 3)
+    assert all(len(set(batch)) == 3 for batch in distinct.tolist())
+    counts = np.bincount(distinct.ravel(), minlength=6)
+    assert np.abs(counts / len(distinct) - 1 / 2).max() < 0.02
+
+
+def test_different_groups_in_proportion_are_those_of_numpys_choice():
+    drawn = many_batches([1, 2, 3, 10], 2, proportional=True)[:5000]
+    generator = np.random.default_rng(0)
+    share = np.array([1, 2, 3, 10]) / 16
+    oracle = np.array([generator.choice(4, size=2, replace=False, p=share) for _ in range(5000)])
+    table = np.stack(
+        [np.bincount(pairs.max(axis=1) * 4 + pairs.min(axis=1), minlength=16) for pairs in (drawn, oracle)]
+    )
+    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-3
+
+
+def test_distinct_draws_are_uniform_over_ordered_sets():
+    drawn = draw_distinct(np.full(24_000, 4), 2, np.random.default_rng(0))
+    counts = Counter(map(tuple, drawn.tolist()))
+    assert set(counts) == {(i, j) for i in range(4) for j in range(4) if i != j}
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+    mixed = draw_distinct(np.array([3, 50]), 3, np.random.default_rng(0))
+    assert sorted(mixed[0].tolist()) == [0, 1, 2]
+    assert len(set(mixed[1].tolist())) == 3
+
+
+def test_group_batches_resume_in_any_stretch():
+    groups = np.arange(10_000) % 7
+    batches = make_sampler("n-groups", groups=groups, batch_size=12, n_groups_per_batch=4)
+    whole = list(batches)
+    assert len(whole) == 833 > 3 * STRETCH
+    for start in (0, 1, STRETCH - 1, STRETCH, STRETCH + 5, 800, 833):
+        batches.set_epoch(0, start)
+        assert list(batches) == whole[start:]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 8, "n_groups_per_batch": 3}, "must be a multiple of n_groups_per_batch"),
+        ({"batch_size": 8, "n_groups_per_batch": 0}, "must be a multiple of n_groups_per_batch"),
+        ({"batch_size": 16, "n_groups_per_batch": 8}, "above the 6 groups that have rows"),
+        ({"batch_size": 98, "n_groups_per_batch": 2}, "batch_size 98 is above the 96 rows"),
+        ({"batch_size": None}, "give batch_size=..."),
+        ({"n_groups_per_batch": None}, "give n_groups_per_batch=..."),
+    ],
+)
+def test_group_batches_that_cannot_be_made_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        sampler_of("n-groups", **options)
+
+
+# --- Dirichlet ------------------------------------------------------------------------------------
+
+BASE = np.array([0.5, 0.3, 0.15, 0.05])
+CLASSES = np.repeat(np.arange(4), [500, 300, 150, 50])
+
+
+@pytest.mark.parametrize(("variant", "total"), [("paper", 1), ("code", 4)])
+@pytest.mark.parametrize("alpha", [0.5, 3.0, 10.0])
+def test_drawn_marginals_have_the_dirichlets_mean_and_spread(variant, total, alpha):
+    # Mean p and variance p (1 - p) / (1 + sum of the parameters): alpha p (paper), alpha K p (code).
+    drawn = np.array([dirichlet_marginal(BASE, alpha, variant=variant, seed=seed) for seed in range(3000)])
+    variance = BASE * (1 - BASE) / (1 + alpha * total)
+    assert np.abs(drawn.mean(axis=0) - BASE).max() < 4 * np.sqrt(variance.max() / 3000)
+    assert np.allclose(drawn.var(axis=0), variance, rtol=0.15)
+    assert np.allclose(drawn.sum(axis=1), 1)
+
+
+def test_a_label_that_is_not_there_stays_out():
+    assert dirichlet_marginal([0.4, 0, 0.6], 1.0)[1] == 0
+    assert dirichlet_marginal(BASE, None).tolist() == BASE.tolist()
+
+
+@pytest.mark.parametrize("alpha", [0, -1, np.inf, np.nan])
+def test_alpha_must_be_a_strength(alpha):
+    with pytest.raises(InputError, match="alpha must be above 0 and finite, or None"):
+        dirichlet_marginal(BASE, alpha)
+
+
+@given(st.floats(0.3, 20), st.integers(0, 50), st.sampled_from(["paper", "code"]))
+def test_without_replacement_labels_keep_what_the_formula_says(alpha, seed, variant):
+    options = {"labels": CLASSES, "alpha": alpha, "variant": variant, "seed": seed}
+    share = dirichlet_marginal(BASE, alpha, variant=variant, seed=seed)
+    total = int(
+        min(n / p for n, p in zip(np.bincount(CLASSES).tolist(), share.tolist(), strict=True) if p > 1e-9)
+    )
+    expected = [int(total * p) for p in share.tolist()]
+    assume(sum(expected) > 0)
+    target = make_sampler("dirichlet", **options)
+    rows = list(target)
+    assert len(set(rows)) == len(rows)
+    assert np.bincount(CLASSES[rows], minlength=4).tolist() == target.counts.tolist() == expected
+    assert target.marginal.tolist() == pytest.approx(share.tolist())
+
+
+def test_a_share_as_small_as_numbers_get_keeps_nothing():
+    target = make_sampler("dirichlet", labels=[0, 0, 1], marginal=[1.0, 5e-324])
+    assert target.counts.tolist() == [2, 0]
+
+
+def test_with_replacement_labels_follow_the_marginal():
+    share = [0.1, 0.2, 0.3, 0.4]
+    found = np.array(
+        [
+            make_sampler("dirichlet", labels=CLASSES, marginal=share, replacement=True, seed=seed).counts
+            for seed in range(200)
+        ]
+    )
+    assert (found.sum(axis=1) == 1000).all()
+    assert stats.chisquare(found.sum(axis=0), np.array(share) * 200_000).pvalue > 1e-3
+    one = make_sampler("dirichlet", labels=CLASSES, marginal=share, replacement=True)
+    assert np.bincount(CLASSES[list(one)]).tolist() == one.counts.tolist()
+
+
+def test_training_and_test_rows_share_one_draw():
+    train = make_sampler("dirichlet", labels=CLASSES, alpha=3.0, seed=7)
+    test_labels = np.repeat(np.arange(4), [40, 300, 60, 70])
+    test = make_sampler("dirichlet", labels=test_labels, marginal=train.marginal, seed=7)
+    found = test.counts / test.counts.sum()
+    assert np.abs(found - train.marginal).max() < 4 / test.counts.sum()
+
+
+def test_exact_shares_lose_no_row_to_rounding():
+    labels = np.repeat(np.arange(2), [29, 71])
+    assert make_sampler("dirichlet", labels=labels, marginal=[0.29, 0.71]).counts.tolist() == [29, 71]
+    assert sorted(make_sampler("dirichlet", labels=labels)) == list(range(100))  # no alpha: no shift
+
+
+def test_marginals_that_cannot_be_had_are_refused():
+    for marginal, message in [
+        ([0.5, 0.5], "a share for each of 4 labels"),
+        ([0.5, 0.5, 0.5, -0.5], "at least 0 and sum to 1"),
+        ([0.5, 0.5, np.nan, 0], "at least 0 and sum to 1"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            make_sampler("dirichlet", labels=CLASSES, marginal=marginal)
+    with pytest.raises(InputError, match="no row is left"):
+        make_sampler("dirichlet", labels=[0, 1, 2], marginal=[0.34, 0.33, 0.33])
+    with pytest.raises(InputError, match="got both"):
+        make_sampler("dirichlet", labels=CLASSES, marginal=BASE, alpha=1.0)
+    with pytest.raises(InputError, match="variant must be 'paper' or 'code'"):
+        make_sampler("dirichlet", labels=CLASSES, alpha=1.0, variant="papre")
+
+
+def test_dropped_labels_leave_their_share_to_the_others():
+    target = make_sampler(
+        "dirichlet", labels=CLASSES, label_ids=range(5), marginal=np.full(5, 0.2), on_empty="drop"
+    )
+    assert target.counts.tolist() == [50, 50, 50, 50, 0]
+    with pytest.raises(InputError, match="no label with a share in the marginal has a row"):
+        make_sampler(
+            "dirichlet", labels=CLASSES, label_ids=range(5), marginal=[0, 0, 0, 0, 1], on_empty="drop"
+        )
+
+
+# --- make_sampler ---------------------------------------------------------------------------------
+
+
+def test_names_are_sorted_and_the_nearest_is_suggested():
+    assert list(SAMPLERS) == sorted(SAMPLERS)
+    with pytest.raises(NotFoundError, match="unknown sampler 'subgroup'; did you mean"):
+        sampler_of("subgroup")
+    with pytest.raises(NotFoundError, match="did you mean 'dirichlet'"):
+        sampler_of("dirichelet")
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_what_a_rule_needs_is_asked_for(name):
+    needs = SAMPLERS[name].needs
+    missing = {"labels": None, "groups": None} if needs is None else {f"{needs}s": None}
+    with pytest.raises(InputError, match=f"the sampler '{name}' needs"):
+        sampler_of(name, **missing)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("subg", {"alpha": 1.0}, "the sampler 'subg' takes no alpha: leave it out, or use one of dirichlet"),
+        ("rwg", {"per_cell": 2}, "takes no per_cell: leave it out, or use one of subg, suby"),
+        ("shuffle", {"labels": LABELS[1:]}, "labels and groups need a number for each row"),
+        (
+            "subg",
+            {"groups": [[0, 1]] * N, "labels": None},
+            "groups must be a list with one number for each row",
+        ),
+        ("subg", {"groups": [], "labels": None}, "groups must be a list with one number for each row"),
+        ("subg", {"groups": GROUPS + 0.5}, "groups must be whole numbers, got float64"),
+        ("suby", {"labels": ["a"] * N}, "labels must be whole numbers"),
+        ("subg", {"groups": GROUPS - 1}, "groups must be at least 0, got -1"),
+        ("subg", {"groups": GROUPS + 10**9}, "groups must be consecutive numbers"),
+        ("subg", {"on_empty": "ignore"}, "on_empty must be 'error' or 'drop'"),
+        ("rwg", {"epoch_size": 0}, "the sampler 'rwg' would yield nothing"),
+        ("rwg", {"batch_size": 0}, "batch_size must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(name, options, message):
+    with pytest.raises(InputError, match=message):
+        sampler_of(name, **options)
+
+
+def test_numbers_of_any_integer_type_are_the_same():
+    expected = list(sampler_of("subg"))
+    for kind in (np.int8, np.uint16, np.int32):
+        assert list(sampler_of("subg", groups=GROUPS.astype(kind))) == expected
+    assert list(sampler_of("subg", groups=GROUPS.tolist())) == expected
+    assert list(sampler_of("suby", labels=LABELS.astype(bool))) == list(sampler_of("suby"))
+
+
+# --- size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_setting_up_the_largest_dataset_takes_less_than_half_a_second(name):
+    groups = np.random.default_rng(0).integers(0, 4800, 2_860_000)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        sampler_of(name, labels=groups // 20, groups=groups)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5
