@@ -17,6 +17,7 @@ from shiftdata import cli, places
 from shiftdata.errors import InputError
 from shiftdata.manifest import Manifest
 from shiftdata.schema import SPLITS
+from shiftdata.verification import shortened
 
 EPILOG = """examples:
   python -m builders list
@@ -117,8 +118,8 @@ def _build(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     folder = _folder(options.dataset)
     problems = check(folder, load_recipe(options.recipe) if options.recipe else None)
-    for problem in problems:
-        print(problem)
+    for line in shortened(problems):
+        print(line)
     print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
     return 1 if problems else 0
 

@@ -74,6 +74,18 @@ def folds(items: Sequence[Item]) -> dict[str, int]:
     return fold_of
 
 
+def check_splits(recipe: Recipe, fold_of: Mapping[str, int]) -> None:
+    """Refuse, before anything is rendered, an album too small to have every split."""
+    present = {split_of_fold(fold) for fold in fold_of.values()}
+    lacking = [split for split in SPLITS if split not in present]
+    if lacking:
+        raise InputError(
+            f"the album of {recipe.name} has {len(fold_of)} origins, and none of them falls into "
+            f"{', '.join(lacking)}: some label (some group, where content comes with its {recipe.nuisance}) "
+            "needs at least 4"
+        )
+
+
 def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple[Item, ...]:
     """The items of a base, the same few first: a smaller base is always part of a larger one.
 

@@ -103,6 +103,7 @@ def build(
         items = recipe.album.items()
         assign.check_items(recipe, items)
         fold_of = assign.folds(items)
+        assign.check_splits(recipe, fold_of)
         blocks = plan_blocks(recipe, wanted, items, fold_of)
         spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
         _render(reference, blocks, spool, workers or available_cores(), quiet)

@@ -28,7 +28,10 @@ def check(
     manifest = Manifest.read(folder)
     if recipe is None and manifest.name in recipe_names():
         recipe = load_recipe(manifest.name)
-    problems += _rendering_problems(folder, manifest)
+    if all(problem.path != FILE_NAME or problem.kind == "form" for problem in problems):
+        problems += _rendering_problems(
+            folder, manifest
+        )  # of a manifest that contradicts itself there is none
     problems += _license_problems(manifest)
     if not problems:  # what the clients say of a broken dataset is of no use
         problems += _croissant_problems(folder)

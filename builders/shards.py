@@ -18,6 +18,7 @@ from shiftdata.schema import FEATURE_TYPES, POINTER_COLUMNS
 from shiftdata.stable import hash64
 
 ROWS_PER_GROUP = 40
+SHARED_ROWS_PER_GROUP = 400
 SMALL_ROWS_PER_GROUP = 5000
 BYTES_PER_GROUP = 1 << 20
 SMALL_STRETCH = 16
@@ -48,7 +49,7 @@ def row_groups(rows: Rows) -> list[Indices]:
 
     Short stretches, so that a plain shuffle buffer meets many groups; of one group each, so that a filter
     skips the others. Groups of a few rows share with others of their label, and labels of a few rows with
-    other labels: ten thousand classes must not become ten thousand row groups.
+    other labels, more rows together: ten thousand classes must not become thousands of row groups.
     """
     order = np.lexsort((rows.quantiles, rows.cells))
     boundaries = np.flatnonzero(np.diff(rows.cells[order])) + 1
@@ -71,7 +72,7 @@ def row_groups(rows: Rows) -> list[Indices]:
         else:
             stretches += _joined(cells, rows.sizes)
     tiny.sort(key=lambda cells: place(cells[0]))
-    stretches += _joined([cell for cells in tiny for cell in cells], rows.sizes)
+    stretches += _joined([cell for cells in tiny for cell in cells], rows.sizes, SHARED_ROWS_PER_GROUP)
     return sorted(stretches, key=place)
 
 
@@ -168,12 +169,14 @@ def _within_limits(cell: Indices, sizes: NDArray[np.int64], most_rows: int = ROW
         count += 1
 
 
-def _joined(cells: Sequence[Indices], sizes: NDArray[np.int64]) -> Iterator[Indices]:
+def _joined(
+    cells: Sequence[Indices], sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP
+) -> Iterator[Indices]:
     """Join small groups while they stay below the limits."""
     pending: list[Indices] = []
     for cell in cells:
         candidate = np.concatenate([*pending, cell])
-        if pending and (len(candidate) > ROWS_PER_GROUP or sizes[candidate].sum() > BYTES_PER_GROUP):
+        if pending and (len(candidate) > most_rows or sizes[candidate].sum() > BYTES_PER_GROUP):
             yield np.concatenate(pending)
             pending = []
         pending.append(cell)

@@ -75,7 +75,7 @@ def load_dataset(
     """Load a dataset by name, from wherever it is, as a `datasets` object.
 
     Args:
-        name: `sma_emoji`, `shift/sma_emoji`, or the path of a dataset's folder.
+        name: `sma_emoji`, `shift/sma_emoji`, the path of a dataset's folder, or its URL.
         config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is only
             frozen) or `metadata`; None is the default.
         split: `train`, `validation` or `test`; None gives all of them.
@@ -91,8 +91,28 @@ def load_dataset(
     if frozen is not None and not frozen.virtual:  # the card has no room for it: give what it would say
         config = frozen.base
         options = {"filters": frozen.filters, "verification_mode": "no_checks"} | options
+    if place.url is not None:
+        return _load_url(place.url, manifest, config or manifest.default_base, split, streaming, options)
     loaded: AnyDataset = datasets.load_dataset(
         place.source, config, split=split, streaming=streaming, **options
+    )
+    return loaded
+
+
+def _load_url(
+    url: str, manifest: Manifest, config: str, split: str | None, streaming: bool, options: dict[str, Any]
+) -> AnyDataset:
+    """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    virtual = manifest.config(config)
+    if virtual is not None:
+        config, options = virtual.base, {"filters": virtual.filters} | options
+    folder = f"metadata/{manifest.default_base}" if config == "metadata" else f"data/{config}"
+    of_split = {
+        name: [f"{url}/{path}" for path in sorted(manifest.files) if path.startswith(f"{folder}/{name}")]
+        for name in manifest.splits_of(config)
+    }
+    loaded: AnyDataset = datasets.load_dataset(
+        "parquet", data_files=of_split, split=split, streaming=streaming, **options
     )
     return loaded
 

@@ -163,7 +163,7 @@ class Manifest:
             )
         try:
             return cls(**{**raw, **_records(raw)})
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise IntegrityError(f"{where} lacks a field or has an unknown one: {error}") from error
 
     @classmethod
@@ -174,7 +174,11 @@ class Manifest:
             raise NotFoundError(
                 f"no {FILE_NAME} in {repo}: not a shiftdata dataset, or its build has not finished"
             )
-        return cls.from_json(path.read_text(encoding="utf-8"), str(path))
+        try:
+            text = path.read_bytes().decode()
+        except UnicodeDecodeError as error:
+            raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
+        return cls.from_json(text, str(path))
 
 
 def _records(raw: dict[str, Any]) -> dict[str, Any]:

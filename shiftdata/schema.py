@@ -113,6 +113,9 @@ def example_type(feature: Feature) -> pa.DataType:
     return FEATURE_TYPES[feature] if isinstance(feature, str) else pa.int64()
 
 
+_FEATURES = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def example_hashes(rows: pa.Table, roles: Roles) -> list[bytes]:
     """The sha256 of each example: of an image's encoded bytes, a text's UTF-8, or features as JSON."""
     return [hashlib.sha256(data).digest() for data in _example_bytes(rows, roles)]
@@ -124,7 +127,7 @@ def features_as_bytes(values: Sequence[Any]) -> bytes:
     >>> features_as_bytes([1, 2.5, None, "x"])
     b'[1,2.5,null,"x"]'
     """
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _FEATURES.encode(values).encode()
 
 
 def _example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:

@@ -105,7 +105,7 @@ def test_an_album_of_which_nothing_can_be_used_is_refused(tmp_path):
 
 def test_one_picture_a_label_is_refused(tmp_path):
     recipe = own_recipe(tmp_path, dict.fromkeys("abcd", 1))
-    with pytest.raises(InputError, match="has no row in validation: the album has too few usable pictures"):
+    with pytest.raises(InputError, match="none of them falls into validation, test: some label"):
         build(recipe, tmp_path / "out", workers=1, quiet=True)
 
 

@@ -107,6 +107,21 @@ def test_a_dataset_is_found_by_name_repo_id_or_path(tiny, monkeypatch, tmp_path,
     assert places.find(name.format(path=tiny)).repo_id == "shift/tiny"
 
 
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_dataset_at_a_url_gives_the_same(in_tiny_out, config):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.put(str(in_tiny_out / "shift/tiny"), "/lab/tiny", recursive=True)
+    try:
+        ours = shiftdata.load_dataset("memory://lab/tiny", config, split="test", streaming=True)
+        plain = datasets.load_dataset("shift/tiny", config, split="test", streaming=True)
+        assert [row["key"] for row in ours] == [row["key"] for row in plain]
+        assert ours.features == plain.features
+    finally:
+        memory.rm("/lab", recursive=True)
+
+
 def test_an_unknown_config_offers_the_nearest(in_tiny_out):
     with pytest.raises(NotFoundError, match="unknown config 'gf_k2_mu1'; did you mean 'gf_k2_mu10'"):
         shiftdata.load_dataset("tiny", "gf_k2_mu1")

@@ -30,7 +30,8 @@ def test_row_groups_hold_every_row_once_within_the_limits(made):
     groups = shards.row_groups(made)
     assert sorted(np.concatenate(groups).tolist()) == list(range(len(made.keys)))
     for group in groups:
-        assert len(group) <= shards.ROWS_PER_GROUP
+        shared = len(np.unique(made.labels[group])) > 1
+        assert len(group) <= (shards.SHARED_ROWS_PER_GROUP if shared else shards.ROWS_PER_GROUP)
         assert made.sizes[group].sum() <= shards.BYTES_PER_GROUP or len(group) == 1
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from PIL import Image
 
 from shiftdata.schema import Roles, example_hashes
@@ -39,9 +40,10 @@ class Examples:
 
     def compare(self, data: pa.Table, meta: pa.Table, tally: Tally) -> None:
         """Every example against its hash; of an image also where it lies, and whether it can be decoded."""
-        hashes = self.hashes(data, tally)
+        images = self._encoded(data)
+        hashes = self._hashes(data, images, tally)
         with self._opened() as stream:
-            rows = zip(hashes, self._encoded(data), meta.select(POINTER).to_pylist(), strict=True)
+            rows = zip(hashes, images, meta.select(POINTER).to_pylist(), strict=True)
             for digest, image, pointer in rows:
                 if digest is None:
                     continue
@@ -70,18 +72,26 @@ class Examples:
 
     def alone(self, data: pa.Table, tally: Tally) -> None:
         """Examples of which no metadata is there: whether there is one, and images can be decoded."""
-        self.hashes(data, tally)
-        for key, image in zip(data["key"].to_pylist(), self._encoded(data), strict=True):
+        images = self._encoded(data)
+        self._hashes(data, images, tally)
+        for key, image in zip(data["key"].to_pylist(), images, strict=True):
             if image is not None:
                 tally.others += self._decoded(key, image)
 
-    def hashes(self, data: pa.Table, tally: Tally) -> list[bytes | None]:
+    def hashes(self, data: pa.Table) -> list[bytes | None]:
+        """The hash of each example; None where there is none."""
+        return self._hashes(data, self._encoded(data), Tally())
+
+    def _hashes(self, data: pa.Table, images: list[bytes | None], tally: Tally) -> list[bytes | None]:
         """The hash of each example; None, and a problem, where a row has none that can be hashed."""
+        if self.images and None not in images:
+            return [hashlib.sha256(image).digest() for image in images if image is not None]
         try:
             return list(example_hashes(data, self.roles))
         except Exception as error:  # an empty cell, or what stands in the place of one
             if len(data) > 1:
-                return [self.hashes(data.slice(row, 1), tally)[0] for row in range(len(data))]
+                rows = [(data.slice(row, 1), images[row : row + 1]) for row in range(len(data))]
+                return [self._hashes(*row, tally)[0] for row in rows]
             what = f"has no example, or none that can be hashed ({first_line(error)})"
             tally.others.append(self._problem(data["key"][0].as_py(), what, "example"))
             return [None]
@@ -93,7 +103,8 @@ class Examples:
         if not self.images:
             return [None] * len(data)
         (name,) = self.roles.example
-        return [image and image["bytes"] for image in data[name].to_pylist()]
+        found: list[bytes | None] = pc.struct_field(data[name], "bytes").to_pylist()
+        return found
 
     def _misplaced(self, stream: BinaryIO, image: bytes, pointer: dict[str, Any]) -> Iterator[Problem]:
         if _read(stream, pointer) != image:

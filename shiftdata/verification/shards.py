@@ -129,7 +129,7 @@ class _Shard:
 
     def _as_metadata(self, data: pa.Table) -> pa.Table:
         """Rows as metadata would have them."""
-        hashes = self.examples.hashes(data, Tally())
+        hashes = self.examples.hashes(data)
         names = [name for name in columns(self.manifest.roles.nuisance) if name not in LONG]
         return data.select(names).append_column("sha256", pa.array(hashes, pa.binary()))
 
