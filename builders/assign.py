@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from builders.recipe import Base, Recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
+from shiftdata.rows.folds import folds as folds_of
 from shiftdata.schema import KEY_PATTERN, SPLITS, split_of_fold
-from shiftdata.stable import hash64, ranks
+from shiftdata.stable import hash64
 
 #: The share of each split in a base that takes a fixed number of items a group.
 SHARES = {"train": 0.5, "validation": 0.2, "test": 0.3}
@@ -52,26 +50,8 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
 
 
 def folds(items: Sequence[Item]) -> dict[str, int]:
-    """The fold of each origin: its percentile, by stable hash, among the origins of its label.
-
-    Where the album gives the nuisance and no origin has several, among those of its label and nuisance: each
-    group is then cut in the same shares. The dataset's name plays no part, so that every dataset made from an
-    album has the same folds.
-    """
-    nuisances_of: dict[str, set[str | None]] = defaultdict(set)
-    for item in items:
-        nuisances_of[item.origin].add(item.nuisance)
-    shared = any(len(found) > 1 for found in nuisances_of.values())
-    strata: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    for item in items:
-        strata[item.label, None if shared else item.nuisance].add(item.origin)
-    fold_of: dict[str, int] = {}
-    for names in strata.values():
-        ordered = sorted(names)
-        positions = ranks(ordered, "fold")
-        for name, position in zip(ordered, positions.tolist(), strict=True):
-            fold_of[name] = 100 * position // len(ordered)
-    return fold_of
+    """The fold of the origin of each item."""
+    return folds_of((item.label, item.nuisance, item.origin) for item in items)
 
 
 def check_splits(recipe: Recipe, fold_of: Mapping[str, int]) -> None:
@@ -120,21 +100,6 @@ def quotas(per_group: int) -> dict[str, int]:
     counts = {split: int(per_group * share + 0.5) for split, share in SHARES.items()}
     counts["train"] = per_group - counts["validation"] - counts["test"]
     return counts
-
-
-def quantiles(cells: NDArray[np.int64], trajectories: Sequence[str]) -> NDArray[np.float64]:
-    """The position of each row in its cell by stable hash of its trajectory, divided by the cell's size.
-
-    A cell is a (split, group, severity): the rows of a trajectory have one quantile, and a share of a group
-    is a share of its trajectories.
-    """
-    hashes = np.array([hash64("quantile", name) for name in trajectories], dtype=np.uint64)
-    order = np.lexsort((hashes, cells))
-    _, counts = np.unique(cells, return_counts=True)
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    result = np.empty(len(cells), dtype=np.float64)
-    result[order] = (np.arange(len(cells)) - starts) / np.repeat(counts, counts)
-    return result
 
 
 def _one_of_each_origin_first(cell: Sequence[Item]) -> list[Item]:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from builders import assign
 from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
+from shiftdata.rows.folds import quantiles
 from shiftdata.schema import SPLITS, columns, split_of_fold
 
 
@@ -53,7 +53,7 @@ def gather(
         recipe.roles.nuisance: nuisance,
         "severity": rows["severity"],
         "group": group,
-        "quantile": pa.array(assign.quantiles(cells, rows["trajectory"].to_pylist())),
+        "quantile": pa.array(quantiles(cells, rows["trajectory"].to_pylist())),
         "params": rows["params"],
     } | {name: of_item[name] for name in of_item.column_names}
     fields = columns(recipe.roles.nuisance)

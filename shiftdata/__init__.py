@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     )
     from shiftdata.loading import DatasetSummary, info, list_datasets, load_dataset
     from shiftdata.manifest import Manifest
-    from shiftdata.protocols import GroupFairness
+    from shiftdata.protocols import GroupFairness, protocol
+    from shiftdata.rows import Metadata
+    from shiftdata.tasks import Task, task
     from shiftdata.verification import Problem, verify
 
 __version__ = "0.1.0"
@@ -30,14 +32,18 @@ _HOME = {
     "InputError": "errors",
     "IntegrityError": "errors",
     "Manifest": "manifest",
+    "Metadata": "rows",
     "MissingExtraError": "errors",
     "NotFoundError": "errors",
     "Problem": "verification",
     "ShiftdataError": "errors",
     "StorageError": "errors",
+    "Task": "tasks",
     "info": "loading",
     "list_datasets": "loading",
     "load_dataset": "loading",
+    "protocol": "protocols",
+    "task": "tasks",
     "verify": "verification",
 }
 
@@ -47,14 +53,18 @@ __all__ = [
     "InputError",
     "IntegrityError",
     "Manifest",
+    "Metadata",
     "MissingExtraError",
     "NotFoundError",
     "Problem",
     "ShiftdataError",
     "StorageError",
+    "Task",
     "info",
     "list_datasets",
     "load_dataset",
+    "protocol",
+    "task",
     "verify",
 ]
 

@@ -15,6 +15,7 @@ from builders import assign
 from builders.recipe import Base, load_recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
+from shiftdata.rows.folds import quantiles
 from shiftdata.schema import split_of_fold
 
 
@@ -61,7 +62,7 @@ def test_a_fold_is_a_cut_of_every_usual_kind():
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.decimals(0, 1, places=3))
 def test_a_quantile_keeps_exactly_the_ceiling_of_the_share(cells, share):
     keys = [f"k{number}" for number in range(len(cells))]
-    quantile = assign.quantiles(np.array(cells), keys)
+    quantile = quantiles(np.array(cells), keys)
     kept = Counter(cell for cell, q in zip(cells, quantile, strict=True) if q < float(share))
     for cell, size in Counter(cells).items():
         assert kept[cell] == math.ceil(Fraction(share) * size)
@@ -75,7 +76,7 @@ def test_quantiles_do_not_depend_on_row_order(cells, random):
         dict(
             zip(
                 [k for _, k in r],
-                assign.quantiles(np.array([c for c, _ in r]), [k for _, k in r]),
+                quantiles(np.array([c for c, _ in r]), [k for _, k in r]),
                 strict=True,
             )
         )

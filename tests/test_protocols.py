@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import itertools
 import math
 from collections import Counter
 from decimal import Decimal
@@ -11,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import assign
+import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.protocols import GroupFairness, rows_matching
+from shiftdata.rows.folds import quantiles
+from tests.protocols import made
 
 LABELS = [f"label{number}" for number in range(20)]
 STYLES = [f"style{number}" for number in range(20)]
@@ -26,11 +31,12 @@ def metadata(sizes: dict[str, int], labels: int = 20, styles: int = 20) -> pa.Ta
     keys = [f"k{number}" for number in range(len(cells))]
     split, label, style = (list(column) for column in zip(*cells, strict=True))
     codes = np.unique([f"{s}/{i}/{j}" for s, i, j in cells], return_inverse=True)[1]
-    quantile = assign.quantiles(codes, keys)
+    quantile = quantiles(codes, keys)
     return pa.table({"key": keys, "split": split, "label": label, "style": style, "quantile": quantile})
 
 
 TABLE = metadata(SIZES)
+ROWS = made.metadata(6, 6, 30)
 
 
 @settings(max_examples=40)
@@ -93,6 +99,31 @@ def test_parameters_out_of_range_are_refused(parameters, message):
 def test_more_classes_than_there_are_is_refused():
     with pytest.raises(InputError, match="k=21 needs as many labels, and there are 20"):
         GroupFairness(k=21, mu=0.1).pairs(LABELS, STYLES)
+
+
+def test_draws_and_filters_never_change():
+    # Published splits are these filters: another hash would be another split under the same name.
+    digest = hashlib.sha256()
+    for k, mu, seed in itertools.product((2, 4, 8, 12, 20), (0.05, 0.1, 0.2, 1.0), (0, 1, 7, 1234)):
+        digest.update(repr(GroupFairness(k=k, mu=mu, seed=seed).filters(LABELS, STYLES, "style")).encode())
+    assert digest.hexdigest() == "1d1614ed3489422ddeb4255778e61aca26a134da71d2a8cc67bd6bdff649c4b3"
+
+
+def test_its_fields_are_those_that_recipes_are_identified_by():
+    fields = {field.name: field.default for field in dataclasses.fields(GroupFairness)}
+    assert list(fields) == ["k", "mu", "seed", "name"]
+    assert fields["name"] == "group-fairness@1"
+
+
+@settings(max_examples=20)
+@given(st.integers(2, 5), st.sampled_from([(0.05, 0.1), (0.1, 0.5), (0.5, 1.0)]), st.integers(0, 50))
+def test_tasks_are_nested_in_k_and_mu(k, mus, seed):
+    few, many = (sd.task(ROWS, "group-fairness", k=k, mu=mu, seed=seed) for mu in mus)
+    assert set(few.keys("train")) <= set(many.keys("train"))
+    assert few.keys("test") == many.keys("test")
+    larger = sd.task(ROWS, "group-fairness", k=k + 1, mu=mus[0], seed=seed)
+    for name in few.sets:
+        assert set(few.keys(name)) <= set(larger.keys(name))
 
 
 def test_frozen_keys_are_those_of_the_filters(tiny):

@@ -5,8 +5,9 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import assign, shards
+from builders import shards
 from shiftdata.manifest import Manifest
+from shiftdata.rows.folds import quantiles
 
 
 @st.composite
@@ -19,7 +20,7 @@ def rows(draw):
         keys=keys,
         cells=cells,
         labels=cells // 3,
-        quantiles=assign.quantiles(cells, keys),
+        quantiles=quantiles(cells, keys),
         sizes=np.full(len(cells), size, dtype=np.int64),
     )
 

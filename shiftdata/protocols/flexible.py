@@ -1,0 +1,122 @@
+"""Flexible domain generalization of NICO++ (section 5.3): each class has domains of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from shiftdata.errors import InputError
+from shiftdata.protocols.base import Protocol, first_of_each, hashes
+from shiftdata.rows.filters import matches
+from shiftdata.rows.folds import cut
+from shiftdata.stable import hash64
+
+if TYPE_CHECKING:
+    from shiftdata.tasks.core import Task
+
+__all__ = ["FlexibleDG"]
+
+EVERY = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlexibleDG(Protocol):
+    """Each class trains in some dominant and some minor domains and is tested in others.
+
+    A class keeps every row of a dominant domain, and at most `per_domain` rows of a minor or a test domain.
+    Dominant domains are drawn from the common ones, those of every class. A fifth of the training rows
+    becomes the validation set, of which the paper says nothing.
+    """
+
+    dominant: int = 2
+    minor: int = 12
+    test: int | None = None
+    exclusive: int = 4
+    per_domain: int = 50
+    seed: int = 0
+    variant: str = ""
+
+    id: ClassVar[str] = "flexible-dg"
+    paper: ClassVar[str] = "NICO++, section 5.3"
+    about: ClassVar[str] = "training and test domains drawn for each class; 2 dominant, 12 minor, 6 test"
+    variants: ClassVar = {
+        "compositional": "dominant domains come from 4 that only train, minor and test (4) from all others",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_variant(self.variant)
+        numbers = (self.dominant, self.minor + 1, self.tested, self.per_domain, self.exclusive)
+        if min(numbers) < 1:
+            raise InputError("dominant, test, exclusive and per_domain are at least 1, minor at least 0")
+
+    @property
+    def tested(self) -> int:
+        """How many test domains a class has."""
+        return self.test if self.test is not None else (4 if self.variant else 6)
+
+    def draw(self, task: Task) -> dict[int, tuple[list[int], list[int], list[int]]]:
+        """The dominant, minor and test domains of each label."""
+        rows = task.metadata
+        has = rows.group_counts.reshape(len(rows.labels), len(rows.nuisances)) > 0
+        used = has[has.any(axis=1)]
+        common = np.flatnonzero(used.all(axis=0)).tolist()
+        exclusive = self._ordered(task, common, "exclusive")[: self.exclusive]
+        drawn = {}
+        for label in np.flatnonzero(has.any(axis=1)).tolist():
+            name = rows.labels[label]
+            source = exclusive if self.variant else common
+            dominant = self._ordered(task, source, "dominant", name)[: self.dominant]
+            taken = exclusive if self.variant else dominant
+            left = [one for one in np.flatnonzero(has[label]).tolist() if one not in taken]
+            rest = self._ordered(task, left, "rest", name)[: self.minor + self.tested]
+            if len(dominant) < self.dominant or len(rest) < self.minor + self.tested:
+                raise InputError(
+                    f"{name} has {int(has[label].sum())} domains, {len(common)} are common; flexible-dg "
+                    f"takes {self.dominant} dominant, {self.minor} minor and {self.tested} test ones: lower"
+                )
+            drawn[label] = (dominant, rest[: self.minor], rest[self.minor :])
+        return drawn
+
+    def make(self, task: Task) -> Task:
+        """Choose the rows of train, validation and test."""
+        rows = task.metadata
+        limits = {name: np.zeros(len(rows.group_counts), np.int64) for name in ("train", "test")}
+        for label, (dominant, minor, tested) in self.draw(task).items():
+            base = label * len(rows.nuisances)
+            limits["train"][[base + kind for kind in dominant]] = EVERY
+            limits["train"][[base + kind for kind in minor]] = self.per_domain
+            limits["test"][[base + kind for kind in tested]] = self.per_domain
+        shared = rows.origins_shared
+        folds = cut(
+            {"train": 50, "validation": 20, "test": 30} if shared else {"train": 80, "validation": 20},
+            self.seed,
+        )
+        validates = matches(rows.columns, [folds["validation"]])
+        tests = matches(rows.columns, [folds["test"]]) if shared else None
+        pool = task.pool()
+        chosen = {}
+        for name, limit in limits.items():
+            fits = np.ones(len(rows), bool) if tests is None else (tests if name == "test" else ~tests)
+            indices = pool.indices[(limit[rows.group] > 0)[pool.indices] & fits[pool.indices]]
+            indices = indices[rows.kind[indices] >= 0]
+            group = rows.group[indices].astype(np.int64)
+            kept = limit[group] == EVERY
+            drawn = np.flatnonzero(~kept)
+            order = hashes(rows, indices[drawn], self.id, self.seed)
+            kept[drawn] = first_of_each(group[drawn], order, limit)
+            chosen[name] = indices[kept]
+        train, test = chosen["train"], chosen["test"]
+        reason = f"it takes {self.per_domain} rows of a class in a domain, by stable hash of their keys"
+        expected = {name: pool.expected & (limit > 0) for name, limit in limits.items()}
+        made = task.recut({})
+        made = made.choose("train", train[~validates[train]], reason, expected=expected["train"])
+        some = np.zeros_like(expected["train"])  # a fifth of few rows may be none
+        made = made.choose("validation", train[validates[train]], reason, expected=some)
+        return made.choose("test", test, reason, expected=expected["test"])
+
+    def _ordered(self, task: Task, domains: Sequence[int], *salt: str) -> list[int]:
+        names = task.metadata.nuisances
+        return sorted(domains, key=lambda one: hash64(self.id, self.seed, *salt, names[one]))

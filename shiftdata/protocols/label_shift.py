@@ -1,0 +1,159 @@
+"""Label shift of RLSbench: a target whose label marginal is drawn from a Dirichlet around its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError
+from shiftdata.protocols.base import Protocol, first_of_each, hashes, named
+from shiftdata.resampling import dirichlet_marginal
+from shiftdata.rows.folds import cut
+from shiftdata.stable import rng
+
+if TYPE_CHECKING:
+    from shiftdata.tasks.core import Task
+
+__all__ = ["LabelShift"]
+
+SETS = ("source_train", "source_test", "target_train", "target_test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelShift(Protocol):
+    """One drawn label marginal for the target's training and test rows; the source stays as it is.
+
+    With `source` and `target` (domains; the same one for pure label shift) the task is cut into
+    source_train, source_test, target_train, target_test, 80/20 each. Without them the target sets of the
+    task are shifted, or its test set where it has none. `alpha=None` does not shift.
+
+    Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: labels may vanish,
+    which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn.
+    """
+
+    alpha: float | None
+    source: str | Sequence[str] = ()
+    target: str | Sequence[str] = ()
+    replacement: bool = False
+    seed: int = 0
+    variant: str = ""
+
+    id: ClassVar[str] = "label-shift"
+    paper: ClassVar[str] = "RLSbench, section 3.1 and appendix D"
+    about: ClassVar[str] = "target labels from Dirichlet(alpha * p), 80/20 cuts of source and target"
+    variants: ClassVar = {"code": "the released code's Dirichlet(alpha * K * p), which shifts far less"}
+
+    def __post_init__(self) -> None:
+        self.check_variant(self.variant)
+        if self.alpha is not None and not 0 < self.alpha < np.inf:
+            raise InputError(f"alpha is above 0, or None for no shift, got {self.alpha}")
+        if bool(self.source) != bool(self.target):
+            raise InputError("give source and target, or neither to shift the sets that there are")
+
+    @classmethod
+    def pairs(
+        cls,
+        source: str,
+        targets: Sequence[str],
+        alphas: Sequence[float | None] = (None, 10, 3, 1, 0.5),
+        seeds: Sequence[int] = (0, 1),
+    ) -> list[LabelShift]:
+        """Every (target, alpha, seed) of a benchmark: the source itself is the first target.
+
+        >>> len(LabelShift.pairs("real", ["painting", "sketch", "clipart"]))
+        40
+        """
+        every = [source, *(name for name in targets if name != source)]
+        return [
+            cls(alpha=alpha, source=source, target=target, seed=seed)
+            for target in every
+            for alpha in alphas
+            for seed in seeds
+        ]
+
+    def make(self, task: Task) -> Task:
+        """Cut the sets, if asked to, and shift those of the target."""
+        if self.source:
+            task = self._cut(task)
+        shifted = [name for name in SETS[2:] if name in task.sets] or [n for n in ("test",) if n in task.sets]
+        if not shifted:
+            raise InputError(
+                f"label-shift finds no target or test set in {', '.join(task.sets)}: give source and target"
+            )
+        if self.alpha is None:
+            return task
+        own = _label_counts(task, shifted[0])
+        if not own.sum():
+            raise InputError(f"{shifted[0]} has no row to shift")
+        marginal = dirichlet_marginal(
+            own / own.sum(),
+            self.alpha,
+            variant="code" if self.variant else "paper",
+            seed=self.seed,
+            names=(self.id,),
+        )
+        for name in shifted:
+            task = self._resampled(task, name, marginal)
+        return task
+
+    def _cut(self, task: Task) -> Task:
+        rows = task.metadata
+        of = {
+            "source": sorted(rows.numbers("nuisance", named(self.source))),
+            "target": sorted(rows.numbers("nuisance", named(self.target))),
+        }
+        same = of["source"] == of["target"]
+        if not same and set(of["source"]) & set(of["target"]):
+            raise InputError("source and target are the same domains, or have none in common")
+        if same:  # the target is the source's held-out fifth
+            parts = cut(dict(zip(SETS, (64, 16, 16, 4), strict=True)), self.seed)
+        elif rows.origins_shared:
+            parts = cut(dict(zip(SETS, (40, 10, 40, 10), strict=True)), self.seed)
+        else:
+            both = cut({"train": 80, "test": 20}, self.seed)
+            parts = {name: both[name[7:]] for name in SETS}
+        return task.recut({name: [[*parts[name], (rows.nuisance, "in", of[name[:6]])]] for name in SETS})
+
+    def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
+        rows, one = task.metadata, task.sets[name]
+        if one.counts is not None:
+            raise InputError(f"{name} was drawn with replacement already: shift the labels once")
+        labels = rows.label[one.indices].astype(np.int64)
+        counts = _label_counts(task, name)
+        shares = np.where(counts > 0, marginal, 0)
+        if not shares.sum():
+            raise InputError(f"the drawn marginal has only labels that {name} lacks: take another seed")
+        shares = shares / shares.sum()
+        order = hashes(rows, one.indices, self.id, self.seed, name)
+        reason = "its labels are drawn from a Dirichlet"
+        if not self.replacement:
+            kept = first_of_each(labels, order, _without_replacement(counts, shares))
+            return task.choose(name, one.indices[kept], reason)
+        generator = rng(self.id, self.seed, name)
+        by_label = np.lexsort((order, labels))
+        starts = np.cumsum(counts) - counts
+        takes = generator.multinomial(len(labels), shares)
+        drawn = np.zeros(len(labels), np.int64)
+        for label in np.flatnonzero(takes).tolist():
+            places = generator.integers(counts[label], size=takes[label])
+            np.add.at(drawn, by_label[starts[label] + places], 1)
+        return task.choose(name, one.indices[drawn > 0], reason, counts=drawn[drawn > 0])
+
+
+def _label_counts(task: Task, name: str) -> NDArray[np.int64]:
+    labels = task.metadata.label[task.sets[name].indices]
+    return np.bincount(labels, minlength=len(task.metadata.labels)).astype(np.int64)
+
+
+def _without_replacement(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """As many rows of each label as the shares allow."""
+    asked = shares > 0
+    # A share may be as small as numbers get: it bounds nothing then, and its label keeps no row.
+    with np.errstate(over="ignore"):
+        most = np.floor((counts[asked] / shares[asked]).min())
+    kept: NDArray[np.int64] = np.floor(most * shares).astype(np.int64)
+    return kept

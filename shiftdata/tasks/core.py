@@ -1,0 +1,292 @@
+"""Tasks: named sets of rows that a protocol makes from a dataset's metadata. No pixel is read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.manifest import Filters
+from shiftdata.metrics import GroupAccuracy, align, group_accuracy
+from shiftdata.protocols import Protocol, protocol
+from shiftdata.resampling import Sampler, make_sampler
+from shiftdata.rows import Metadata
+from shiftdata.rows.filters import both, either, matches
+from shiftdata.schema import SPLITS
+from shiftdata.tasks.frozen import frozen_id, frozen_table, write_whole
+from shiftdata.tasks.report import Report, SetReport
+from shiftdata.tasks.sets import Indices, LeakWarning, OnEmpty, RowSet
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+__all__ = ["Task", "task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Named sets of rows of one base, and the protocols that made them.
+
+    A protocol makes a new task from a task; see `restrict`, `recut` and `choose`.
+    """
+
+    metadata: Metadata
+    sets: Mapping[str, RowSet]
+    history: tuple[str, ...] = ()
+    leaky: bool = field(default=False, kw_only=True)
+
+    @classmethod
+    def canonical(cls, metadata: Metadata) -> Task:
+        """The sets train, validation and test of the `split` column."""
+        split, groups = metadata.columns["split"], metadata.group_counts > 0
+        sets = {}
+        for number, name in enumerate(SPLITS):
+            rows = np.flatnonzero(split == number)
+            if len(rows):
+                sets[name] = RowSet(rows, groups, filters=[[("split", "==", name)]])
+        made = cls(metadata, sets)
+        made.check_leaks()
+        return made
+
+    def keys(self, name: str) -> list[str]:
+        """The keys of a set, in the metadata's order."""
+        found: list[str] = self.metadata.table["key"].take(pa.array(self._set(name).indices)).to_pylist()
+        return found
+
+    def table(self, name: str) -> pa.Table:
+        """The rows of a set, with `count` where rows were drawn with replacement."""
+        rows = self._set(name)
+        table = self.metadata.table.take(pa.array(rows.indices))
+        return table if rows.counts is None else table.append_column("count", pa.array(rows.counts))
+
+    def filters(self) -> dict[str, Filters | None]:
+        """`filters=` for each set, with which pyarrow and `datasets` read the same rows; None where none do.
+
+        They name the columns of the files; `task.sets[name].reason` says why there are none.
+        """
+        return {name: rows.filters for name, rows in self.sets.items()}
+
+    def restrict(
+        self, filters: Filters, *, to: Sequence[str] | None = None, expected: Sequence[int] = ()
+    ) -> Task:
+        """Keep, in each set (or those in `to`), the rows that some filters keep.
+
+        `expected` are groups that must be there, whether or not the metadata has them.
+        """
+        mask = matches(self.metadata.columns, filters)
+        groups = matches(self.metadata.groups, filters)
+        sets = dict(self.sets)
+        for name in self.sets if to is None else to:
+            rows = self._set(name)
+            kept = mask[rows.indices]
+            wanted = rows.expected & groups
+            wanted[list(expected)] = True
+            sets[name] = replace(
+                rows,
+                indices=rows.indices[kept],
+                counts=None if rows.counts is None else rows.counts[kept],
+                filters=None if rows.filters is None else both(rows.filters, filters),
+                expected=wanted,
+            )
+        return replace(self, sets=sets)
+
+    def recut(self, parts: Mapping[str, Filters], sides: Mapping[str, str] | None = None) -> Task:
+        """Make new sets of the rows that are in any set, each by filters of its own."""
+        pool = self.pool()
+        sets = {}
+        for name, filters in parts.items():
+            kept = matches(self.metadata.columns, filters)[pool.indices]
+            sets[name] = RowSet(
+                indices=pool.indices[kept],
+                expected=pool.expected & matches(self.metadata.groups, filters),
+                filters=None if pool.filters is None else both(pool.filters, filters),
+                reason=pool.reason,
+                side=(sides or {}).get(name, ""),
+            )
+        return replace(self, sets=sets)
+
+    def choose(
+        self, name: str, indices: Indices, reason: str, *, counts: Indices | None = None, **more: Any
+    ) -> Task:
+        """Make one set of chosen rows, which no filters can keep for a reason; `more` are fields of it."""
+        old = self.sets.get(name, RowSet(indices, np.zeros(len(self.metadata.group_counts), bool)))
+        order = np.argsort(indices)
+        rows = replace(
+            old,
+            indices=indices[order],
+            counts=None if counts is None else counts[order],
+            filters=None,
+            reason=reason,
+            **more,
+        )
+        return replace(self, sets={**self.sets, name: rows})
+
+    def pool(self) -> RowSet:
+        """The rows that are in any set."""
+        if any(rows.counts is not None for rows in self.sets.values()):
+            raise InputError(
+                "rows drawn with replacement cannot be cut again: draw them in the last protocol"
+            )
+        member = np.zeros(len(self.metadata), dtype=bool)
+        expected = np.zeros(len(self.metadata.group_counts), dtype=bool)
+        clauses: list[Filters | None] = []
+        for rows in self.sets.values():
+            member[rows.indices] = True
+            expected |= rows.expected
+            clauses.append(rows.filters)
+        reason = next((rows.reason for rows in self.sets.values() if rows.filters is None), "")
+        return RowSet(np.flatnonzero(member), expected, filters=either(clauses), reason=reason)
+
+    def check_leaks(self, *, warn: bool = False) -> bool:
+        """Refuse an origin on two sides, or warn of it; give whether there is one."""
+        leaks = self.leaks()
+        if not leaks:
+            return False
+        origin = self.metadata.origin
+        name = self.metadata.table["origin"][int(np.argmax(origin == leaks[0]))].as_py()
+        where = [one for one, rows in self.sets.items() if (origin[rows.indices] == leaks[0]).any()]
+        text = f"{len(leaks):,} origins are on two sides of the task, {name!r} in {' and '.join(where)}"
+        if not warn:
+            raise InputError(f"{text}: a result would be too good. Cut by fold or origin")
+        warnings.warn(f"{text}, as in the paper: a result will be too good", LeakWarning, stacklevel=4)
+        return True
+
+    def leaks(self) -> list[int]:
+        """The numbers of the origins that are on two sides."""
+        origin = self.metadata.origin
+        size = int(origin.max(initial=-1)) + 1
+        sides: dict[str, NDArray[np.bool_]] = {}
+        for name, rows in self.sets.items():
+            sides.setdefault(rows.side or name, np.zeros(size, bool))[origin[rows.indices]] = True
+        on = sum((mask.astype(np.int16) for mask in sides.values()), np.zeros(size, np.int16))
+        found: list[int] = np.flatnonzero(on > 1).tolist()
+        return found
+
+    def check_empty(self) -> None:
+        """Refuse a set without rows, or groups that should have rows and have none."""
+        for name, one in self.report().sets.items():
+            if not one.examples:
+                raise InputError(f"{self.told()} leaves {name} without a row: choose other parameters")
+            if one.empty:
+                shown = ", ".join(one.empty[:5]) + (" ..." if len(one.empty) > 5 else "")
+                raise InputError(
+                    f"{self.told()} leaves {len(one.empty)} groups of {name} without a row ({shown}): "
+                    'take a larger base or other parameters, or on_empty="report" to have them as n = 0'
+                )
+
+    def told(self) -> str:
+        """The protocols that made the task, in order."""
+        return " & ".join(self.history) or "canonical"
+
+    def report(self) -> Report:
+        """What is in the task: rows, origins and groups of each set, empty groups, leaks."""
+        return Report(
+            task=self.told(),
+            dataset=self.metadata.name,
+            sets={name: self._set_report(rows) for name, rows in self.sets.items()},
+            leaks=len(self.leaks()),
+            labels=self.metadata.labels,
+            nuisances=self.metadata.nuisances,
+        )
+
+    def picture(self) -> Image.Image:
+        """A heat map of each set: labels in rows, nuisances in columns, the darker the more examples."""
+        return self.report().picture()
+
+    def evaluate(self, predictions: Any, name: str = "test") -> GroupAccuracy:
+        """The accuracy of each group of a set, from predictions by key.
+
+        `predictions` maps each key of the set to a label's number, or is a table with the columns key and
+        prediction. Unknown, missing and repeated keys are refused. A row that was drawn twice counts twice.
+        """
+        rows, metadata = self._set(name), self.metadata
+        predicted = align(self.keys(name), predictions)
+        label, group = metadata.columns["label"][rows.indices], metadata.group[rows.indices]
+        if (group < 0).any():
+            raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
+        if rows.counts is not None:
+            label, group, predicted = (np.repeat(part, rows.counts) for part in (label, group, predicted))
+        sizes = {"n_groups": len(metadata.group_counts), "n_classes": len(metadata.labels)}
+        found = group_accuracy(label, predicted, group, **sizes)
+        # An expected group without a row must show, with n = 0; the many that are no part of it must not.
+        shown = np.flatnonzero(rows.expected | (found.n > 0))
+        return replace(found, accuracy=found.accuracy[shown], n=found.n[shown], ids=shown)
+
+    def sampler(self, rule: str, name: str = "train", **options: Any) -> Sampler:
+        """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `resampling.SAMPLERS`."""
+        rows = self._set(name)
+        if rows.counts is not None:
+            raise InputError(f"the rows of {name} were drawn with replacement: they are a sample already")
+        label, group = self.metadata.columns["label"][rows.indices], self.metadata.group[rows.indices]
+        groups = np.union1d(np.flatnonzero(rows.expected), group)
+        ids = {"label_ids": np.unique(label).tolist(), "group_ids": groups.tolist()}
+        return make_sampler(rule, labels=label, groups=group, **(ids | options))
+
+    def freeze(self, path: str | Path) -> str:
+        """Write key, split (the set's name) and count as Parquet; give the content hash."""
+        table = frozen_table(self.metadata, self.sets)
+        write_whole(table, Path(path))
+        return frozen_id(table)
+
+    def content_id(self) -> str:
+        """A hash of every key with its set and count: equal tasks have equal ones, in any order of rows."""
+        return frozen_id(frozen_table(self.metadata, self.sets))
+
+    def _set(self, name: str) -> RowSet:
+        if name not in self.sets:
+            raise not_found("set", name, self.sets, f"It was asked of {self.told()}.")
+        return self.sets[name]
+
+    def _set_report(self, rows: RowSet) -> SetReport:
+        group = self.metadata.group[rows.indices]
+        known = group >= 0
+        weights = None if rows.counts is None else rows.counts[known]
+        counts = np.bincount(group[known], weights, minlength=len(rows.expected)).astype(np.int64)
+        empty = np.flatnonzero(rows.expected & (counts == 0)).tolist()
+        shape = (len(self.metadata.labels), len(self.metadata.nuisances))
+        return SetReport(
+            examples=len(rows),
+            rows=len(rows.indices),
+            origins=len(np.unique(self.metadata.origin[rows.indices])),
+            counts=tuple(map(tuple, counts.reshape(shape).tolist())),
+            empty=tuple(self.metadata.group_name(one) for one in empty),
+        )
+
+
+def task(
+    dataset: str | Path | Metadata,
+    of: str | Protocol | None = None,
+    *,
+    base: str | None = None,
+    on_empty: OnEmpty = "error",
+    **params: Any,
+) -> Task:
+    """The task that a protocol makes from a dataset.
+
+    Args:
+        dataset: a name, `shift/<name>`, a folder, a URL, or metadata.
+        of: a protocol, or the name of one; None is the canonical train, validation and test.
+        base: the dataset's base; default: its default base.
+        on_empty: "error" refuses a group without rows where the protocol promises some, "report" has it
+            as n = 0 in the report.
+        params: of the named protocol, see `shiftdata.protocols.protocols()`.
+
+    """
+    if isinstance(of, str):
+        of = protocol(of, **params)
+    elif params:
+        raise InputError(
+            f"{', '.join(params)}: parameters go with the name of a protocol, not with an object"
+        )
+    if isinstance(dataset, Metadata) and base is not None:
+        raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
+    metadata = dataset if isinstance(dataset, Metadata) else Metadata.of(dataset, base)
+    made = Task.canonical(metadata)
+    return made if of is None else of(made, on_empty=on_empty)

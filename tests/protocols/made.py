@@ -1,0 +1,55 @@
+"""Made metadata for tests of protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from shiftdata.rows import Metadata
+from shiftdata.tasks import Task
+
+NICO = ("autumn", "dark", "dim", "grass", "indoor", "outdoor", "rock", "sand", "water", "winter")
+
+
+def table(
+    labels: int = 4,
+    kinds: int | Sequence[str] = 5,
+    each: int = 20,
+    shared: bool = True,
+    severities: Sequence[float] = (),
+) -> pa.Table:
+    """`each` rows a (label, nuisance, severity); where shared, an origin is in every nuisance."""
+    names = [f"kind{n}" for n in range(kinds)] if isinstance(kinds, int) else list(kinds)
+    rows = []
+    for label in range(labels):
+        for kind in names:
+            for number in range(each):
+                origin = f"o{label}-{number}" if shared else f"o{label}-{kind}-{number}"
+                for step in severities or (None,):
+                    key = f"{label}-{kind}-{number}-{step}"
+                    rows.append(
+                        {"key": key, "y": f"label{label:02d}", "a": kind, "origin": origin, "step": step}
+                    )
+    return pa.Table.from_pylist(rows)
+
+
+def metadata(*args, order: int | None = None, **options) -> Metadata:
+    made = table(*args, **options)
+    if order is not None:
+        made = made.take(pa.array(np.random.default_rng(order).permutation(len(made))))
+    severity = "step" if options.get("severities") else None
+    return Metadata.from_table(made, label="y", nuisance="a", origin="origin", severity=severity)
+
+
+def origins(task: Task, name: str) -> set[str]:
+    return set(task.table(name)["origin"].to_pylist())
+
+
+def kinds(task: Task, name: str) -> set[str]:
+    return {task.metadata.nuisances[n] for n in task.table(name)["a"].to_pylist()}
+
+
+def labels(task: Task, name: str) -> set[int]:
+    return set(task.table(name)["label"].to_pylist())

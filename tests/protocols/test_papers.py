@@ -1,0 +1,246 @@
+"""Each protocol against numbers computed by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from shiftdata.errors import InputError
+from shiftdata.protocols import SCENARIOS, GroupFairnessWith, LabelShift, protocol
+from tests.protocols.made import NICO, kinds, labels, metadata, origins
+
+SHARED = metadata(6, NICO, 100)
+WHOLE = metadata(6, NICO, 60, shared=False)
+NAMES = [f"label{n}" for n in range(20)]
+
+
+def folds(task, name):
+    return set(task.table(name)["fold"].to_pylist())
+
+
+def test_uda_cuts_origins_in_half_and_the_target_half_in_half():
+    made = sd.task(SHARED, "uda", source="rock", target="dim")
+    assert {name: len(made.sets[name]) for name in made.sets} == {
+        "source_train": 300,
+        "target_train": 150,
+        "target_test": 150,
+    }
+    assert folds(made, "source_train") == set(range(50))
+    assert folds(made, "target_train") == set(range(50, 75))
+    assert kinds(made, "source_train") == {"rock"}
+    assert kinds(made, "target_test") == {"dim"}
+    whole = sd.task(WHOLE, "uda", source="rock", target="dim")
+    assert [len(one) for one in whole.sets.values()] == [6 * 30] * 3  # as in the paper
+
+
+def test_paired_uda_shares_training_origins_alone():
+    made = sd.task(SHARED, "uda@paired", source="rock", target="dim")
+    assert origins(made, "source_train") == origins(made, "target_train")
+    assert not origins(made, "target_train") & origins(made, "target_test")
+    assert [len(one) for one in made.sets.values()] == [300, 300, 300]
+
+
+def test_unida_takes_classes_in_the_order_of_the_alphabet():
+    made = sd.task(SHARED, "unida", source="rock", target="dim", shared=3, source_private=1, target_private=2)
+    assert labels(made, "source_train") == {0, 1, 2, 3}
+    assert labels(made, "target_train") == labels(made, "target_test") == {0, 1, 2, 4, 5}
+
+
+def test_the_papers_scenarios():
+    assert len(set(SCENARIOS)) == 25
+    assert SCENARIOS[0] == ("american_impressionism", "american_barbizon_school")
+    assert SCENARIOS[24] == ("prehistorian_painting", "american_barbizon_school")
+    assert len({name for pair in SCENARIOS for name in pair}) == 19  # "water lilies" is in none
+    rows = metadata(2, ["American Impressionism", "american-barbizon-school"], 20)
+    assert len(sd.task(rows, "uda", scenario=1).sets["source_train"]) == 20
+
+
+@pytest.mark.parametrize("rows", [SHARED, WHOLE], ids=["shared", "whole"])
+def test_leave_one_domain_out(rows):
+    made = sd.task(rows, "leave-one-domain-out", test="rock")
+    assert kinds(made, "test") == {"rock"}
+    assert kinds(made, "train") == kinds(made, "validation") == set(NICO) - {"rock"}
+    if rows is SHARED:
+        assert [len(one) for one in made.sets.values()] == [6 * 9 * 50, 6 * 9 * 20, 6 * 30]
+    else:  # the whole domain, and 80/20 of each other one
+        assert [len(one) for one in made.sets.values()] == [6 * 9 * 48, 6 * 9 * 12, 6 * 60]
+
+
+def test_domainbed_has_four_disjoint_sets():
+    made = sd.task(SHARED, "domainbed", test="rock")
+    assert [len(one) for one in made.sets.values()] == [6 * 9 * 50, 6 * 9 * 20, 6 * 24, 6 * 6]
+    assert kinds(made, "oracle") == {"rock"}
+    whole = sd.task(WHOLE, "domainbed", test="rock")
+    assert [len(one) for one in whole.sets.values()] == [6 * 9 * 48, 6 * 9 * 12, 6 * 48, 6 * 12]
+
+
+@pytest.mark.parametrize(
+    ("split", "tested"),
+    [
+        (1, {"sand", "winter", "outdoor", "dark"}),
+        (2, {"autumn", "winter", "dark", "dim"}),
+        (3, {"rock", "indoor", "outdoor", "dim"}),
+    ],
+)
+def test_classic_dg(split, tested):
+    made = sd.task(WHOLE, "classic-dg", split=split)
+    assert kinds(made, "test") == tested
+    assert kinds(made, "train") == set(NICO) - tested
+
+
+def test_the_public_contexts_of_nico():
+    public = metadata(3, ["autumn", "dim", "grass", "outdoor", "rock", "water"], 60, shared=False)
+    with pytest.raises(InputError, match="unknown a 'sand'"):
+        sd.task(public, "classic-dg")
+    assert kinds(sd.task(public, "classic-dg@public"), "test") == {"outdoor"}
+    made = sd.task(public, "leave-one-group-out", group=1)
+    assert kinds(made, "test") == {"autumn", "rock"}
+
+
+def test_oracle_is_seven_to_one_to_two():
+    made = sd.task(SHARED, "oracle", test=("rock", "dim"))
+    assert [len(one) for one in made.sets.values()] == [6 * 2 * 70, 6 * 2 * 10, 6 * 2 * 20]
+    assert kinds(sd.task(SHARED, "oracle*", test="dim"), "train") == {"dim"}
+
+
+@pytest.mark.parametrize("variant", ["", "compositional"])
+def test_flexible_dg(variant):
+    rows = metadata(5, 20, 30, shared=False)
+    made = sd.task(rows, "flexible-dg", variant=variant, per_domain=10)
+    exclusive = set()
+    for label in range(5):
+        of = {}
+        for name in made.sets:
+            table = made.table(name)
+            of[name] = Counter(
+                a
+                for a, y in zip(table["a"].to_pylist(), table["label"].to_pylist(), strict=True)
+                if y == label
+            )
+        fitted = of["train"] + of["validation"]
+        assert sorted(fitted.values()) == [10] * 12 + [30] * 2
+        assert sorted(of["test"].values()) == [10] * (4 if variant else 6)
+        assert not set(fitted) & set(of["test"])
+        exclusive |= {kind for kind, count in fitted.items() if count == 30}
+    assert len(exclusive) <= (4 if variant else 10)
+    if variant:
+        assert not exclusive & set(made.table("test")["a"].to_pylist())
+    more = sd.task(rows, "flexible-dg", variant=variant, per_domain=15)
+    assert set(made.keys("test")) < set(more.keys("test"))
+
+
+def test_flexible_dg_of_recurring_origins_keeps_them_apart():
+    made = sd.task(metadata(5, 20, 100), "flexible-dg")
+    assert not origins(made, "train") & origins(made, "test")
+
+
+def test_continuous_takes_whole_trajectories():
+    rows = metadata(2, 2, 10, severities=(0.0, 0.5, 1.0))
+    made = sd.task(rows, "continuous", shifts="kind1", severities=(0.0, 1.0))
+    assert [len(one) for one in made.sets.values()] == [2 * 5 * 2, 2 * 2 * 2, 2 * 3 * 2]
+    assert made.filters()["test"] is not None
+    cells = sd.task(rows, "continuous", cells=True)
+    assert len(cells.sets) == 3 * 2 * 3
+    assert len(cells.sets["test/kind0@0.5"]) == 2 * 3
+    assert not cells.leaks()
+    with pytest.raises(InputError, match=r"no severity 3 in rows; there are 0, 0.5, 1"):
+        sd.task(rows, "continuous", severities=(3,))
+
+
+def test_a_trajectory_that_lacks_a_severity_is_left_out():
+    whole = metadata(1, 1, 10, severities=(0.0, 0.5, 1.0))
+    table = whole.table
+    lost = table["key"].to_pylist()[4]
+    origin = table["origin"].to_pylist()[4]
+    cut = sd.Metadata(
+        table.filter([key != lost for key in table["key"].to_pylist()]),
+        whole.labels,
+        whole.nuisances,
+        "a",
+        False,
+    )
+    made = sd.task(cut, "continuous")
+    kept = set().union(*(origins(made, name) for name in made.sets))
+    assert kept == set(table["origin"].to_pylist()) - {origin}
+    split = table["split"].to_pylist()[4]
+    assert made.sets[split].reason == "2 rows are of trajectories that lack a severity"
+
+
+def test_label_shift_of_a_domain_pair_cuts_80_20():
+    made = sd.task(WHOLE, "label-shift", alpha=None, source="rock", target="dim")
+    assert [len(one) for one in made.sets.values()] == [288, 72, 288, 72]
+    same = sd.task(SHARED, "label-shift", alpha=None, source="rock", target="rock")
+    assert [len(one) for one in same.sets.values()] == [384, 96, 96, 24]
+    pair = sd.task(SHARED, "label-shift", alpha=None, source="rock", target="dim")
+    assert [len(one) for one in pair.sets.values()] == [240, 60, 240, 60]
+    with pytest.raises(InputError, match="none in common"):
+        sd.task(SHARED, "label-shift", alpha=1, source="rock", target=("rock", "dim"))
+
+
+def test_label_shift_without_replacement_by_hand():
+    rows = metadata(3, 1, 100)
+    made = sd.task(rows, "label-shift@code", alpha=5, seed=1, on_empty="report")
+    counts = np.bincount(made.table("test")["label"].to_numpy(), minlength=3)
+    assert counts.max() in (29, 30)  # the label that bounds n keeps all its rows, but for rounding
+    assert len(made.keys("train")) == 150
+    assert "Dirichlet" in made.sets["test"].reason
+
+
+def test_label_shift_with_replacement_draws_as_many_rows():
+    made = sd.task(SHARED, "label-shift@code", alpha=1, replacement=True, on_empty="report")
+    assert len(made.sets["test"]) == len(sd.task(SHARED).sets["test"])
+    assert sum(made.table("test")["count"].to_pylist()) == len(made.sets["test"])
+    assert made.sets["test"].counts.min() >= 1
+    with pytest.raises(InputError, match="drawn with replacement"):
+        protocol("label-shift", alpha=1)(made, on_empty="report")
+    with pytest.raises(InputError, match="cannot be cut again"):
+        protocol("oracle", test="rock")(made)
+
+
+@pytest.mark.parametrize("variant", ["", "code"])
+def test_label_marginals_are_the_targets_in_expectation(variant):
+    rows = metadata(3, 1, 40)
+    base = sd.task(rows)
+    drawn = []
+    for seed in range(200):
+        task = LabelShift(alpha=3, seed=seed, variant=variant, replacement=True)(base, on_empty="report")
+        table = task.table("test")
+        drawn.append(np.bincount(table["label"].to_numpy(), table["count"].to_numpy(), minlength=3))
+    shares = np.array(drawn) / np.array(drawn).sum(axis=1, keepdims=True)
+    assert np.allclose(shares.mean(axis=0), 1 / 3, atol=0.07)
+    # A Dirichlet of weight w (alpha, or alpha * K) varies by p (1 - p) / (w + 1); 36 draws add their own.
+    weight = 9 if variant else 3
+    expected = 2 / 9 * (1 / (weight + 1) + (1 - 1 / (weight + 1)) / 36)
+    assert shares.var(axis=0).mean() == pytest.approx(expected, rel=0.25)
+
+
+@settings(max_examples=20)
+@given(st.integers(2, 6), st.integers(0, 50))
+def test_the_released_codes_group_fairness(k, seed):
+    drawn = GroupFairnessWith(k=k, mu=0.2, seed=seed, variant="code").pairs(NAMES, NAMES)
+    assert [nu for _, _, nu in drawn][:2] == [1.0, 0.5]
+    assert all(0.5 <= nu <= 1 for _, _, nu in drawn)
+    assert drawn == sorted(drawn, key=lambda pair: pair[0]) == sorted(drawn, key=lambda pair: pair[1])
+    binary = GroupFairnessWith(k=k, mu=0.2, seed=seed, variant="code-binary")
+    assert len(binary.pairs(NAMES, NAMES)) == 2
+    assert binary.minority == 0.2 / (k - 1)
+    assert len(binary.filters(NAMES, NAMES, "a")[-1][2][2]) == k
+
+
+def test_dominant_pairs_and_nu_of_ones_own():
+    rows = metadata(3, 3, 20)
+    made = sd.task(
+        rows,
+        "group-fairness",
+        k=2,
+        mu=0.5,
+        nu=(1.0, 1.0),
+        dominant=(("label02", "kind0"), ("label00", "kind1")),
+    )
+    assert made.report().sets["train"].counts == ((5, 10, 0), (0, 0, 0), (10, 5, 0))
+    assert made.report().sets["test"].counts == ((6, 6, 0), (0, 0, 0), (6, 6, 0))

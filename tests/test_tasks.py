@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import pathlib
+import re
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from shiftdata import cli
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.protocols import protocols, severity
+from shiftdata.rows import folds
+from shiftdata.rows.filters import matches
+from shiftdata.stable import hash64
+from tests.protocols.made import metadata, table
+
+PURE = {
+    "group-fairness": {"k": 3, "mu": 0.3},
+    "uda": {"source": "red", "target": "blue"},
+    "leave-one-domain-out": {"test": "red"},
+    "domainbed": {"test": "red", "seed": 3},
+    "oracle": {"test": ("red", "blue")},
+}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_plain_readers_with_the_filters_read_the_same_rows(tiny, name):
+    made = sd.task(tiny, name, **PURE[name])
+    for one, filters in made.filters().items():
+        expected = sorted(made.keys(one))
+        found = ds.dataset(tiny / "data/mini").to_table(
+            columns=["key"], filter=pq.filters_to_expression(filters)
+        )
+        assert sorted(found["key"].to_pylist()) == expected
+        read = datasets.load_dataset(str(tiny), "mini", filters=filters, streaming=True)
+        assert sorted(row["key"] for split in read.values() for row in split) == expected
+
+
+def test_the_canonical_task_of_a_dataset(tiny):
+    made = sd.task(tiny)
+    assert {name: len(one) for name, one in made.sets.items()} == {
+        "train": 200,
+        "validation": 80,
+        "test": 120,
+    }
+    assert made.metadata.name == "tiny/mini"
+    assert made.metadata.origins_shared
+    assert sd.task(tiny, base="extended").metadata.name == "tiny/extended"
+    assert len(sd.task(tiny, base="content").sets["train"]) == 80
+    with pytest.raises(NotFoundError, match="did you mean 'mini'"):
+        sd.task(tiny, base="minis")
+
+
+def test_a_frozen_task_is_the_published_split(tiny, tmp_path):
+    made = sd.task(tiny, "group-fairness", k=4, mu=0.2, seed=1)
+    identity = made.freeze(tmp_path / "task.parquet")
+    frozen = pq.read_table(tmp_path / "task.parquet")
+    published = pq.read_table(tiny / "protocols/gf_k4_mu20_s1.parquet")
+    order = [("split", "ascending"), ("key", "ascending")]
+    assert frozen.sort_by(order).to_pylist() == published.sort_by(order).to_pylist()
+    assert identity == made.content_id() != sd.task(tiny).content_id()
+    assert [path.name for path in tmp_path.iterdir()] == ["task.parquet"]
+
+
+def test_report_and_picture(tiny):
+    made = sd.task(tiny, "group-fairness", k=3, mu=0.3)
+    report = made.report()
+    assert report.sets["test"].examples == 3 * 3 * 6
+    assert sum(map(sum, report.sets["test"].counts)) == 54
+    assert report.leaks == 0
+    assert re.search(r"^test +54 +54 +18 +9 +6 +6 +0$", str(report), re.M)
+    assert str(report).startswith("group-fairness@1(k=3, mu=0.3, seed=0)\nof tiny/mini\n")
+    picture = made.picture()
+    assert picture.height > picture.width > 100
+    assert (picture.getcolors(1 << 20) or [])[0]
+
+
+def test_an_empty_group_is_an_error_or_a_zero():
+    rows = metadata(4, 4, 4)
+    hole = pc.and_(pc.equal(rows.table["label"], 1), pc.equal(rows.table["a"], 2))
+    lacking = sd.Metadata(rows.table.filter(pc.invert(hole)), rows.labels, rows.nuisances, "a", True)
+    with pytest.raises(InputError, match=r"leaves 1 groups of train without a row .label01/kind2.*on_empty"):
+        sd.task(lacking, "group-fairness", k=4, mu=1)
+    report = sd.task(lacking, "group-fairness", k=4, mu=1, on_empty="report").report()
+    assert report.sets["train"].empty == ("label01/kind2",)
+    assert "empty in train: label01/kind2" in str(report)
+    with pytest.raises(InputError, match="on_empty is"):
+        sd.task(rows, sd.protocol("group-fairness", k=2, mu=1), on_empty="ignore")
+    with pytest.raises(InputError, match="leaves train without a row"):
+        sd.task(metadata(2, 2, 9, severities=(1.0,)), severity > 5)
+
+
+def test_a_leak_in_the_rows_is_refused():
+    split = pa.array(["train", "test"] * 10)
+    rows = table(1, 1, 20).append_column("part", split)
+    rows = rows.set_column(3, "origin", pa.array([f"o{n // 2}" for n in range(20)]))
+    made = sd.Metadata.from_table(rows, label="y", nuisance="a", origin="origin", split="part")
+    with pytest.raises(InputError, match=r"10 origins are on two sides of the task, 'o0' in train and test"):
+        sd.task(made)
+
+
+def test_names_that_are_not_there():
+    made = sd.task(metadata())
+    with pytest.raises(NotFoundError, match="did you mean 'train'"):
+        made.keys("trein")
+    with pytest.raises(InputError, match="k: parameters go with the name"):
+        sd.task(metadata(), sd.protocol("oracle", test="kind1"), k=3)
+    with pytest.raises(InputError, match="metadata is of one base"):
+        sd.task(metadata(), base="mini")
+
+
+OWN = pa.table({"id": ["c", "a", "b"], "y": [1, 0, 1], "z": ["u", "v", "u"]})
+
+
+def test_a_table_of_ones_own_by_hand():
+    made = sd.Metadata.from_table(OWN, key="id", label="y", nuisance="z")
+    assert made.labels == ("0", "1")
+    assert made.nuisances == ("u", "v")
+    order = sorted("bc", key=lambda name: hash64("fold", name))
+    expected = {"a": 0, order[0]: 0, order[1]: 50}
+    assert made.table["fold"].to_pylist() == [expected[key] for key in "cab"]
+    assert made.table["split"].to_pylist() == [["train", "validation"][expected[key] // 50] for key in "cab"]
+    assert made.table["quantile"].to_pylist() == [0.0, 0.0, 0.0]
+    assert made.table["group"].to_pylist() == [2, 1, 2]
+    assert not made.origins_shared
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000), st.booleans())
+def test_own_tables_do_not_depend_on_the_order_of_rows(order, stepped):
+    options = {"severities": (0.0, 1.0)} if stepped else {}
+    left = metadata(3, 2, 7, **options).table.sort_by("key")
+    right = metadata(3, 2, 7, order=order, **options).table.sort_by("key")
+    assert left.equals(right)
+
+
+def test_own_splits_are_kept_and_folds_lie_in_them():
+    rows = table(2, 2, 30, shared=False)
+    parts = [("train", "validation", "test")[hash64(key) % 3] for key in rows["key"].to_pylist()]
+    made = sd.Metadata.from_table(
+        rows.append_column("part", pa.array(parts)), label="y", nuisance="a", split="part"
+    )
+    assert made.table["split"].to_pylist() == parts
+    assert made.table["fold"].to_numpy()[np.array(parts) == "test"].min() >= 70
+    again = sd.Metadata.from_table(made.table, label="label", nuisance="a", fold="fold", quantile="quantile")
+    assert again.table["split"].to_pylist() == parts
+    assert again.table["quantile"].equals(made.table["quantile"])
+
+
+def changed(name, values):
+    return OWN.set_column(OWN.column_names.index(name), name, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "message"),
+    [
+        (OWN, {"label": "yy"}, "unknown column 'yy'"),
+        (OWN, {"nuisance": "style"}, "Known: id, y, z"),
+        (OWN, {"origin": "o"}, "unknown column 'o'"),
+        (changed("y", [1.0, float("nan"), 2.0]), {}, "'y' is empty or nan in row 1"),
+        (changed("y", [1, None, 2]), {}, "'y' is empty or nan in row 1"),
+        (changed("id", ["a", "b", "a"]), {}, "'a' occurs more than once in 'id'"),
+        (OWN, {"nuisances": ["u", "w"]}, "unknown z 'v'"),
+        (OWN, {"labels": ["only"]}, "unknown label '1'"),
+        (OWN, {"labels": ["one", "one"]}, "named twice"),
+        (OWN.append_column("s", pa.array(["train", "tset", "test"])), {"split": "s"}, "did you mean 'test'"),
+        (OWN.append_column("f", pa.array([1, 100, 3])), {"fold": "f"}, "from 0 to 99"),
+        (OWN.append_column("o", pa.array(["x", "x", "x"])), {"origin": "o"}, "'x' occurs under 0 and 1"),
+        (OWN.rename_columns(["id", "y", "fold"]), {"nuisance": "fold"}, "cannot be called 'fold'"),
+    ],
+)
+def test_unusable_tables_are_answered(rows, more, message):
+    with pytest.raises(InputError, match=message):
+        sd.Metadata.from_table(rows, **{"key": "id", "label": "y", "nuisance": "z", **more})
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=5).filter(lambda s: sum(s) <= 100), st.integers(0, 20)
+)
+def test_cuts_are_disjoint_and_as_large_as_asked(shares, seed):
+    rows = {
+        "fold": np.arange(100, dtype=np.int8),
+        "split": np.repeat([0, 1, 2], [50, 20, 30]).astype(np.int8),
+    }
+    parts = folds.cut({str(n): share for n, share in enumerate(shares)}, seed)
+    kept = np.array([matches(rows, [clause]) for clause in parts.values()])
+    assert kept.sum(axis=1).tolist() == shares
+    assert kept.sum(axis=0).max() == 1
+
+
+def test_the_command_line(tiny, tmp_path, capsys):
+    def run(*arguments):
+        status = cli.main(["task", *arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    frozen, picture = tmp_path / "t.parquet", tmp_path / "t.png"
+    status, out, _ = run(
+        str(tiny), "group-fairness", "k=3", "mu=0.3", "--freeze", str(frozen), "--picture", str(picture)
+    )
+    made = sd.task(tiny, "group-fairness", k=3, mu=0.3)
+    assert status == 0
+    assert str(made.report()) in out
+    assert made.content_id() in out
+    assert frozen.exists()
+    assert picture.exists()
+    assert run(str(tiny), "oracle", "test=red,blue", "--set", "test")[1].split() == sd.task(
+        tiny, "oracle", test=("red", "blue")
+    ).keys("test")
+    told = run(str(tiny), "group-fairness", "k=3", "mu=0.3", "--set", "train", "--filters")[1]
+    assert told == f"filters={made.filters()['train']}\n"
+    told = run(str(tiny), "label-shift", "alpha=5", "--filters", "--on-empty", "report")[1]
+    assert "test: no filters: its labels are drawn from a Dirichlet" in told
+    assert run(str(tiny), "oracle", "test")[2] == "error: a parameter is written key=value, got 'test'\n"
+    assert "did you mean 'oracle'" in run(str(tiny), "oracl", "test=red")[2]
+    listed = run()[1]
+    assert "group-fairness@1" in listed
+    assert "    @paired: " in listed
+
+
+def test_the_examples_of_the_docs_run():
+    text = (pathlib.Path(__file__).parent.parent / "docs/protocols.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    assert len(blocks) == 16
+    names: dict[str, object] = {}
+    for block in blocks[1:]:  # the first is of a dataset that is not here
+        exec(compile(block, "docs/protocols.md", "exec"), names)
+    documented = set(re.findall(r"^## `([^`]+)`", text, re.M))
+    assert documented == {info.name for info in protocols()}
+
+
+def test_predictions_are_judged_by_group(tiny):
+    made = sd.task(tiny, "group-fairness", k=2, mu=0.1)
+    table = made.table("test")
+    truth = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
+    assert made.evaluate(truth).worst == made.evaluate(truth).mean == 1
+    wrong = {key: (label if "blue" in key else (label + 1) % 4) for key, label in truth.items()}
+    found = made.evaluate(wrong)
+    assert found.n.tolist() == [6, 6, 6, 6]
+    assert set(found.ids.tolist()) == set(table["group"].to_pylist())
+    assert found.overall == pytest.approx(sum("blue" in key for key in truth) / len(truth))
+    as_table = pa.table({"key": list(wrong), "prediction": list(wrong.values())})
+    assert made.evaluate(as_table).accuracy.tolist() == found.accuracy.tolist()
+    validated = made.table("validation")
+    kept = dict(zip(validated["key"].to_pylist(), validated["label"].to_pylist(), strict=True))
+    assert made.evaluate(kept, "validation").worst == 1
+
+
+def test_an_empty_group_is_judged_as_none(tiny):
+    made = sd.task(metadata(), "group-fairness", k=3, mu=0.3, on_empty="report")
+    table = made.table("test")
+    found = made.evaluate(dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True)))
+    assert found.n.sum() == len(table)
+    assert len(found.n) == 9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda truth: {**truth, "nobody": 0}, "nobody"),
+        (lambda truth: dict(list(truth.items())[1:]), "1"),
+        (lambda truth: {**truth, next(iter(truth)): 99}, "99"),
+    ],
+)
+def test_predictions_that_do_not_fit_are_refused(tiny, change, message):
+    made = sd.task(tiny)
+    table = made.table("test")
+    truth = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
+    with pytest.raises(InputError, match=message):
+        made.evaluate(change(truth))
+
+
+def test_untouched_content_has_no_accuracy_by_group(tiny):
+    made = sd.task(tiny, base="content")
+    table = made.table("test")
+    with pytest.raises(InputError, match="untouched content has no accuracy by group"):
+        made.evaluate(dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True)))
+
+
+def test_a_set_is_resampled_by_a_named_rule(tiny):
+    made = sd.task(tiny, "group-fairness", k=4, mu=0.2, seed=1)
+    group = made.table("train")["group"].to_pylist()
+    balanced = [group[row] for row in made.sampler("subg")]
+    assert len(balanced) == 16 * min(group.count(one) for one in set(group))
+    assert {balanced.count(one) for one in set(group)} == {len(balanced) // 16}
+    with pytest.raises(NotFoundError, match="did you mean 'subg'"):
+        made.sampler("subgg")
+    drawn = sd.task(tiny, "label-shift", alpha=3, replacement=True, on_empty="report")
+    name = next(name for name, rows in drawn.sets.items() if rows.counts is not None)
+    with pytest.raises(InputError, match="drawn with replacement"):
+        drawn.sampler("rwy", name)
