@@ -7,7 +7,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from shiftdata.errors import InputError
+from shiftdata.heatmap import INK, PADDING, PAPER, font, margins, on_end
 from shiftdata.manifest import Manifest
 from shiftdata.stable import hash64
 
 CELL = 72
 GAP = 3
-PADDING = 8
-INK = (40, 40, 40)
-PAPER = (255, 255, 255)
 UNTOUCHED = "content"
 
 Cell = tuple[str, dict[str, Any]]  # base and metadata row
@@ -134,12 +131,6 @@ def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any], side: i
     return picture.resize((side, side), Image.Resampling.LANCZOS)
 
 
-def margins(rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
-    """The room for names at the left and at the top, as wide as the longest."""
-    widest = [max(map(font().getlength, names), default=0) for names in (rows, columns)]
-    return round(widest[0]) + 2 * PADDING, round(widest[1]) + 2 * PADDING
-
-
 def _empty(rows: Sequence[str], columns: Sequence[str], cell: int) -> Image.Image:
     """A sheet with its names and no pictures yet; column names stand on end."""
     left, top = margins(rows, columns)
@@ -150,16 +141,3 @@ def _empty(rows: Sequence[str], columns: Sequence[str], cell: int) -> Image.Imag
     for x, name in enumerate(columns):
         sheet.paste(on_end(name, top, cell), (left + x * (cell + GAP), 0))
     return sheet
-
-
-def on_end(name: str, length: int, width: int) -> Image.Image:
-    """A name written upwards."""
-    strip = Image.new("RGB", (length, width), PAPER)
-    ImageDraw.Draw(strip).text((PADDING, width // 2), name, INK, font(), anchor="lm")
-    return strip.rotate(90, expand=True)
-
-
-@cache
-def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """The font that comes with Pillow: the same on every machine."""
-    return ImageFont.load_default(14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -32,7 +33,11 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, *, int
     options = parser.parse_args(arguments)
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
         return status
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as a shell says of what a closed pipe ended
     except (ShiftdataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from PIL import Image
 
 import shiftdata.cli
 from builders import __main__ as builders_cli
-from builders.contact_sheet import CELL, GAP, margins
+from builders.contact_sheet import CELL, GAP
+from shiftdata.heatmap import margins
 from shiftdata.manifest import Manifest
 
 
@@ -60,6 +64,12 @@ def test_an_error_is_one_line_and_a_status(home, capsys):
     status, output, errors = run(shiftdata.cli.main, capsys, "info", "tinny")
     assert (status, output) == (1, "")
     assert errors.startswith("error: unknown dataset 'tinny'; did you mean 'tiny'?")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(home):
+    command = f"{sys.executable} -m shiftdata.cli task tiny --set train | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
 @pytest.mark.parametrize("main", [shiftdata.cli.main, builders_cli.main])

@@ -79,7 +79,7 @@ def test_report_and_picture(tiny):
     assert re.search(r"^test +54 +54 +18 +9 +6 +6 +0$", str(report), re.M)
     assert str(report).startswith("group-fairness@1(k=3, mu=0.3, seed=0)\nof tiny/mini\n")
     picture = made.picture()
-    assert picture.height > picture.width > 100
+    assert picture.width > picture.height > 100  # three panels side by side
     assert (picture.getcolors(1 << 20) or [])[0]
 
 
@@ -219,7 +219,7 @@ def test_the_command_line(tiny, tmp_path, capsys):
     assert told == f"filters={made.filters()['train']}\n"
     told = run(str(tiny), "label-shift", "alpha=5", "--filters", "--on-empty", "report")[1]
     assert "test: no filters: its labels are drawn from a Dirichlet" in told
-    assert run(str(tiny), "oracle", "test")[2] == "error: a parameter is written key=value, got 'test'\n"
+    assert run(str(tiny), "oracle", "test")[2] == "error: oracle needs test\n"
     assert "did you mean 'oracle'" in run(str(tiny), "oracl", "test=red")[2]
     listed = run()[1]
     assert "group-fairness@1" in listed
@@ -297,3 +297,37 @@ def test_a_set_is_resampled_by_a_named_rule(tiny):
     name = next(name for name, rows in drawn.sets.items() if rows.counts is not None)
     with pytest.raises(InputError, match="drawn with replacement"):
         drawn.sampler("rwy", name)
+
+
+def test_a_frozen_task_comes_back_as_it_was(tiny, tmp_path):
+    made = sd.task(tiny, "label-shift", alpha=3, replacement=True, on_empty="report")
+    made.freeze(tmp_path / "mine.parquet")
+    again = sd.task(tiny, str(tmp_path / "mine.parquet"))
+    assert again.content_id() == made.content_id()
+    assert {name: len(rows) for name, rows in again.sets.items()} == {
+        name: len(rows) for name, rows in made.sets.items()
+    }
+    published = sd.task(tiny, str(tiny / "protocols/gf_k4_mu20_s1.parquet"))
+    assert published.content_id() == sd.task(tiny, "group-fairness", k=4, mu=0.2, seed=1).content_id()
+    with pytest.raises(InputError, match=r"keys of .* are not in tiny/content"):
+        sd.task(tiny, str(tmp_path / "mine.parquet"), base="content")
+    with pytest.raises(InputError, match="is no frozen task"):
+        sd.task(tiny, str(tiny / "metadata/mini/gone.parquet"))
+    with pytest.raises(InputError, match="parameters go with the name of a protocol"):
+        sd.task(tiny, str(tmp_path / "mine.parquet"), k=3)
+
+
+def test_protocols_are_composed_on_the_command_line(tiny, capsys):
+    words = ["group-fairness", "k=4", "mu=0.2", "severity>=1", "label-shift", "alpha=3"]
+    assert cli.main(["task", str(tiny), *words, "--on-empty", "report"]) == 0
+    assert (
+        "group-fairness@1(k=4, mu=0.2, seed=0) & (severity >= 1.0) & label-shift@1" in capsys.readouterr().out
+    )
+    assert cli.main(["task", str(tiny), "k=4", "group-fairness"]) == 1
+    assert "k=4 is no parameter of a protocol: name the protocol first" in capsys.readouterr().err
+
+
+def test_a_task_of_too_many_groups_cannot_be_drawn():
+    made = sd.task(metadata(labels=50, kinds=2, each=4))
+    with pytest.raises(InputError, match="no set of few enough groups to draw"):
+        made.picture()

@@ -6,7 +6,8 @@ verb `shiftdata task`.
 
 from __future__ import annotations
 
-from shiftdata.tasks.core import Task, task
+from shiftdata.tasks.core import Task
+from shiftdata.tasks.make import task
 from shiftdata.tasks.report import Report, SetReport
 from shiftdata.tasks.sets import LeakWarning, OnEmpty, RowSet
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from shiftdata.errors import InputError
 
 if TYPE_CHECKING:
-    from shiftdata.tasks import Task
+    from shiftdata.protocols import Protocol
+    from shiftdata.tasks.core import Task
 
-__all__ = ["add_verb", "value_of"]
+__all__ = ["add_verb", "composed", "value_of"]
+
+CONDITION = re.compile(r"severity\s*(<=|>=|==|<|>)\s*([0-9.]+)")
 
 
 def add_verb(verbs: Any) -> None:
@@ -19,8 +26,13 @@ def add_verb(verbs: Any) -> None:
     verb.add_argument(
         "dataset", nargs="?", help="a name, shift/<name>, a folder, a URL; none: list the protocols"
     )
-    verb.add_argument("protocol", nargs="?", help="a protocol's name (default: the canonical split)")
-    verb.add_argument("params", nargs="*", metavar="key=value", help="its parameters: k=8 test=photo,sketch")
+    verb.add_argument(
+        "protocol",
+        nargs="*",
+        metavar="PROTOCOL [key=value ...]",
+        help="a protocol and its parameters (k=8 test=photo,sketch), then others to compose with it, also "
+        "conditions such as 'severity<=1.5'; or a frozen file (default: the canonical split)",
+    )
     verb.add_argument("--base", help="the dataset's base (default: its default base)")
     verb.add_argument("--on-empty", default="error", choices=["error", "report"], help="a group without rows")
     verb.add_argument("--set", dest="name", help="print the keys of this set; with --filters, its filters")
@@ -36,8 +48,7 @@ def run_task(options: argparse.Namespace) -> int:
         return _print_protocols()
     from shiftdata.tasks import task
 
-    params = dict(_pair(text) for text in options.params)
-    made = task(options.dataset, options.protocol, base=options.base, on_empty=options.on_empty, **params)
+    made = task(options.dataset, composed(options.protocol), base=options.base, on_empty=options.on_empty)
     if options.filters:
         _print_filters(made, options.name)
     elif options.name:
@@ -49,6 +60,33 @@ def run_task(options: argparse.Namespace) -> int:
     if options.picture:
         made.picture().save(options.picture)
     return 0
+
+
+def composed(words: Sequence[str]) -> Protocol | str | None:
+    """The protocol that some words say: names with their parameters, and conditions, composed in order.
+
+    >>> print(composed(["group-fairness", "k=8", "mu=0.1", "severity<=1.5"]))
+    group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5)
+    """
+    from shiftdata.protocols import protocol
+    from shiftdata.protocols.base import Where
+
+    if len(words) == 1 and words[0].endswith(".parquet"):
+        return words[0]
+    steps: list[Protocol | tuple[str, dict[str, Any]]] = []
+    for word in words:
+        condition = CONDITION.fullmatch(word)
+        if condition:
+            steps.append(Where("severity", condition[1], float(condition[2])))
+        elif "=" not in word:
+            steps.append((word, {}))
+        elif steps and isinstance(steps[-1], tuple):
+            name, value = _pair(word)
+            steps[-1][1][name] = value
+        else:
+            raise InputError(f"{word} is no parameter of a protocol: name the protocol first")
+    made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
+    return reduce(and_, made) if made else None
 
 
 def value_of(text: str) -> Any:

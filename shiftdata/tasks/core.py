@@ -15,19 +15,18 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.manifest import Filters
 from shiftdata.metrics import GroupAccuracy, align, group_accuracy
-from shiftdata.protocols import Protocol, protocol
 from shiftdata.resampling import Sampler, make_sampler
 from shiftdata.rows import Metadata
 from shiftdata.rows.filters import both, either, matches
 from shiftdata.schema import SPLITS
-from shiftdata.tasks.frozen import frozen_id, frozen_table, write_whole
+from shiftdata.tasks.frozen import frozen_id, frozen_table, read_frozen, write_whole
 from shiftdata.tasks.report import Report, SetReport
-from shiftdata.tasks.sets import Indices, LeakWarning, OnEmpty, RowSet
+from shiftdata.tasks.sets import Indices, LeakWarning, RowSet
 
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["Task", "task"]
+__all__ = ["Task"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +52,19 @@ class Task:
                 sets[name] = RowSet(rows, groups, filters=[[("split", "==", name)]])
         made = cls(metadata, sets)
         made.check_leaks()
+        return made
+
+    @classmethod
+    def frozen(cls, metadata: Metadata, path: Path) -> Task:
+        """The task that `freeze` wrote, over the metadata it was made from."""
+        sets = {}
+        for name, (indices, counts) in read_frozen(metadata, path).items():
+            groups = np.zeros(len(metadata.group_counts), dtype=bool)
+            group = metadata.group[indices]
+            groups[group[group >= 0]] = True
+            sets[name] = RowSet(indices, groups, counts, reason="it was frozen as keys")
+        made = cls(metadata, sets, (f"frozen({path.name})",))
+        made.check_leaks(warn=True)
         return made
 
     def keys(self, name: str) -> list[str]:
@@ -258,35 +270,3 @@ class Task:
             counts=tuple(map(tuple, counts.reshape(shape).tolist())),
             empty=tuple(self.metadata.group_name(one) for one in empty),
         )
-
-
-def task(
-    dataset: str | Path | Metadata,
-    of: str | Protocol | None = None,
-    *,
-    base: str | None = None,
-    on_empty: OnEmpty = "error",
-    **params: Any,
-) -> Task:
-    """The task that a protocol makes from a dataset.
-
-    Args:
-        dataset: a name, `shift/<name>`, a folder, a URL, or metadata.
-        of: a protocol, or the name of one; None is the canonical train, validation and test.
-        base: the dataset's base; default: its default base.
-        on_empty: "error" refuses a group without rows where the protocol promises some, "report" has it
-            as n = 0 in the report.
-        params: of the named protocol, see `shiftdata.protocols.protocols()`.
-
-    """
-    if isinstance(of, str):
-        of = protocol(of, **params)
-    elif params:
-        raise InputError(
-            f"{', '.join(params)}: parameters go with the name of a protocol, not with an object"
-        )
-    if isinstance(dataset, Metadata) and base is not None:
-        raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
-    metadata = dataset if isinstance(dataset, Metadata) else Metadata.of(dataset, base)
-    made = Task.canonical(metadata)
-    return made if of is None else of(made, on_empty=on_empty)

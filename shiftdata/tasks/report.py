@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "SetReport"]
 
-MOST_CELLS = 40  # along a side of a picture or a table: more could not be read
-SIDE, MARGIN = 34, 150
-
 
 @dataclass(frozen=True, kw_only=True)
 class SetReport:
@@ -71,49 +68,16 @@ class Report:
         return "\n".join(lines)
 
     def picture(self) -> Image.Image:
-        """A heat map of each set, one below the other; labels and nuisances without examples are left out."""
-        from PIL import Image
+        """A heat map of each set, side by side; labels and nuisances without examples are left out."""
+        import numpy as np
 
-        parts = [self._drawn(name, one) for name, one in self.sets.items()]
-        sheet = Image.new("RGB", (max(p.width for p in parts), sum(p.height for p in parts)), "white")
-        y = 0
-        for part in parts:
-            sheet.paste(part, (0, y))
-            y += part.height
-        return sheet
+        from shiftdata.heatmap import draw, panel_of
 
-    def _drawn(self, name: str, one: SetReport) -> Image.Image:
-        from PIL import Image, ImageDraw
-
-        rows = [y for y, row in enumerate(one.counts) if any(row)]
-        columns = [x for x in range(len(self.nuisances)) if any(row[x] for row in one.counts)]
-        if max(len(rows), len(columns)) > MOST_CELLS:
-            raise InputError(
-                f"{name} has {len(rows)} x {len(columns)} groups; a picture shows {MOST_CELLS} a side"
-            )
-        picture = Image.new("RGB", (MARGIN + len(columns) * SIDE, MARGIN + len(rows) * SIDE), "white")
-        draw = ImageDraw.Draw(picture)
-        draw.text((4, 4), f"{name}: {one.examples:,}", "black")
-        for at, x in enumerate(columns):
-            upright = Image.new("RGB", (MARGIN - 24, 12), "white")
-            ImageDraw.Draw(upright).text((2, 0), self.nuisances[x][:20], "black")
-            picture.paste(upright.rotate(90, expand=True), (MARGIN + at * SIDE + 10, 20))
-        most = max(one.sizes, default=1)
-        for down, y in enumerate(rows):
-            draw.text((4, MARGIN + down * SIDE + 10), self.labels[y][:22], "black")
-            for at, x in enumerate(columns):
-                count = one.counts[y][x]
-                left, top = MARGIN + at * SIDE, MARGIN + down * SIDE
-                share = count / most
-                fill = (round(222 - 214 * share), round(235 - 166 * share), round(247 - 99 * share))
-                draw.rectangle(
-                    (left, top, left + SIDE - 2, top + SIDE - 2), fill if count else (233, 233, 233)
-                )
-                shown = f"{count}" if count < 10_000 else f"{count // 1000}k"
-                draw.text(
-                    (left + SIDE // 2, top + SIDE // 2),
-                    shown,
-                    "white" if share > 0.5 else "black",
-                    anchor="mm",
-                )
-        return picture
+        found = [
+            panel_of(f"{name}: {one.examples:,}", self.labels, self.nuisances, np.array(one.counts))
+            for name, one in self.sets.items()
+        ]
+        panels = [panel for panel in found if panel is not None]
+        if not panels:
+            raise InputError(f"{self.task} has no set of few enough groups to draw: see the report instead")
+        return draw(panels)
