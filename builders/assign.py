@@ -61,8 +61,7 @@ def check_splits(recipe: Recipe, fold_of: Mapping[str, int]) -> None:
     if lacking:
         raise InputError(
             f"the album of {recipe.name} has {len(fold_of)} origins, and none of them falls into "
-            f"{', '.join(lacking)}: some label (some group, where content comes with its {recipe.nuisance}) "
-            "needs at least 4"
+            f"{', '.join(lacking)}: some label needs at least 4"
         )
 
 

@@ -47,6 +47,17 @@ def test_content_that_comes_with_its_nuisance_is_cut_alike_in_every_group():
         assert sorted(mine) == [10 * rank for rank in range(10)]
 
 
+def test_groups_of_a_few_are_cut_together():
+    some = [
+        replace(item, key=f"{item.key}-{place}", origin=f"{item.origin}/{place}", nuisance=place)
+        for place, count in (("here", 10), ("there", 2), ("nowhere", 2))
+        for item in items(count)
+    ]
+    fold_of = assign.folds(some)
+    assert sorted(fold_of[item.origin] for item in some if item.nuisance != "here") == [0, 25, 50, 75]
+    assert sorted(fold_of[item.origin] for item in some if item.nuisance == "here") == list(range(0, 100, 10))
+
+
 def test_where_one_origin_has_several_nuisances_it_has_one_fold():
     some = [replace(item, key=f"{item.key}-{p}", nuisance=p) for p in ("here", "there") for item in items(10)]
     some.append(replace(items(11)[10], nuisance="here"))

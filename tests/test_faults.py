@@ -163,9 +163,9 @@ def test_an_empty_folder_is_refused(tmp_path):
         build(own_recipe(tmp_path, {}), tmp_path / "out", workers=1, quiet=True)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 2, 3])
 def test_too_few_pictures_for_three_splits_are_refused(tmp_path, count):
-    with pytest.raises(InputError, match=r"none of them falls into .*test: some label .* needs at least 4"):
+    with pytest.raises(InputError, match=r"none of them falls into .*test: some label needs at least 4"):
         build(own_recipe(tmp_path, {"cat": count}), tmp_path / "out", workers=1, quiet=True)
     assert not (tmp_path / "out/shift").exists()
 

@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from itertools import islice
 
@@ -539,15 +538,3 @@ def test_numbers_of_any_integer_type_are_the_same():
 
 
 # --- size -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_setting_up_the_largest_dataset_takes_less_than_half_a_second(name):
-    groups = np.random.default_rng(0).integers(0, 4800, 2_860_000)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        sampler_of(name, labels=groups // 20, groups=groups)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.5

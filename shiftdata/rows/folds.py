@@ -15,6 +15,9 @@ from shiftdata.stable import ranks
 
 __all__ = ["Clause", "cut", "fold_clause", "folds", "hashes64", "quantiles"]
 
+#: As few origins as fall into every split.
+FEWEST = 4
+
 #: Conditions that all hold: [(column, operator, value), ...]
 Clause = list[tuple[str, str, Any]]
 
@@ -23,7 +26,8 @@ def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
     """The fold of each origin, from (label, nuisance, origin): its percentile by stable hash in its label.
 
     Where nuisances are given and no origin has several, among those of its label and nuisance: each group is
-    then cut in the same shares. No dataset's name plays a part, so that every dataset made from the same
+    then cut in the same shares. Groups too small to be in every split are cut together with the others of
+    their label that are. No dataset's name plays a part, so that every dataset made from the same
     origins has the same folds.
 
     >>> folds([("bird", None, "dove"), ("bird", None, "owl"), ("bird", None, "dove"), ("fish", None, "carp")])
@@ -37,8 +41,11 @@ def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
     strata: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for label, nuisance, origin in known:
         strata[label, None if shared else nuisance].add(origin)
+    pooled: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for (label, nuisance), names in strata.items():
+        pooled[label, nuisance if len(names) >= FEWEST else None] |= names
     fold_of: dict[str, int] = {}
-    for names in strata.values():
+    for names in pooled.values():
         ordered = sorted(names)
         positions = ranks(ordered, "fold")
         for name, position in zip(ordered, positions.tolist(), strict=True):
