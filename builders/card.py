@@ -17,7 +17,6 @@ from shiftdata.schema import SPLITS
 CARDS = Path(__file__).resolve().parent.parent / "cards"
 TEMPLATE = "dataset.md.jinja"
 MOST_NAMES = 60
-MOST_FRONT_MATTER = 100_000
 SIZES = {
     1_000: "n<1K",
     10_000: "1K<n<10K",
