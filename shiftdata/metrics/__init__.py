@@ -7,6 +7,7 @@
     is it only chance     worst_by_chance -> WorstByChance
     along a severity      severity_accuracy -> SeverityAccuracy; failure_points -> FailurePoints
     domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
+    leaderboards          ranks, spearman; rank_agreement -> RankAgreement
     leaks and luck        selection_leakage -> SelectionLeakage; probe_gap; training_spread -> TrainingSpread
     images                stylization_fidelity -> Fidelity; frechet_distance -> FrechetDistance
     probabilities         calibration_error -> CalibrationError
@@ -19,7 +20,8 @@ print as a person would want to see them.
 
 Which paper each serves: SMA (worst, worst_of, mean_sem, worst_by_chance, h_score, stylization_fidelity);
 NICO++ (mean, overall, std, training_spread); CNS-Bench (severity_accuracy, failure_points); DomainBed and the
-rethought protocol DomainBed-v2 (std and sem by `domainbed`, selection_leakage, probe_gap, frechet_distance);
+rethought protocol DomainBed-v2 (std and sem by `domainbed`, selection_leakage, probe_gap, frechet_distance,
+rank_agreement);
 RLSbench (label_marginal_l1); WILDS (adjusted); SubpopBench (calibration_error); Hardt et al. (group_odds).
 """
 
@@ -40,6 +42,7 @@ from shiftdata.metrics.leakage import (
     selection_leakage,
     training_spread,
 )
+from shiftdata.metrics.ranking import RankAgreement, rank_agreement, ranks, spearman
 from shiftdata.metrics.severity import SeverityAccuracy, severity_accuracy
 from shiftdata.metrics.spread import CONVENTIONS, MeanSEM, mean_sem, sem, std
 from shiftdata.metrics.statistics import GroupStatistic, adjusted_average, worst_of
@@ -58,6 +61,7 @@ __all__ = [
     "McNemar",
     "MeanSEM",
     "PairedComparison",
+    "RankAgreement",
     "Resampling",
     "SelectionLeakage",
     "SeverityAccuracy",
@@ -79,9 +83,12 @@ __all__ = [
     "mcnemar",
     "mean_sem",
     "probe_gap",
+    "rank_agreement",
+    "ranks",
     "selection_leakage",
     "sem",
     "severity_accuracy",
+    "spearman",
     "std",
     "stylization_fidelity",
     "training_spread",

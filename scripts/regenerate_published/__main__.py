@@ -1,0 +1,143 @@
+"""Extract every result table of the five papers from their text into `shiftdata/results/data`.
+
+    python scripts/regenerate_published FOLDER            # the papers' texts, *.txt or *.md, one file a paper
+    python scripts/regenerate_published FOLDER --check    # compare with what ships, write nothing
+
+Nothing is typed in: numbers come from the text, and a row or cell that its conversion damaged is left out and
+named in `tables.json`. The text itself is not part of this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cns_bench
+import domainbed_v2
+import nico
+import rlsbench
+import sma
+from reading import Table, Text
+
+from shiftdata.errors import InputError
+from shiftdata.results.papers import PAPERS
+from shiftdata.results.schema import KEY, SCHEMA, read_number
+from shiftdata.results.shipped import DATA, fingerprint
+
+READERS: dict[str, ModuleType] = {
+    "sma": sma,
+    "nico++": nico,
+    "cns-bench": cns_bench,
+    "domainbed-v2": domainbed_v2,
+    "rlsbench": rlsbench,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="regenerate_published", description=__doc__)
+    parser.add_argument("folder", type=Path, help="the folder with the papers' texts")
+    parser.add_argument("--check", action="store_true", help="compare with what ships; exit 1 on a difference")
+    options = parser.parse_args()
+    try:
+        files = _extract(options.folder)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.check:
+        return _compare(files)
+    DATA.mkdir(exist_ok=True)
+    for name, data in files.items():
+        (DATA / name).write_bytes(data)
+        print(f"{name}: {len(data):,} bytes")
+    return 0
+
+
+def _extract(folder: Path) -> dict[str, bytes]:
+    files, told = {}, []
+    for paper, reader in READERS.items():
+        path = _find(folder, PAPERS[paper].title_in_text)
+        tables = list(reader.tables(Text.read(path)))
+        rows = pa.Table.from_pylist(
+            [row for table in tables for row in _rows(paper, table)], schema=SCHEMA
+        )
+        _check_keys(rows)
+        files[f"{paper}.parquet"] = _parquet(rows)
+        told += [_about(paper, table, rows) for table in tables]
+        left = sum(len(table.left_out) for table in tables)
+        print(f"{paper}: {len(tables)} tables, {rows.num_rows:,} numbers, {left} left out", file=sys.stderr)
+    files["tables.json"] = (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode()
+    return files
+
+
+def _find(folder: Path, words: str) -> Path:
+    texts = sorted(path for path in folder.glob("*.[tm]*") if path.stem.lower() != "readme")
+    found = [path for path in texts if words.lower() in path.read_text(encoding="utf-8")[:3000].lower()]
+    if len(found) != 1:
+        raise InputError(
+            f"{folder} holds {len(texts)} texts, {len(found)} of them begin with a paper called {words!r}; "
+            "give the folder that holds the text of each paper once"
+        )
+    return found[0]
+
+
+def _rows(paper: str, table: Table) -> list[dict[str, object]]:
+    rows = []
+    for cell in table.cells:
+        value, spread = read_number(cell.printed)
+        named = {name: getattr(cell, name) for name in SCHEMA.names if hasattr(cell, name)}
+        where = {"paper": paper, "table": table.name, "section": table.section}
+        rows.append(named | where | {"value": value, "spread": spread})
+    return rows
+
+
+def _check_keys(rows: pa.Table) -> None:
+    counted = rows.group_by(list(KEY)).aggregate([([], "count_all")])
+    twice = counted.filter(pa.compute.greater(counted["count_all"], 1)).to_pylist()
+    if twice:
+        raise InputError(f"{len(twice)} places hold two numbers, such as {twice[0]}")
+
+
+def _about(paper: str, table: Table, rows: pa.Table) -> dict[str, object]:
+    left_out = [vars(one) for one in table.left_out]
+    return {
+        "paper": paper,
+        "table": table.name,
+        "title": table.title,
+        "section": table.section,
+        "figure": table.figure,
+        "numbers": len(table.cells),
+        "sha256": fingerprint(rows, paper, table.name),
+        "facts": table.facts,
+        "left_out": left_out,
+    }
+
+
+def _parquet(rows: pa.Table) -> bytes:
+    buffer = pa.BufferOutputStream()
+    pq.write_table(rows, buffer, compression="zstd")
+    return buffer.getvalue().to_pybytes()
+
+
+def _compare(files: dict[str, bytes]) -> int:
+    different = [
+        name
+        for name, data in files.items()
+        if not (DATA / name).is_file()
+        or hashlib.sha256((DATA / name).read_bytes()).digest() != hashlib.sha256(data).digest()
+    ]
+    for name in different:
+        print(f"{name} differs from what the text says")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""The checker: everything that a paper prints twice, or that its own numbers decide, is computed again.
+
+    reproduces          the recomputed value rounds to the printed one, or the statement holds
+    within rounding     it does not, but the inputs were rounded themselves, and leave room for it
+    inconsistent        no inputs that round to the printed ones give the printed value
+
+One module a paper says what is computed from what; `rules` and `judging` hold what they share. Metrics are the
+package's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from shiftdata.errors import InputError
+from shiftdata.results.checks import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
+from shiftdata.results.checks.cells import Book
+from shiftdata.results.checks.judging import VERDICTS, Finding, Verdict
+from shiftdata.results.schema import KEY, read_number
+from shiftdata.results.shipped import fingerprint, published_tables
+
+__all__ = ["VERDICTS", "Finding", "Report", "Verdict", "check"]
+
+_CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
+    sma.checks,
+    nico.checks,
+    cns_bench.checks,
+    domainbed_v2.checks,
+    rlsbench.checks,
+    everywhere.checks,
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the checker found: a verdict for each number or statement, and what is wrong with the stored data."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[str, ...]
+
+    def count(self, verdict: Verdict, paper: str | None = None) -> int:
+        """How many findings have a verdict."""
+        return sum(one.verdict == verdict and paper in (None, one.paper) for one in self.findings)
+
+    @property
+    def inconsistent(self) -> tuple[Finding, ...]:
+        """What does not reproduce."""
+        return tuple(one for one in self.findings if one.verdict == "inconsistent")
+
+    def by_check(self) -> Counter[tuple[str, str, Verdict]]:
+        """Findings by paper, kind of check and verdict."""
+        return Counter((one.paper, one.check, one.verdict) for one in self.findings)
+
+    def table(self) -> pa.Table:
+        """The findings, one a row."""
+        return pa.Table.from_pylist([one.to_dict() for one in self.findings])
+
+
+def check(rows: pa.Table) -> Report:
+    """Compute again what can be computed from some results; see the module for the verdicts."""
+    problems = tuple(_stored(rows))
+    book = Book(rows)
+    findings = [one for checks in _CHECKS for one in checks(book)]
+    return Report(tuple(findings), problems)
+
+
+def _stored(rows: pa.Table) -> Iterator[str]:
+    """What is wrong with the data themselves: values that are not the printed ones, tables that were changed."""
+    yield from _values(rows.to_pylist())
+    present = set(zip(rows["paper"].to_pylist(), rows["table"].to_pylist(), strict=True))
+    for table in published_tables():
+        if (table.paper, table.table) not in present:
+            continue
+        if fingerprint(rows, table.paper, table.table) != table.sha256:
+            yield (
+                f"{table.paper}, table {table.table}: these are not the {table.numbers} numbers that were "
+                "extracted from the paper: a number, or where it stands, was changed"
+            )
+
+
+def _values(rows: Iterable[dict[str, object]]) -> Iterator[str]:
+    seen = set()
+    for row in rows:
+        place = ", ".join(str(row[name]) for name in KEY if row[name])
+        if place in seen:
+            yield f"{place}: two numbers for one place"
+        seen.add(place)
+        try:
+            value, spread = read_number(str(row["printed"]))
+        except InputError as error:
+            yield f"{place}: {error}"
+            continue
+        stored = (row["value"], row["spread"])
+        if stored != (value, spread) or not all(math.isfinite(one) for one in (value, spread or 0.0)):
+            yield f"{place}: stored {stored[0]} and {stored[1]}, printed {row['printed']}"
