@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shiftdata.loading import DatasetSummary, info, list_datasets, load_dataset
     from shiftdata.manifest import Manifest
     from shiftdata.protocols import GroupFairness, protocol
+    from shiftdata.results import Results, leaderboard, published
     from shiftdata.rows import Metadata
     from shiftdata.tasks import Task, task
     from shiftdata.verification import Problem, verify
@@ -36,13 +37,16 @@ _HOME = {
     "MissingExtraError": "errors",
     "NotFoundError": "errors",
     "Problem": "verification",
+    "Results": "results",
     "ShiftdataError": "errors",
     "StorageError": "errors",
     "Task": "tasks",
     "info": "loading",
+    "leaderboard": "results",
     "list_datasets": "loading",
     "load_dataset": "loading",
     "protocol": "protocols",
+    "published": "results",
     "task": "tasks",
     "verify": "verification",
 }
@@ -57,13 +61,16 @@ __all__ = [
     "MissingExtraError",
     "NotFoundError",
     "Problem",
+    "Results",
     "ShiftdataError",
     "StorageError",
     "Task",
     "info",
+    "leaderboard",
     "list_datasets",
     "load_dataset",
     "protocol",
+    "published",
     "task",
     "verify",
 ]

@@ -9,13 +9,16 @@ import time
 from collections.abc import Sequence
 
 from shiftdata.errors import ShiftdataError
-from shiftdata.tasks.cli import add_verb
+from shiftdata.results.cli import add_verb as add_published
+from shiftdata.tasks.cli import add_verb as add_task
 
 EPILOG = """examples:
   shiftdata list
   shiftdata info sma_emoji
   shiftdata load sma_emoji gf_k8_mu10 --split train --rows 3
   shiftdata task sma_emoji group-fairness k=8 mu=0.1
+  shiftdata published nico++ 2
+  shiftdata published --check
   shiftdata verify sma_emoji
   shiftdata verify https://mirror.example.org/shift/sma_emoji
 
@@ -76,7 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--files-only", action="store_true", help="hashes of files, not rows and images")
     verb.add_argument("--all", action="store_true", help="print every problem, not the first 10 of a kind")
     verb.set_defaults(run=_verify)
-    add_verb(verbs)
+    add_task(verbs)
+    add_published(verbs)
     return parser
 
 

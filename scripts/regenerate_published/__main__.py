@@ -45,7 +45,9 @@ READERS: dict[str, ModuleType] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="regenerate_published", description=__doc__)
     parser.add_argument("folder", type=Path, help="the folder with the papers' texts")
-    parser.add_argument("--check", action="store_true", help="compare with what ships; exit 1 on a difference")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with what ships; exit 1 on a difference"
+    )
     options = parser.parse_args()
     try:
         files = _extract(options.folder)
@@ -66,9 +68,7 @@ def _extract(folder: Path) -> dict[str, bytes]:
     for paper, reader in READERS.items():
         path = _find(folder, PAPERS[paper].title_in_text)
         tables = list(reader.tables(Text.read(path)))
-        rows = pa.Table.from_pylist(
-            [row for table in tables for row in _rows(paper, table)], schema=SCHEMA
-        )
+        rows = pa.Table.from_pylist([row for table in tables for row in _rows(paper, table)], schema=SCHEMA)
         _check_keys(rows)
         files[f"{paper}.parquet"] = _parquet(rows)
         told += [_about(paper, table, rows) for table in tables]

@@ -77,7 +77,7 @@ def _splits(header: str) -> list[list[str]]:
     """The training domains that a header lists; its words are torn over several cells."""
     joined = re.sub(r"\s", "", name_of(header.replace("\t", "")))
     listed = re.findall(r"doma\w*?s:(.*?)(?=Train|$)", joined)
-    # A letter at the edge of a cell is printed twice, sometimes as another: "R, A" + "A, I", "Wa, F" + "R, I".
+    # A letter at the edge of a cell stands there twice, sometimes misread: "R, A" + "A, I", "Wa, F" + "R, I".
     return [re.findall(r"(Wa|Wi|Di|Da|[GRAISO])(?=,|\\|$)", part) for part in listed]
 
 
@@ -177,10 +177,14 @@ def _category(table: Table, names: list[str], line: int, counts: list[str]) -> N
     make = Cell("", category, "", "images", "", "images", line)
     table.add([total], ["Total"], make)
     if len(counts) != 10:
-        table.left_out.append(LeftOut(category, line, f"{len(counts)} counts for ten domains; the total is kept"))
+        table.left_out.append(
+            LeftOut(category, line, f"{len(counts)} counts for ten domains; the total is kept")
+        )
         return
     whole = [re.sub(r"(?<=\w)- (?=\w)", "", domain) for domain in domains]
     if not all(whole):
-        table.left_out.append(LeftOut(category, line, "the names of its domains are torn; its counts are kept"))
+        table.left_out.append(
+            LeftOut(category, line, "the names of its domains are torn; its counts are kept")
+        )
         whole = [""] * 10
     table.add(counts, [f"{number} {domain}".strip() for number, domain in enumerate(whole, 1)], make)

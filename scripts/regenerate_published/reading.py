@@ -39,7 +39,7 @@ class LeftOut:
 
 @dataclass
 class Table:
-    """One table of a paper. `facts` holds what its caption and its header say, to be held against each other."""
+    """One table of a paper. `facts` is what caption and header say, to be held against each other."""
 
     name: str
     title: str
@@ -125,9 +125,9 @@ class Text:
 
 
 def clean(text: str) -> str:
-    """A printed number without markup, spaces and thousands separators.
+    r"""A printed number without markup, spaces and thousands separators.
 
-    >>> clean("<u>79.45</u>"), clean(r"$0.434(\\pm 0.023)$"), clean("77.19 ± 2.04"), clean("202 599")
+    >>> clean("<u>79.45</u>"), clean("$0.434(\\pm 0.023)$"), clean("77.19 ± 2.04"), clean("202 599")
     ('79.45', '0.434±0.023', '77.19±2.04', '202599')
     """
     marked = text.replace("\\pm", "±")
@@ -138,8 +138,8 @@ def clean(text: str) -> str:
 def name_of(text: str) -> str:
     """A row's or column's name without markup and references.
 
-    >>> name_of("SWAD [Cha et al., 2021]"), name_of("*DOGS* dawn"), name_of("NICO <sup>++</sup>"), name_of("Oracle*")
-    ('SWAD', 'DOGS dawn', 'NICO++', 'Oracle*')
+    >>> [name_of(text) for text in ("RSC [H. et al., 2020]", "*DOGS* dawn", "NICO <sup>++</sup>", "Oracle*")]
+    ['RSC', 'DOGS dawn', 'NICO++', 'Oracle*']
     """
     bare = re.sub(r"\[[^]]*\]|\([^)]*et al\.[^)]*\)", "", _NAME.sub("", text))
     latin = bare.replace("\u041e", "O")  # a Cyrillic letter that looks the same

@@ -33,9 +33,7 @@ class RankAgreement(Record):
         return gained
 
     def __str__(self) -> str:
-        return (
-            f"Spearman {number(self.spearman)}, Kendall {number(self.kendall)} ({len(self.first)} methods)"
-        )
+        return f"Spearman {number(self.spearman)}, Kendall {number(self.kendall)} ({len(self.first)} methods)"
 
 
 def ranks(values: Any, *, lower_is_better: bool = False) -> FloatArray:

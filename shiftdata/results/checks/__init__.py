@@ -4,20 +4,22 @@
     within rounding     it does not, but the inputs were rounded themselves, and leave room for it
     inconsistent        no inputs that round to the printed ones give the printed value
 
-One module a paper says what is computed from what; `rules` and `judging` hold what they share. Metrics are the
-package's own.
+One module a paper says what is computed from what; `rules` and `judging` hold what they share. The metrics
+are the package's own.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
+from shiftdata.metrics.records import table as aligned
 from shiftdata.results.checks import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
 from shiftdata.results.checks.cells import Book
 from shiftdata.results.checks.judging import VERDICTS, Finding, Verdict
@@ -38,7 +40,7 @@ _CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
 
 @dataclass(frozen=True)
 class Report:
-    """What the checker found: a verdict for each number or statement, and what is wrong with the stored data."""
+    """A verdict for each number or statement that was checked, and what is wrong with the stored data."""
 
     findings: tuple[Finding, ...]
     problems: tuple[str, ...]
@@ -52,13 +54,53 @@ class Report:
         """What does not reproduce."""
         return tuple(one for one in self.findings if one.verdict == "inconsistent")
 
-    def by_check(self) -> Counter[tuple[str, str, Verdict]]:
-        """Findings by paper, kind of check and verdict."""
-        return Counter((one.paper, one.check, one.verdict) for one in self.findings)
+    def of(self, paper: str | None = None, table: str | None = None) -> Report:
+        """The findings of one paper, or one table of it."""
+        papers = {one.paper for one in self.findings}
+        if paper is not None and paper not in papers:
+            raise not_found("paper", paper, papers)
+        tables = {one.table for one in self.findings if paper in (None, one.paper)}
+        if table is not None and table not in tables:
+            raise not_found("table with checks", table, tables)
+        chosen = [one for one in self.findings if paper in (None, one.paper) and table in (None, one.table)]
+        return Report(tuple(chosen), self.problems)
 
-    def table(self) -> pa.Table:
-        """The findings, one a row."""
-        return pa.Table.from_pylist([one.to_dict() for one in self.findings])
+    def counts(self) -> str:
+        """Findings by paper and verdict."""
+        papers = list(dict.fromkeys(one.paper for one in self.findings))
+        rows = [[paper, *[str(self.count(verdict, paper)) for verdict in VERDICTS]] for paper in papers]
+        total = ["all", *[str(self.count(verdict)) for verdict in VERDICTS]]
+        return aligned(["paper", *VERDICTS], [*rows, total])
+
+    def text(self) -> str:
+        """The counts, then every inconsistent finding with both values."""
+        lines = [self.counts(), ""]
+        for one in self.inconsistent:
+            allowed = f" (rounding allows {one.allowed})" if one.allowed else ""
+            note = f"; {one.note}" if one.note else ""
+            lines.append(
+                f"{one.place}\n    {one.check}: printed {one.printed}, found {one.recomputed}{allowed}{note}"
+            )
+        return "\n".join(lines) + "\n"
+
+    def to_csv(self) -> str:
+        """Every finding, one a line."""
+        buffer = io.StringIO()
+        names = [one.name for one in fields(Finding)]
+        writer = csv.DictWriter(buffer, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(one.to_dict() for one in self.findings)
+        return buffer.getvalue()
+
+    def to_markdown(self) -> str:
+        """The inconsistent findings, as a table."""
+        head = ["where", "check", "printed", "recomputed", "rounding allows", "note"]
+        rows = [
+            [one.place, one.check, one.printed, one.recomputed, one.allowed, one.note]
+            for one in self.inconsistent
+        ]
+        lines = [head, ["---"] * len(head), *rows]
+        return "".join(f"| {' | '.join(cell.replace('|', ' ') for cell in line)} |\n" for line in lines)
 
 
 def check(rows: pa.Table) -> Report:
@@ -70,7 +112,7 @@ def check(rows: pa.Table) -> Report:
 
 
 def _stored(rows: pa.Table) -> Iterator[str]:
-    """What is wrong with the data themselves: values that are not the printed ones, tables that were changed."""
+    """What is wrong with the data: values that are not the printed ones, tables that were changed."""
     yield from _values(rows.to_pylist())
     present = set(zip(rows["paper"].to_pylist(), rows["table"].to_pylist(), strict=True))
     for table in published_tables():

@@ -105,9 +105,7 @@ def _halves(rows: Sequence[dict[str, str]]) -> dict[tuple[str, ...], list[float]
         longest = digits.setdefault(_column(row), [0, 0])
         for place, text in enumerate(row["printed"].split("\u00b1")[:2]):
             longest[place] = max(longest[place], len(text.partition(".")[2]))
-    return {
-        column: [0.5 * 10**-one if one else 0.0 for one in longest] for column, longest in digits.items()
-    }
+    return {column: [0.5 * 10**-one if one else 0.0 for one in longest] for column, longest in digits.items()}
 
 
 def _column(row: dict[str, str]) -> tuple[str, ...]:

@@ -49,7 +49,9 @@ def _identical(book: Book, paper: str) -> Iterator[Finding]:
         return
     for first, second in identical_rows(sheet for sheet in book if sheet.paper == paper):
         found = f"table {first[0].table}, {first[0].part}, {first[0].row}"
-        yield from told(second[0], "identical rows in different places", False, claim="own numbers", found=found)
+        yield from told(
+            second[0], "identical rows in different places", False, claim="own numbers", found=found
+        )
 
 
 def identical_rows(sheets: Iterator[Sheet]) -> list[tuple[list[Printed], list[Printed]]]:

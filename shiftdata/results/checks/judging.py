@@ -12,7 +12,7 @@ from shiftdata.metrics import std
 from shiftdata.metrics.spread import Convention
 from shiftdata.results.checks.cells import Printed
 
-__all__ = ["CLAIM", "VERDICTS", "Finding", "Span", "Verdict", "box", "judge", "std_span", "told"]
+__all__ = ["CLAIM", "VERDICTS", "Finding", "Span", "Verdict", "box", "exactly", "judge", "std_span", "told"]
 
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "inconsistent")
@@ -99,7 +99,13 @@ def told(
     verdict: Verdict = "reproduces" if holds else "inconsistent"
     return [
         Finding(
-            **_where(target), check=check, printed=claim, recomputed=found, allowed="", verdict=verdict, note=note
+            **_where(target),
+            check=check,
+            printed=claim,
+            recomputed=found,
+            allowed="",
+            verdict=verdict,
+            note=note,
         )
     ]
 
@@ -114,6 +120,11 @@ def box(function: Callable[[Any], float]) -> Span:
         return value, function(x - signs * h), function(x + signs * h)
 
     return span
+
+
+def exactly(value: float) -> Span:
+    """The span of what no rounding of the inputs changes."""
+    return lambda values, halves: (value, value, value)
 
 
 def std_span(convention: Convention, per_root: int = 0) -> Span:

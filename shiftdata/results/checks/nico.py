@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from shiftdata.metrics import std
 from shiftdata.results.checks.cells import Book, Printed, Sheet
 from shiftdata.results.checks.judging import Finding, box, judge, std_span, told
+from shiftdata.results.checks.nico_sizes import AVERAGES, CLASSIC, overall
 from shiftdata.results.checks.rules import best_of, mean_of, sum_of
 from shiftdata.results.shipped import published_tables
 
 __all__ = ["checks"]
 
 PAPER = "nico++"
-CLASSIC, FLEXIBLE = (2, 5, 7, 9), (3, 6, 8)
-AVERAGES = ("Ova.", "Avg.", "Std")
+FLEXIBLE = (3, 6, 8)
 CLUSTER = "test A, Wi, Da, Di"  # season and light: one cluster of domains
 ACROSS = "test S, Wi, O, Da"
 
@@ -26,6 +25,7 @@ def checks(book: Book) -> Iterator[Finding]:
     yield from _shifts(book(PAPER, 1))
     for table in CLASSIC:
         yield from _classic(book(PAPER, table))
+    yield from overall(book)
     for table in FLEXIBLE:
         yield from _flexible(book(PAPER, table))
     yield from _captions(book)
@@ -67,14 +67,13 @@ def _shifts(sheet: Sheet) -> Iterator[Finding]:
 
 
 def _classic(sheet: Sheet) -> Iterator[Finding]:
-    """Average and Std over test domains, and one set of domain sizes for all overall accuracies."""
+    """Average and Std over test domains."""
     for part in sheet.parts:
         domains = [name for name in sheet.columns(part) if name not in AVERAGES]
         for row in sheet.rows(part):
             cells = sheet.along(part, row, domains)
             yield from mean_of(sheet.get(row, "Avg.", part), cells, "domains")
             yield from _std(sheet.get(row, "Std", part), cells)
-        yield from _overall(sheet, part, domains)
 
 
 def _std(target: Printed | None, cells: Sequence[Printed | None]) -> list[Finding]:
@@ -83,45 +82,7 @@ def _std(target: Printed | None, cells: Sequence[Printed | None]) -> list[Findin
     known = [one.value for one in cells if one is not None]
     by_equation = std(known, "nico++") if len(known) == len(cells) else float("nan")
     note = f"equation 9 (ddof 1) gives {by_equation:.2f}"
-    return [Finding(**one.to_dict() | {"note": note}) for one in found]
-
-
-def _overall(sheet: Sheet, part: str, domains: Sequence[str]) -> Iterator[Finding]:
-    """Overall accuracy weighs the domains by their size, which is the same for every method.
-
-    The sizes of the test sets are not printed. Those that fit the other methods best predict each method's.
-    """
-    rows = [row for row in sheet.rows(part) if None not in sheet.along(part, row, [*domains, "Ova."])]
-    accuracy = np.array([[_value(sheet, row, name, part) for name in domains] for row in rows])
-    overall = np.array([_value(sheet, row, "Ova.", part) for row in rows])
-    for number, row in enumerate(rows if len(rows) > len(domains) else []):
-        others = np.arange(len(rows)) != number
-        shares = _shares(accuracy[others], overall[others])
-        cells = sheet.along(part, row, domains)
-        yield from judge(
-            sheet.get(row, "Ova.", part),
-            box(lambda x, shares=shares: float(x @ shares)),
-            cells,
-            "overall accuracy, with the domain sizes that fit the other methods",
-            half=0.05,
-        )
-
-
-def _shares(accuracy: np.ndarray, overall: np.ndarray) -> np.ndarray:
-    """Shares of the domains, with sum 1, of the least absolute error; few wrong rows do not move them."""
-    weights = np.ones(len(overall))
-    last = accuracy.shape[1] - 1
-    design, target = accuracy[:, :last] - accuracy[:, last:], overall - accuracy[:, last]
-    for _ in range(50):
-        root = np.sqrt(weights)
-        free = np.linalg.lstsq(design * root[:, None], target * root, rcond=None)[0]
-        weights = 1 / np.maximum(np.abs(design @ free - target), 1e-3)
-    return np.append(free, 1 - free.sum())
-
-
-def _value(sheet: Sheet, row: str, column: str, part: str) -> float:
-    cell = sheet.get(row, column, part)
-    return float("nan") if cell is None else cell.value
+    return [replace(one, note=note) for one in found]
 
 
 def _flexible(sheet: Sheet) -> Iterator[Finding]:
@@ -140,7 +101,11 @@ def _captions(book: Book) -> Iterator[Finding]:
         facts = told_of.facts
         first = next(iter(sheet.values.values()))
         for caption, header, check in (
-            ("split 1, training, caption", "split 1, training, header", "training domains, caption and header"),
+            (
+                "split 1, training, caption",
+                "split 1, training, header",
+                "training domains, caption and header",
+            ),
             ("dataset, caption", "dataset, title", "dataset, end and beginning of the caption"),
             ("setting, caption", "setting, rows", "setting, caption and rows"),
             ("spread, caption", "spread, header", "measure of spread, caption and header"),
@@ -208,7 +173,9 @@ def _counts(book: Book) -> Iterator[Finding]:
     common, unique, text = book(PAPER, 10), book(PAPER, 11), book(PAPER, "text")
     for sheet in (common, unique):
         for row in sheet.rows():
-            parts = [cell for (_, name, column), cell in sheet.values.items() if name == row and column != "Total"]
+            parts = [
+                cell for (_, name, column), cell in sheet.values.items() if name == row and column != "Total"
+            ]
             if len(parts) == 10:
                 yield from sum_of(sheet.get(row, "Total"), parts, "domains")
     totals = [sheet.get(row, "Total") for sheet in (common, unique) for row in sheet.rows()]

@@ -40,7 +40,9 @@ def _pairs(book: Book) -> Iterator[Finding]:
     targets, text = book(PAPER, 1), book(PAPER, "text")
     rows = targets.rows()
     yield from sum_of(
-        text.get("source and target pairs", "stated"), [targets.get(row, "targets") for row in rows], "datasets"
+        text.get("source and target pairs", "stated"),
+        [targets.get(row, "targets") for row in rows],
+        "datasets",
     )
     pairs = text.get("pairs with label shift", "stated")
     shifted = box(lambda x: float(x[0] * SEVERITIES * SEEDS))
@@ -124,7 +126,10 @@ def _corrections_help(sheet: Sheet) -> Iterator[Finding]:
                 claim="improves", found=f"{before.text} to {after.text}",
             )  # fmt: skip
     for row in sheet.rows("RS+RW"):
-        pairs = [(sheet.get(row, method, "None"), sheet.get(row, method, "RS+RW")) for method in sheet.columns("RS+RW")]
+        pairs = [
+            (sheet.get(row, method, "None"), sheet.get(row, method, "RS+RW"))
+            for method in sheet.columns("RS+RW")
+        ]
         gains = [after.value - before.value for before, after in pairs if before and after]
         if gains and row != "Avg":
             helped = sum(gain > 0 for gain in gains)
@@ -141,8 +146,10 @@ def _batch_size(sheet: Sheet) -> Iterator[Finding]:
     for part in sheet.parts:
         columns = [name for name in sheet.columns(part) if name != "Avg"]
         for method in sheet.rows(part):
-            yield from mean_of(sheet.get(method, "Avg", part), sheet.along(part, method, columns), "severities")
-        sentry, fixmatch, rs = (sheet.get(name, "Alpha = None", part) for name in ("SENTRY", "FixMatch", "RS-FixMatch"))
+            yield from mean_of(
+                sheet.get(method, "Avg", part), sheet.along(part, method, columns), "severities"
+            )
+        sentry, fixmatch = (sheet.get(name, "Alpha = None", part) for name in ("SENTRY", "FixMatch"))
         if sentry and fixmatch:
             yield from told(
                 sentry, "claim of appendix N: without shift SENTRY is better than FixMatch",
@@ -156,7 +163,8 @@ def _batch_size(sheet: Sheet) -> Iterator[Finding]:
         target: Printed | None = sheet.get("RS-FixMatch", "Avg", sheet.parts[0])
         yield from told(
             target, "claim of appendix N: RS-FixMatch is similar or better on 3 of 4 targets",
-            sum(similar) == 3, claim="3 of 4", found=f"{sum(similar)} of {len(similar)} within {SIMILAR:g} % or better",
+            sum(similar) == 3, claim="3 of 4",
+            found=f"{sum(similar)} of {len(similar)} within {SIMILAR:g} % or better",
         )  # fmt: skip
 
 

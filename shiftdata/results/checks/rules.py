@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.results.checks.cells import Printed, Sheet
+from shiftdata.results.checks.cells import Printed
 from shiftdata.results.checks.judging import Finding, box, judge
 from shiftdata.results.checks.judging import Span as Span
 
@@ -19,7 +19,9 @@ def mean_of(target: Printed | None, inputs: Sequence[Printed | None], of: str) -
     return judge(target, box(lambda x: float(x.mean())), inputs, f"mean over {len(inputs)} {of}")
 
 
-def sum_of(target: Printed | None, inputs: Sequence[Printed | None], of: str, note: str = "") -> list[Finding]:
+def sum_of(
+    target: Printed | None, inputs: Sequence[Printed | None], of: str, note: str = ""
+) -> list[Finding]:
     """A printed total against the sum of its inputs."""
     check = f"sum over {len(inputs)} {of}"
     return judge(target, box(lambda x: float(x.sum())), inputs, check, note=note)
@@ -33,9 +35,7 @@ def weighted(
     return judge(target, box(lambda x: float(x @ shares)), inputs, check)
 
 
-def spread_of_mean(
-    target: Printed | None, inputs: Sequence[Printed | None], of: str
-) -> list[Finding]:
+def spread_of_mean(target: Printed | None, inputs: Sequence[Printed | None], of: str) -> list[Finding]:
     """The spread over seeds of a mean lies between what the spreads of its parts leave possible.
 
     It is at most their mean (all seeds move together), at least what the widest of them leaves when all

@@ -80,16 +80,15 @@ def _nested(
     group = sheet.along(part, row, ["instances per group, min", "instances per group, max"])
     for name, groups in (("class", sources), ("source", classes)):
         whole = sheet.along(part, row, [f"instances per {name}, min", f"instances per {name}, max"])
-        if None in group or None in whole:
+        least, most, smallest, largest = (*whole, *group)
+        if least is None or most is None or smallest is None or largest is None:
             continue
-        least, most = whole
-        assert least is not None and most is not None and group[0] is not None and group[1] is not None
         yield from told(
             most,
             f"groups fit into each {name}",
-            least.value >= groups * group[0].value and most.value <= groups * group[1].value,
+            least.value >= groups * smallest.value and most.value <= groups * largest.value,
             claim=f"{least.text} to {most.text} images a {name}",
-            found=f"{groups:.0f} groups of {group[0].text} to {group[1].text}",
+            found=f"{groups:.0f} groups of {smallest.text} to {largest.text}",
         )
 
 
@@ -102,13 +101,13 @@ def _datasets(book: Book) -> Iterator[Finding]:
         for kind in ("classes", "images"):
             content, stylized = sheet.along("", row, [f"content {kind}", f"stylized {kind}"])
             yield from judge(stylized, times, [content], f"{STYLES} styles of each content")
-    stylized = [sheet.get(row, "stylized images") for row in rows]
-    yield from sum_of(benchmarks.get(SMA_EXTENDED, "instances", BENCHMARK), stylized, "datasets of table 2")
+    images = [sheet.get(row, "stylized images") for row in rows]
+    yield from sum_of(benchmarks.get(SMA_EXTENDED, "instances", BENCHMARK), images, "datasets of table 2")
     groups = [sheet.get(row, "stylized classes") for row in rows]
     yield from sum_of(text.get("groups", "stated"), groups, "datasets of table 2")
-    images = [one for row in rows if (one := sheet.get(row, "content images"))]
-    if images:
-        ordered = sorted(images, key=lambda one: one.value)
+    contents = [one for row in rows if (one := sheet.get(row, "content images"))]
+    if contents:
+        ordered = sorted(contents, key=lambda one: one.value)
         for cell, end in ((ordered[0], "min"), (ordered[-1], "max")):
             yield from same(cell, benchmarks.get(SMA_EXTENDED, f"instances per source, {end}", BENCHMARK))
     for end in ("min", "max"):
@@ -217,7 +216,9 @@ def _subsampled(sheet: Sheet) -> Iterator[Finding]:
             if row != rows[number]:
                 dominant = sheet.get(rows[number], label)
                 tenth = box(lambda x: float(0.1 * x[0]))
-                yield from judge(sheet.get(row, label), tenth, [dominant], "mu = 10 % of the dominant group", half=0.5)
+                yield from judge(
+                    sheet.get(row, label), tenth, [dominant], "mu = 10 % of the dominant group", half=0.5
+                )
 
 
 def _stated(book: Book) -> Iterator[Finding]:
@@ -231,7 +232,9 @@ def _stated(book: Book) -> Iterator[Finding]:
             yield from judge(stated, mean, means, check, half=TO_FIVE) if dataset in sheet.parts else ()
         ratio = text.get(f"SEM ratio, {setting}", "stated")
         less = box(lambda x: float(100 * (1 - x[0])))
-        yield from judge(text.get(f"SEM reduction, {setting}", "stated"), less, [ratio], "1 - ratio", half=0.5)
+        yield from judge(
+            text.get(f"SEM reduction, {setting}", "stated"), less, [ratio], "1 - ratio", half=0.5
+        )
     yield from same(
         text.get("scenarios of OfficeHome, section 3.2.2", "stated"),
         text.get("scenarios of OfficeHome, figure 9", "stated"),
