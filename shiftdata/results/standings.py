@@ -36,13 +36,15 @@ class Standing:
 class Leaderboard:
     """Several sets of results side by side, each with its own ranks; the first is what others are held to.
 
-    `agreement` compares each further set with the first, over the methods that both have.
+    `agreement` compares each further set with the first and `changes` says what each method gains in places,
+    both over the methods that the two have in common.
     """
 
     metric: str
     columns: Mapping[str, tuple[str, ...]]
     standings: Mapping[str, tuple[Standing, ...]]
     agreement: Mapping[str, RankAgreement]
+    changes: Mapping[str, Mapping[str, float]]
 
     def __str__(self) -> str:
         return self.table()
@@ -66,15 +68,13 @@ class Leaderboard:
         return sorted(found, key=lambda method: found[method])
 
     def _line(self, method: str, names: Sequence[str]) -> list[str]:
-        cells, first = [method], None
+        cells = [method]
         for place, name in enumerate(names):
             one = next((one for one in self.standings[name] if one.method == method), None)
             cells += ["-", "-"] if one is None else [number(one.value, 2), f"{one.rank:g}"]
             if place:
-                both = one is not None and first is not None
-                cells.append(f"{first.rank - one.rank:+g}" if both and one and first else "-")
-            else:
-                first = one
+                gained = self.changes.get(name, {}).get(method)
+                cells.append("-" if gained is None else f"{gained:+g}")
         return cells
 
 
@@ -120,13 +120,15 @@ def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = 
         )
         for label, (means, _) in values.items()
     }
-    agreement = {}
+    agreement, changes = {}, {}
     for label in labels[1:]:
         shared = [method for method in values[labels[0]][0] if method in values[label][0]]
         if len(shared) > 1:
             both = [[values[name][0][method] for method in shared] for name in (labels[0], label)]
             agreement[label] = rank_agreement(*both, lower_is_better=lower)
-    return Leaderboard(metric, {label: one for label, (_, one) in values.items()}, standings, agreement)
+            changes[label] = dict(zip(shared, agreement[label].change.tolist(), strict=True))
+    columns = {label: names_of for label, (_, names_of) in values.items()}
+    return Leaderboard(metric, columns, standings, agreement, changes)
 
 
 def _values(results: Results, label: str) -> tuple[dict[str, float], tuple[str, ...]]:

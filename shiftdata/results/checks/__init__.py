@@ -24,7 +24,7 @@ from shiftdata.results.checks import cns_bench, domainbed_v2, everywhere, nico, 
 from shiftdata.results.checks.cells import Book
 from shiftdata.results.checks.judging import VERDICTS, Finding, Verdict
 from shiftdata.results.schema import KEY, read_number
-from shiftdata.results.shipped import fingerprint, published_tables
+from shiftdata.results.shipped import fingerprint, numbers, published_tables
 
 __all__ = ["VERDICTS", "Finding", "Report", "Verdict", "check"]
 
@@ -121,8 +121,28 @@ def _stored(rows: pa.Table) -> Iterator[str]:
         if fingerprint(rows, table.paper, table.table) != table.sha256:
             yield (
                 f"{table.paper}, table {table.table}: these are not the {table.numbers} numbers that were "
-                "extracted from the paper: a number, or where it stands, was changed"
+                f"extracted from the paper{_changed(rows, table.paper, table.table)}"
             )
+
+
+def _changed(rows: pa.Table, paper: str, table: str) -> str:
+    """Where some rows of a table differ from the shipped ones, in words; at most three places."""
+    own, shipped = (_printed(one, paper, table) for one in (rows, numbers(paper)))
+    places = [place for place in own | shipped if own.get(place) != shipped.get(place)]
+    named = [
+        f"{place} {own.get(place, 'missing')} (extracted: {shipped.get(place, 'nothing')})"
+        for place in places
+    ]
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return f": {'; '.join(named[:3])}{more}" if named else ""
+
+
+def _printed(rows: pa.Table, paper: str, table: str) -> dict[str, str]:
+    return {
+        ", ".join(row[name] for name in KEY[2:] if row[name]): row["printed"]
+        for row in rows.to_pylist()
+        if (row["paper"], row["table"]) == (paper, table)
+    }
 
 
 def _values(rows: Iterable[dict[str, object]]) -> Iterator[str]:

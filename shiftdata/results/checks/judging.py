@@ -139,7 +139,7 @@ def std_span(convention: Convention, per_root: int = 0) -> Span:
         x, h = np.array(values, float), np.array(halves, float)
         order = np.argsort(x)
         ends = [np.where(np.argsort(order) < cut, x - h, x + h) for cut in range(len(x) + 1)]
-        near = [np.clip(centre, x - h, x + h) for centre in np.linspace(x.min(), x.max(), 201)]
+        near = [np.clip(centre, x - h, x + h) for centre in np.linspace(x.min(), x.max(), 41)]
         spreads = [std(one, convention) for one in (x, *ends)]
         return (
             spreads[0] / scale,
