@@ -70,7 +70,7 @@ def _extract(folder: Path) -> dict[str, bytes]:
         tables = list(reader.tables(Text.read(path)))
         rows = pa.Table.from_pylist([row for table in tables for row in _rows(paper, table)], schema=SCHEMA)
         _check_keys(rows)
-        files[f"{paper}.parquet"] = _parquet(rows)
+        files[f"{paper}.parquet"] = _parquet(rows, PAPERS[paper].citation)
         told += [_about(paper, table, rows) for table in tables]
         left = sum(len(table.left_out) for table in tables)
         print(f"{paper}: {len(tables)} tables, {rows.num_rows:,} numbers, {left} left out", file=sys.stderr)
@@ -121,9 +121,9 @@ def _about(paper: str, table: Table, rows: pa.Table) -> dict[str, object]:
     }
 
 
-def _parquet(rows: pa.Table) -> bytes:
+def _parquet(rows: pa.Table, citation: str) -> bytes:
     buffer = pa.BufferOutputStream()
-    pq.write_table(rows, buffer, compression="zstd")
+    pq.write_table(rows.replace_schema_metadata({"citation": citation}), buffer, compression="zstd")
     return buffer.getvalue().to_pybytes()
 
 
