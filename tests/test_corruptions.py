@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import colorsys
+import subprocess
+import sys
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+from builders.corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from builders.sample import Item, Sample
+from builders.steps.corrupt import Corrupt
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.schema import KEY_PATTERN
+
+KEY = (0, "test", "picture")
+
+
+@cache
+def photos(side: int) -> tuple[Image.Image, ...]:
+    """Natural pictures: two photographs, whole and in parts."""
+    made = []
+    for name in ("china.jpg", "flower.jpg"):
+        photo = Image.fromarray(load_sample_image(name))
+        boxes = [(100, 0, 527, 427), (0, 0, 300, 300), (300, 100, 600, 400)]
+        made += [photo.resize((side, side), Image.Resampling.LANCZOS, box=box) for box in boxes]
+    return tuple(made)
+
+
+def floats(picture: Image.Image) -> np.ndarray:
+    return np.asarray(picture, dtype=np.float64)
+
+
+def psnr(picture: Image.Image, made: Image.Image) -> float:
+    return float(10 * np.log10(255**2 / np.mean((floats(made) - floats(picture)) ** 2)))
+
+
+@pytest.mark.parametrize("side", [32, 128])
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_each_severity_is_farther_from_the_picture(name, side):
+    for at, picture in enumerate(photos(side)):
+        ladder = [psnr(picture, corrupt(name, picture, step, key=(at,))) for step in SEVERITIES]
+        assert ladder[0] < 40, (at, ladder)
+        assert all(low < high for high, low in pairwise(ladder)), (at, ladder)
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_small_and_large_pictures_are_damaged_alike(name):
+    large = photos(256)[0]
+    small = large.resize((48, 48), Image.Resampling.BOX)
+    fine = corrupt(name, large, 3, key=KEY).resize((48, 48), Image.Resampling.BOX)
+    coarse = corrupt(name, small, 3, key=KEY)
+    assert psnr(small, coarse) == pytest.approx(psnr(large, corrupt(name, large, 3, key=KEY)), abs=6)
+    if name != "pixelate":  # its blocks are not the same ones
+        assert psnr(fine, coarse) > psnr(small, coarse) + 2
+
+
+def test_contrast_keeps_the_mean_and_narrows_the_rest():
+    picture = photos(128)[0]
+    made = corrupt("contrast", picture, 3, key=KEY)
+    assert floats(made).mean((0, 1)) == pytest.approx(floats(picture).mean((0, 1)), abs=0.5)
+    assert floats(made).std() < 0.4 * floats(picture).std()
+
+
+def test_saturate_keeps_hue_and_value_and_leaves_grey_alone():
+    grey = Image.linear_gradient("L").resize((32, 32)).convert("RGB")
+    assert corrupt("saturate", grey, 5, key=KEY).tobytes() == grey.tobytes()
+    for colour in ((200, 120, 90), (40, 90, 160), (130, 180, 60)):
+        plain = Image.new("RGB", (16, 16), colour)
+        made = corrupt("saturate", plain, 3, key=KEY).getpixel((8, 8))
+        before, after = (colorsys.rgb_to_hsv(*(part / 255 for part in c)) for c in (colour, made))
+        assert (after[0], after[2]) == pytest.approx((before[0], before[2]), abs=0.01)
+        assert after[1] > before[1] + 0.08
+
+
+def test_pixelate_draws_blocks_of_their_own_mean():
+    picture = photos(128)[0]
+    made = floats(corrupt("pixelate", picture, 4, key=KEY))
+    steps = np.abs(np.diff(made, axis=1)).sum((0, 2))
+    assert (steps < 1).mean() > 0.5  # most neighbouring columns are equal
+    assert made.mean((0, 1)) == pytest.approx(floats(picture).mean((0, 1)), abs=0.5)
+
+
+def test_motion_blur_smears_along_one_line_and_keeps_the_light():
+    pixels = np.zeros((65, 65, 3), dtype=np.uint8)
+    pixels[32, 32] = 255
+    wide = np.asarray(Image.fromarray(pixels).resize((195, 195), Image.Resampling.NEAREST))
+    made = floats(corrupt("motion_blur", Image.fromarray(wide), 5, key=KEY)).mean(2)
+    assert made.sum() == pytest.approx(floats(Image.fromarray(wide)).mean(2).sum(), rel=0.1)
+    y, x = np.nonzero(made > 1)
+    small, great = np.linalg.eigvalsh(np.cov(np.stack([x, y])))
+    assert great > 20 * small
+
+
+def test_water_is_lighter_than_mud_and_drops_stay():
+    picture = Image.new("RGB", (96, 96), (128, 128, 128))
+    change = [floats(corrupt("spatter", picture, step, key=KEY)).mean(2) - 128 for step in SEVERITIES]
+    wet = [np.abs(step) > 6 for step in change]
+    for fewer, more in pairwise(wet):
+        assert (fewer & more).sum() > 0.8 * fewer.sum()
+        assert more.sum() > fewer.sum()
+    assert change[2][wet[2]].mean() > 0 > change[3][wet[3]].mean()
+
+
+def test_frost_grows_from_the_rim():
+    picture = Image.new("RGB", (128, 128), (20, 60, 20))
+    for key in range(3):
+        change = floats(corrupt("frost", picture, 2, key=(key,))).mean(2) - 33
+        inner = change[44:84, 44:84].mean()
+        assert change.mean() > 2 * inner
+    assert floats(corrupt("frost", picture, 5, key=KEY))[44:84, 44:84].mean() > inner + 80
+
+
+def test_fog_pales_the_dark():
+    made = floats(corrupt("fog", Image.new("RGB", (64, 64)), 3, key=KEY))
+    assert made.min() > 40
+    assert made.std() > 5
+    assert np.ptp(made, axis=2).max() == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    name=st.sampled_from(CORRUPTIONS),
+    size=st.tuples(*2 * [st.integers(16, 90)]),
+    step=st.sampled_from(SEVERITIES),
+)
+def test_any_size_gives_a_picture_of_that_size_twice(name, size, step):
+    picture = photos(128)[0].resize(size)
+    first, second = (corrupt(name, picture, step, key=KEY) for _ in range(2))
+    assert (first.size, first.mode) == (size, "RGB")
+    assert first.tobytes() == second.tobytes() != picture.tobytes()
+
+
+@pytest.mark.parametrize("name", ["fog", "frost", "motion_blur", "spatter"])
+def test_keys_draw_differently(name):
+    picture = photos(128)[0]
+    assert len({corrupt(name, picture, 3, key=("test", seed)).tobytes() for seed in range(3)}) == 3
+
+
+def test_processes_agree():
+    code = (
+        "from PIL import Image; from builders.corruptions import CORRUPTIONS, corrupt\n"
+        "from shiftdata.stable import content_hash\n"
+        "picture = Image.merge('RGB', [Image.radial_gradient('L').resize((40, 56))] * 3)\n"
+        "made = [corrupt(name, picture, 4, key=(3, 'a')).tobytes() for name in CORRUPTIONS]\n"
+        "digest = content_hash(*made)\n"
+    )
+    here: dict[str, str] = {}
+    exec(code, here)
+    there = subprocess.check_output([sys.executable, "-c", f"{code}print(digest)"], text=True)
+    assert there.strip() == here["digest"]
+
+
+def test_bad_input_is_refused():
+    picture = photos(32)[0]
+    with pytest.raises(NotFoundError, match="did you mean 'frost'"):
+        corrupt("forst", picture, 1, key=KEY)
+    with pytest.raises(InputError, match="must be RGB, got L"):
+        corrupt("fog", picture.convert("L"), 1, key=KEY)
+    with pytest.raises(InputError, match="at least 16 pixels"):
+        corrupt("fog", picture.resize((40, 8)), 1, key=KEY)
+    for severity in (0, 6, 2.5, float("nan")):
+        with pytest.raises(InputError, match=r"one of \(1, 2, 3, 4, 5\)"):
+            corrupt("fog", picture, severity, key=KEY)
+
+
+def test_the_step_makes_a_trajectory_a_corruption():
+    item = Item(key="cat", label="a", origin="a/cat", license="MIT", attribution="x")
+    step = Corrupt(seed=1, dataset="d", names=("motion_blur", "frost"), steps=(2, 5))
+    made = list(step(iter([Sample(item=item, key="cat", example=photos(32)[0], params={"album": "x"})])))
+    assert [sample.key for sample in made] == [
+        "cat-motion_blur-2", "cat-motion_blur-5", "cat-frost-2", "cat-frost-5",
+    ]  # fmt: skip
+    assert all(KEY_PATTERN.fullmatch(sample.key) for sample in made)
+    assert [sample.trajectory for sample in made] == 2 * ["cat-motion_blur"] + 2 * ["cat-frost"]
+    assert (step.nuisances, step.severities) == (("motion_blur", "frost"), (2.0, 5.0))
+    assert made[3].params == {"album": "x", "corruption": "frost", "severity": 5}
+    assert made[3].image.tobytes() == corrupt("frost", photos(32)[0], 5, key=(1, "d", "cat")).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ("forst",)}, "did you mean 'frost'"),
+        ({"names": ()}, "at least one name"),
+        ({"names": ("fog", "fog")}, "each once"),
+        ({"steps": ()}, "ascending, got"),
+        ({"steps": (3, 2)}, "ascending, got"),
+        ({"steps": (0, 1)}, r"some of \(1, 2"),
+    ],
+)
+def test_a_step_that_cannot_be_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Corrupt(seed=0, dataset="d", **options)
