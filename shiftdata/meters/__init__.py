@@ -1,0 +1,39 @@
+"""Shift meters: how far two sets of rows lie apart, in what they show and in how they are labelled.
+
+    on frozen features    covariate_shift -> CovariateShift: the discrepancy of two hypotheses, in seconds
+                          domain_classifier -> DomainClassifier: how well the domains are told apart
+                          concept_shift_on_features -> ConceptShift: minimum and maximum disagreement
+    on pictures           covariate_shift_by_training -> CovariateShift: the paper's procedure, with torch;
+                          Training its settings, shallow_cnn its network
+    on models of yours    concept_shift, concept_shift_of_predictions -> ConceptShift
+    on rows of a table    features_of_rows makes features of them
+
+The measures are those of NICO++ (definition 4.1, section 4.3, appendix A.2). Everything that is fitted is
+measured on rows that it has not seen, with an interval; two halves of one distribution give about 0 covariate
+shift. Values depend on the hypotheses: compare only values of the same kind, features and settings.
+"""
+
+from shiftdata.meters.concept import (
+    ConceptShift,
+    concept_shift,
+    concept_shift_of_predictions,
+    concept_shift_on_features,
+)
+from shiftdata.meters.covariate import CovariateShift, DomainClassifier, covariate_shift, domain_classifier
+from shiftdata.meters.tables import features_of_rows
+from shiftdata.meters.training import Training, covariate_shift_by_training, shallow_cnn
+
+__all__ = [
+    "ConceptShift",
+    "CovariateShift",
+    "DomainClassifier",
+    "Training",
+    "concept_shift",
+    "concept_shift_of_predictions",
+    "concept_shift_on_features",
+    "covariate_shift",
+    "covariate_shift_by_training",
+    "domain_classifier",
+    "features_of_rows",
+    "shallow_cnn",
+]

@@ -1,0 +1,159 @@
+"""Two sets of rows, a source and a target: checked, cut into halves, their figures with intervals.
+
+Everything is fitted on one half of each side and measured on the other, then the other way round, so that
+each row is measured by what has not seen it. Rows of one origin always lie in the same half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import Interval, Resampling, bootstrap_rows
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_codes, as_floats
+from shiftdata.stable import rng
+
+__all__ = ["Fold", "Mask", "Origins", "Sides", "check_fit", "codes_of", "feature_sides", "sides_of"]
+
+#: Fewer rows on a side leave too few in a half to fit anything, or to measure it.
+FEWEST_ROWS = 20
+
+Mask: TypeAlias = NDArray[np.bool_]
+#: A pair of masks: rows to fit on, rows to measure on.
+Fold: TypeAlias = tuple[Mask, Mask]
+#: One name a row for the source and for the target.
+Origins: TypeAlias = tuple[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sides:
+    """Which rows are of the target, the others of the source; and the origin of each, if they share any."""
+
+    target: Mask
+    origins: IntArray | None
+
+    @property
+    def n_source(self) -> int:
+        return int((~self.target).sum())
+
+    @property
+    def n_target(self) -> int:
+        return int(self.target.sum())
+
+    def where(self, rows: Mask) -> Sides:
+        """Some of the rows."""
+        origins = None if self.origins is None else self.origins[rows]
+        return Sides(target=self.target[rows], origins=origins)
+
+    def folds(self, seed: int, repeats: int) -> Iterator[Fold]:
+        """Cut into halves `repeats` times, and fit on either half once."""
+        for repeat in range(repeats):
+            first = self._half(seed, repeat)
+            for fit, held in ((first, ~first), (~first, first)):
+                for rows in (fit, held):
+                    self.where(rows).need_rows(FEWEST_ROWS // 2, "half")
+                yield fit, held
+
+    def need_rows(self, fewest: int, part: str) -> None:
+        """Refuse too few rows on either side."""
+        for name, n in (("source", self.n_source), ("target", self.n_target)):
+            if n < fewest:
+                raise InputError(
+                    f"{n} rows in a {part} of the {name}: at least {fewest} are needed; give more rows, "
+                    "or, where many share an origin, more origins"
+                )
+
+    def means(self, values: NDArray[Any]) -> tuple[float, float]:
+        """The mean of some values, one a row, over the source and over the target; nan without rows."""
+        source, target = (
+            float(values[side].mean()) if side.any() else float("nan") for side in (~self.target, self.target)
+        )
+        return source, target
+
+    def interval(
+        self, values: FloatArray, figure: Callable[[float, float], float], seed: int, level: float
+    ) -> Interval:
+        """A figure of the two means with its bootstrap interval: rows are drawn, or origins."""
+
+        def statistic(rows: IntArray) -> float:
+            drawn = Sides(target=self.target[rows], origins=None)
+            return figure(*drawn.means(values[rows]))
+
+        strata = self.target if self.origins is None else None
+        how = Resampling(seed=seed, level=level)
+        return bootstrap_rows(statistic, len(values), how, strata=strata, clusters=self.origins)
+
+    def _half(self, seed: int, repeat: int) -> Mask:
+        def half(n: int) -> Mask:
+            # Always the same key: rows at the same place of two sides, which may be pairs, stay together.
+            return rng(seed, "meters", "halves", repeat).permutation(n) < (n + 1) // 2
+
+        if self.origins is not None:
+            return half(int(self.origins.max()) + 1)[self.origins]
+        chosen = np.empty(len(self.target), dtype=np.bool_)
+        chosen[~self.target], chosen[self.target] = half(self.n_source), half(self.n_target)
+        return chosen
+
+
+def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:
+    """The sides of source rows followed by target rows."""
+    target = np.arange(n_source + n_target) >= n_source
+    sides = Sides(target=target, origins=None if origins is None else _codes(origins, n_source, n_target))
+    sides.need_rows(FEWEST_ROWS, "set")
+    return sides
+
+
+def feature_sides(
+    source: Any, target: Any, origins: Origins | None, *, symmetric: bool = False
+) -> tuple[FloatArray, Sides]:
+    """All rows, those of the source first, and their sides.
+
+    For a `symmetric` figure the sides change places if need be, so that both ways of asking give one answer
+    to the last digit.
+    """
+    first, second = as_floats("source", source, ndim=2), as_floats("target", target, ndim=2)
+    if first.shape[1] != second.shape[1]:
+        raise InputError(
+            f"source has {first.shape[1]} features a row and target {second.shape[1]}: give both the same, "
+            "from one network or one table"
+        )
+    sides = sides_of(len(first), len(second), origins)
+    if symmetric and _order(second) < _order(first):
+        flipped = sides_of(len(second), len(first), None if origins is None else origins[::-1])
+        return np.concatenate([second, first]), flipped
+    return np.concatenate([first, second]), sides
+
+
+def check_fit(*, penalty: float, repeats: int, components: int = 1) -> None:
+    """Refuse settings that nothing can be fitted with."""
+    if not (0 <= penalty < np.inf):
+        raise InputError(f"penalty must be a number of at least 0, got {penalty}")
+    for name, count in (("repeats", repeats), ("components", components)):
+        if count < 1:
+            raise InputError(f"{name} must be at least 1, got {count}")
+
+
+def _order(rows: FloatArray) -> tuple[int, list[float]]:
+    return len(rows), rows.sum(axis=0).tolist()
+
+
+def _codes(origins: Origins, n_source: int, n_target: int) -> IntArray:
+    first, second = origins
+    codes, n = codes_of("origins", first, second)[1:]
+    if (n, len(codes) - n) != (n_source, n_target):
+        raise InputError(
+            f"origins: {n:,} names and {len(codes) - n:,} for {n_source:,} source and {n_target:,} target "
+            "rows; give a pair of sequences with a name for each row"
+        )
+    return codes
+
+
+def codes_of(name: str, first: Any, second: Any) -> tuple[tuple[Hashable, ...], IntArray, int]:
+    """The sorted names in two sequences, the positions of all of them, and how many are of the first."""
+    names = [np.asarray(values).tolist() for values in (first, second)]
+    return *as_codes(name, names[0] + names[1]), len(names[0])

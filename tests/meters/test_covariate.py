@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from shiftdata.errors import InputError
+from shiftdata.meters import covariate_shift, domain_classifier
+
+
+def normal(seed, n=300, d=6, mean=0.0, deviation=1.0):
+    """Normal rows; the first feature has its own mean and deviation."""
+    rows = np.random.default_rng(seed).normal(size=(n, d))
+    rows[:, 0] = mean + deviation * rows[:, 0]
+    return rows
+
+
+def noise(n, m):
+    """Four standard deviations of the difference of two means of values in [0, 1], at most."""
+    return 4 * 0.5 * np.sqrt(1 / n + 1 / m)
+
+
+@pytest.mark.parametrize("measure", [covariate_shift, domain_classifier])
+@pytest.mark.parametrize(("n", "m", "d"), [(60, 60, 2), (300, 150, 8), (120, 120, 300)])
+def test_two_halves_of_one_distribution_have_no_shift(measure, n, m, d):
+    found = measure(normal(1, n, d), normal(2, m, d))
+    distance = found.value if measure is covariate_shift else found.distance
+    assert abs(distance) < noise(n, m)
+
+
+def test_it_grows_with_the_shift_of_a_mean_up_to_the_total_variation():
+    means = (0.0, 0.5, 1.0, 2.0, 4.0)
+    found = [covariate_shift(normal(1), normal(2, mean=mean)).value for mean in means]
+    assert found == sorted(found)
+    for mean, value in zip(means, found, strict=True):
+        total_variation = 2 * norm.cdf(mean / 2) - 1
+        assert -noise(300, 300) < value < total_variation + noise(300, 300)
+        # A pair of half-spaces holds the best classifier of these, so nearly all of it is found.
+        assert value > total_variation - 0.12
+
+
+def test_a_change_of_variance_is_seen_by_two_half_spaces_and_not_by_one():
+    source, target = normal(1, 400), normal(2, 400, deviation=3)
+    edge = np.sqrt(2 * np.log(3) / (1 - 1 / 9))  # where the two densities are equal
+    total_variation = 2 * (norm.cdf(edge) - norm.cdf(edge / 3))
+    assert total_variation - 0.15 < covariate_shift(source, target).value < total_variation + noise(400, 400)
+    assert abs(domain_classifier(source, target).distance) < noise(400, 400)
+
+
+def test_a_change_of_correlation_is_seen():
+    source, target = normal(1), normal(2)
+    source[:, 1] += 3 * source[:, 0]
+    target[:, 1] -= 3 * target[:, 0]
+    # Opposite quadrants hold 1/2 + asin(r)/pi of a pair of correlation r.
+    expected = 2 * np.arcsin(3 / np.sqrt(10)) / np.pi
+    assert covariate_shift(source, target).value == pytest.approx(expected, abs=noise(300, 300))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0]), st.sampled_from([40, 55]))
+def test_swapping_changes_nothing(seed, mean, m):
+    source, target = normal(seed, 40, 3), normal(seed + 1, m, 3, mean=mean)
+    one, other = (covariate_shift(*both, repeats=1) for both in ((source, target), (target, source)))
+    assert one.interval == other.interval
+    assert (one.n_source, one.n_target) == (other.n_target, other.n_source) == (40, m)
+    assert domain_classifier(source, target).accuracy == domain_classifier(target, source).accuracy
+
+
+def test_units_of_features_do_not_matter():
+    source, target = normal(1), normal(2, mean=1)
+    scale = np.array([1e3, 1, 1e-3, 5, 1, 1])
+    scaled = covariate_shift(source * scale + 7, target * scale + 7, components=6)
+    assert scaled.value == pytest.approx(covariate_shift(source, target).value, abs=0.05)
+
+
+def test_equal_seeds_give_equal_results():
+    source, target = normal(1), normal(2, mean=1)
+    before = np.random.get_state()[1].tolist()
+    assert covariate_shift(source, target, seed=3) == covariate_shift(source, target, seed=3)
+    assert covariate_shift(source, target, seed=3) != covariate_shift(source, target, seed=4)
+    assert np.random.get_state()[1].tolist() == before
+
+
+def test_constant_and_repeated_features_do_no_harm():
+    source, target = normal(1, d=2), normal(2, d=2, mean=2)
+    padded = [np.column_stack([rows, rows, np.ones(len(rows))]) for rows in (source, target)]
+    assert covariate_shift(*padded).value == pytest.approx(covariate_shift(source, target).value, abs=0.03)
+    same = np.ones((30, 2))
+    assert covariate_shift(same, same).value == 0
+    assert domain_classifier(same, same).distance == 0
+
+
+def test_rows_of_one_origin_are_in_one_half():
+    # Each origin is a point of its own with five near copies: memorising points tells the sides apart.
+    generator = np.random.default_rng(0)
+    points = generator.normal(size=(80, 40))
+    copies = np.repeat(points, 5, axis=0) + 0.01 * generator.normal(size=(400, 40))
+    names = np.repeat([f"origin-{i}" for i in range(80)], 5)
+    source, target, mine, theirs = copies[:200], copies[200:], names[:200], names[200:]
+    assert covariate_shift(source, target).value > 0.5
+    grouped = covariate_shift(source, target, origins=(mine, theirs))
+    assert abs(grouped.value) < noise(40, 40)
+    assert "by cluster" in grouped.interval.method
+    assert grouped == covariate_shift(source, target, origins=(mine.tolist(), theirs.tolist()))
+
+
+def test_the_record():
+    found = covariate_shift(normal(1), normal(2, 200, mean=2), level=0.9)
+    assert found.interval.low < found.value < found.interval.high
+    assert found.directions == (found.value, found.value)
+    assert found.domain_error == pytest.approx((1 - found.value) / 2)
+    assert (found.n_source, found.n_target, found.interval.level) == (300, 200, 0.9)
+    assert json.loads(json.dumps(found.to_dict()))["domain_error"] == found.domain_error
+    assert "pairs of half-spaces on 6 components, 0-1 loss; domain error 0." in str(found)
+    domains = domain_classifier(normal(1), normal(2, 200, mean=2))
+    assert domains.error == pytest.approx(norm.cdf(-1), abs=0.05)
+    assert domains.distance == pytest.approx(1 - 2 * domains.error)
+    assert "distance 0." in str(domains)
+
+
+def test_unequal_sizes_weigh_the_same():
+    domains = domain_classifier(normal(1, 60), normal(2, 900, mean=2))
+    assert domains.accuracy.estimate == pytest.approx(norm.cdf(1), abs=0.08)
+
+
+@pytest.mark.parametrize("measure", [covariate_shift, domain_classifier])
+def test_bad_input(measure):
+    good = normal(1, 30, 3)
+    with pytest.raises(InputError, match="19 rows in a set of the target: at least 20 are needed"):
+        measure(good, good[:19])
+    with pytest.raises(InputError, match="source has 3 features a row and target 2"):
+        measure(good, good[:, :2])
+    with pytest.raises(InputError, match="source: 1 of 90 are nan or missing"):
+        measure(np.where(good == good[0, 0], np.nan, good), good)
+    with pytest.raises(InputError, match="target: give 2 dimensions"):
+        measure(good, good[0])
+    with pytest.raises(InputError, match="origins: 30 names and 29 for 30 source and 30 target rows"):
+        measure(good, good, origins=(range(30), range(29)))
+    with pytest.raises(InputError, match=r"0 rows in a half of the source: .* more origins"):
+        measure(good, good, origins=(["a"] * 30, ["b"] * 30))
+    with pytest.raises(InputError, match="penalty must be a number of at least 0, got -1"):
+        measure(good, good, penalty=-1)
+    with pytest.raises(InputError, match="repeats must be at least 1, got 0"):
+        measure(good, good, repeats=0)
+
+
+def test_components_are_at_least_one():
+    with pytest.raises(InputError, match="components must be at least 1, got 0"):
+        covariate_shift(normal(1), normal(2), components=0)
