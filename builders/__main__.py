@@ -6,11 +6,14 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
 from builders.build import build
 from builders.card import CARDS
 from builders.check import check
 from builders.contact_sheet import contact_sheet
-from builders.recipe import load_recipe, recipe_names
+from builders.filters import Stages, judged_rows, slider_report
+from builders.recipe import Recipe, load_recipe, recipe_names
 from builders.renderings import card_of_recipe, write_text
 from builders.spool import whole_file
 from shiftdata import cli, places
@@ -109,10 +112,19 @@ def _build(options: argparse.Namespace) -> int:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
         print(f"{base.name}: {counts}")
         for reason, count in manifest.dropped.get(base.name, {}).items():
-            print(f"{base.name}: dropped {count} content pictures: {reason}")
+            print(f"{base.name}: dropped {count:,}: {reason}")
+        if f"filters/{base.name}.parquet" in manifest.files:
+            _print_filters(judged_rows(folder, base.name), load_recipe(options.recipe))
     total = sum(record.bytes for record in manifest.files.values())
     print(f"{folder}: {len(manifest.files)} files, {total / 1e6:.1f} MB, content {manifest.content_id[:16]}")
     return 0
+
+
+def _print_filters(judged: pa.Table, recipe: Recipe) -> None:
+    print(Stages.of(judged))
+    if recipe.filters is not None and recipe.filters.slider is not None:
+        slider = recipe.filters.slider
+        print(slider_report(judged, slider.scorer.name, slider.least))
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -14,11 +14,13 @@ from tqdm import tqdm
 
 from builders import assign
 from builders.describe import words
+from builders.filters.scorers import View
+from builders.filters.scoring import decoded, score
 from builders.pack import Plan, pack
 from builders.recipe import Recipe, file_versions, load_recipe
-from builders.render import Block, cut_into_blocks, render
+from builders.render import Block, cut_into_blocks, render, render_item
 from builders.renderings import renderings, write_renderings
-from builders.sample import Item
+from builders.sample import BadItem, Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.manifest import FILE_NAME, Manifest
@@ -108,7 +110,9 @@ def build(
         spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
         _render(reference, blocks, spool, workers or available_cores(), quiet)
         ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
-        _pack(Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids), workshop, quiet)
+        plan = Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
+        _score(plan, quiet)
+        _pack(plan, workshop, quiet)
         if not keep_spool:
             for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
                 shutil.rmtree(folder)
@@ -196,6 +200,32 @@ def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, worker
     finished = total - sum(block.weight for block in missing)
     with tqdm(total=total, initial=finished, desc="render", unit="img", disable=quiet, smoothing=0.05) as bar:
         render(reference, missing, spool, workers=workers, on_done=lambda block: bar.update(block.weight))
+
+
+def _score(plan: Plan, quiet: bool) -> None:
+    """Score what the filters judge; what was scored before is not scored again."""
+    if plan.recipe.filters is None:
+        return
+    blocks = sorted({block for base, of in plan.blocks.items() if _shifted(plan, base) for block in of})
+    with tqdm(total=len(blocks), desc="score", unit="block", disable=quiet) as bar:
+        score(plan.recipe.filters, plan.spool, blocks, plan.items, lambda: _content(plan), bar.update)
+
+
+def _shifted(plan: Plan, base: str) -> bool:
+    return plan.recipe.base(base).layer == "shift"
+
+
+def _content(plan: Plan) -> Iterator[View]:
+    """The untouched content, as it would be published."""
+    for item in plan.items:
+        try:
+            for sample in render_item(plan.recipe, "content", item):
+                picture = decoded(plan.recipe.encoding.encode(sample))
+                yield View(
+                    key=sample.key, picture=picture, start=picture, label=item.label, origin=item.origin
+                )
+        except BadItem:
+            continue  # counted where it is rendered
 
 
 def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:

@@ -61,6 +61,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         dropped=[(b, *entry) for b, found in manifest.dropped.items() for entry in sorted(found.items())],
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
         groups="groups.png" if "groups.png" in manifest.files else None,
+        filters="filters.png" if "filters.png" in manifest.files else None,
         sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
         said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
         front_matter=yaml_of(front_matter(manifest)),

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from builders.filters.report import Stages
+from builders.filters.rules import LACKS
+from builders.filters.scoring import judged_samples
 from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
@@ -21,7 +24,10 @@ from shiftdata.schema import SPLITS, columns, split_of_fold
 
 @dataclass(frozen=True)
 class Gathered:
-    """The rows of a base in no particular order: columns, and where the example of each lies in the spool."""
+    """The rows of a base in no particular order: columns, and where the example of each lies in the spool.
+
+    `judged` holds the scores and verdicts of all that was rendered, if the recipe filters it.
+    """
 
     table: pa.Table
     cells: NDArray[np.int64]
@@ -30,6 +36,7 @@ class Gathered:
     block: NDArray[np.int64]
     row: NDArray[np.int64]
     dropped: Mapping[str, int]
+    judged: pa.Table | None
 
 
 def gather(
@@ -40,8 +47,14 @@ def gather(
     rows = _numbered([table for table, _ in read])
     _check_rows(recipe, rows)
     drops = Counter(reason for _, reasons in read for reason in reasons.values())
+    judged = None
+    if recipe.filters is not None:
+        tables = dict(zip(blocks, (table for table, _ in read), strict=True))
+        judged = judged_samples(recipe.filters, spool, tables, items, recipe.shift.severities)
     if len(recipe.shift.severities) > 1:
         rows = _whole_trajectories(rows, len(recipe.shift.severities), drops)
+    if judged is not None:
+        rows = _kept(recipe, rows, judged, drops)
     of_item = _item_table(recipe, items, fold_of).take(
         pc.index_in(rows["item"], value_set=pa.array([item.key for item in items]))
     )
@@ -66,6 +79,7 @@ def gather(
         block=rows["block"].to_numpy(),
         row=rows["row"].to_numpy(),
         dropped=dict(sorted(drops.items())),
+        judged=judged,
     )
 
 
@@ -91,8 +105,18 @@ def _whole_trajectories(rows: pa.Table, severities: int, drops: Counter[str]) ->
         raise InputError(f"the trajectory {name!r} has a severity twice; each step of a scale comes once")
     lost = len(pc.unique(rows.filter(cut)["trajectory"]))
     if lost:
-        drops["trajectory lacks a severity"] += lost
+        drops[LACKS] += lost
     return rows.filter(pc.invert(cut))
+
+
+def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: Counter[str]) -> pa.Table:
+    """Leave out, and count, the samples that the filters do not keep."""
+    kept = judged.filter(judged["kept"])
+    if not len(kept):
+        counts = Stages.of(judged)
+        raise InputError(f"the filters of {recipe.name} leave nothing; loosen a bound:\n{counts}")
+    drops.update(why for why in judged["why"].to_pylist() if why not in (None, LACKS))
+    return rows.filter(pc.is_in(rows["key"], kept["key"].combine_chunks()))
 
 
 def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:

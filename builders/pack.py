@@ -68,6 +68,8 @@ def pack(plan: Plan, folder: Path, on_rows: Callable[[int], object] = lambda row
 
 def _pack_base(plan: Plan, name: str, folder: Path, on_rows: Callable[[int], object]) -> PackedBase:
     gathered = gather(plan.recipe, plan.items, plan.fold_of, plan.spool, plan.blocks[name])
+    if gathered.judged is not None:
+        shards.write_metadata(folder / f"filters/{name}.parquet", gathered.judged)
     tables, cell_bytes = {}, {}
     for split in SPLITS:
         members = np.flatnonzero(pc.equal(gathered.table["split"], split).to_numpy())

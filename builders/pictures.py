@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from builders.contact_sheet import contact_sheet
+from builders.filters import judged_rows, overview
 from builders.spool import whole_file
 from shiftdata.heatmap import Panel, draw, panel_of
 from shiftdata.manifest import Manifest
@@ -15,6 +16,7 @@ from shiftdata.protocols import rows_matching
 
 PREVIEW = "preview.jpg"
 GROUPS = "groups.png"
+FILTERS = "filters.png"
 
 
 def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
@@ -30,6 +32,10 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
         with whole_file(folder / GROUPS) as temporary:
             draw(panels).save(temporary, "PNG", optimize=True)
         written.append(folder / GROUPS)
+    if f"filters/{manifest.default_base}.parquet" in manifest.files:
+        with whole_file(folder / FILTERS) as temporary:
+            overview(judged_rows(folder, manifest.default_base)).save(temporary, "PNG", optimize=True)
+        written.append(folder / FILTERS)
     return written
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 
 from builders.albums import Album
 from builders.datasheet import Datasheet
+from builders.filters import Filters
 from builders.sample import Sample, Step
 from builders.steps.encode import Encoding
 from shiftdata.errors import InputError, ShiftdataError, not_found
@@ -73,8 +74,8 @@ class Recipe:
     """Everything that determines a dataset: content, steps, seed, bases and canonical splits.
 
     `released` is the day of this version, written by hand: nothing published may depend on a clock.
-    `nuisance` names the column of what shifts. `expected` is not part of the dataset's identity: it says
-    what `check` must find.
+    `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
+    `expected` is not part of the dataset's identity: it says what `check` must find.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Recipe:
     default_base: str
     nuisance: str
     prepare: tuple[Step, ...] = ()
+    filters: Filters | None = None
     protocols: tuple[GroupFairness, ...] = ()
     datasheet: Datasheet = field(default_factory=Datasheet)
     seed: int = 0
@@ -112,6 +114,7 @@ class Recipe:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", self.released):
             raise InputError(f"released is a day such as 2026-11-21, got {self.released!r}")
         self._check_columns()
+        self._check_filters()
 
     def _check_columns(self) -> None:
         house = [*columns("nuisance"), *POINTER_COLUMNS]
@@ -122,6 +125,21 @@ class Recipe:
                     f"a column cannot be named {name!r}: use letters, digits and _, each name once, "
                     f"and none of {', '.join(house)}"
                 )
+
+    def _check_filters(self) -> None:
+        if self.filters is None:
+            return
+        steps = self.shift.severities
+        if len(steps) < 2 or steps[0] != 0 or self.encoding.modality != "image":
+            raise InputError(
+                f"the recipe {self.name} filters {self.encoding.modality} examples in the severities "
+                f"{steps or 'none'}: filters are for pictures in severities from 0 on"
+            )
+        if self.filters.incomplete == "cut":
+            raise InputError(
+                f"the recipe {self.name} cuts trajectories, and those of a dataset are whole: say "
+                "incomplete='drop', and count cut ones with builders.filters.judge"
+            )
 
     @property
     def roles(self) -> Roles:
@@ -140,6 +158,8 @@ class Recipe:
         told = {name: value for name, value in describe(self).items() if name not in WORDS}
         for base in told["bases"]:
             del base["summary"]
+        if self.filters is None:
+            del told["filters"]  # a recipe without any is the one it was before there were filters
         return content_hash(json.dumps(told, sort_keys=True))
 
     def pixels_id(self) -> str:

@@ -1,0 +1,200 @@
+"""Rules: which samples of a continuous shift are kept, from their scores. Records that stand in a recipe.
+
+After the stages of CNS-Bench (appendix A.5, table 4): a trajectory goes if its picture at severity 0 fails
+`base` (ii); a sample that passes `easy` needs no other test (iii), all others must pass `keep` (iv). Then,
+as its published code does, a trajectory with a failing sample goes as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from builders.filters.scorers import Floats, Scorer, identity
+from shiftdata.errors import InputError, not_found
+
+Bools = NDArray[np.bool_]
+SCORE = "score_"
+VERDICTS = ("base", "easy", "passes", "kept", "why")
+LACKS = "trajectory lacks a severity"
+
+
+class Rule(Protocol):
+    """A yes or no for each row of scores."""
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        """Whose scores it needs."""
+
+    @property
+    def words(self) -> str:
+        """The rule in words, for counts of what it leaves out."""
+
+    def passes(self, scores: Mapping[str, Floats], /) -> Bools:
+        """Which rows pass, from the scores of each scorer by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """A score of at least `least`, or at most `most`, or between the two."""
+
+    scorer: Scorer
+    least: float | None = None
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        bounds = [bound for bound in (self.least, self.most) if bound is not None]
+        if not bounds or not np.isfinite(bounds).all() or bounds != sorted(bounds):
+            raise InputError(
+                f"the threshold of {self.scorer.name} is least={self.least}, most={self.most}: give one, "
+                "or both in this order, as finite numbers"
+            )
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        return (self.scorer,)
+
+    @property
+    def words(self) -> str:
+        least = "" if self.least is None else f" at least {self.least:g}"
+        return f"{self.scorer.name}{least}" + ("" if self.most is None else f" at most {self.most:g}")
+
+    def passes(self, scores: Mapping[str, Floats]) -> Bools:
+        found = scores[self.scorer.name]
+        lowest = -np.inf if self.least is None else self.least
+        return (found >= lowest) & (found <= (np.inf if self.most is None else self.most))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtLeast:
+    """At least `m` of some rules. CNS-Bench: 2 of 4 (two CLIP texts, CLIP and DINOv2 beside severity 0)."""
+
+    m: int
+    of: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.m <= len(self.of):
+            raise InputError(f"at least {self.m} of {len(self.of)} rules: m is from 1 to the number of rules")
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        return tuple(scorer for rule in self.of for scorer in rule.scorers)
+
+    @property
+    def words(self) -> str:
+        return f"{self.m} of {len(self.of)} ({'; '.join(rule.words for rule in self.of)})"
+
+    def passes(self, scores: Mapping[str, Floats]) -> Bools:
+        enough: Bools = np.sum([rule.passes(scores) for rule in self.of], axis=0) >= self.m
+        return enough
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slider:
+    """A score that should grow with severity: trajectories of lower rank correlation are named, and kept."""
+
+    scorer: Scorer
+    least: float = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """What is left out of a continuous shift, and the scores that are only told (`also`).
+
+    `incomplete` says what becomes of a trajectory with a failing sample: it goes as a whole ("drop", as
+    published by CNS-Bench), or ends before it ("cut": to compare; trajectories of a dataset are whole).
+    """
+
+    base: Rule | None = None
+    easy: Rule | None = None
+    keep: Rule | None = None
+    slider: Slider | None = None
+    also: tuple[Scorer, ...] = ()
+    incomplete: Literal["drop", "cut"] = "drop"
+
+    def __post_init__(self) -> None:
+        if self.incomplete not in ("drop", "cut"):
+            raise InputError(f"incomplete trajectories: 'drop' or 'cut', got {self.incomplete!r}")
+        if self.easy is not None and self.keep is None:
+            raise InputError("`easy` says which samples need not pass `keep`: give a rule to `keep` too")
+        if not self.scorers:
+            raise InputError(
+                "filters without a scorer: give a rule to `base` or `keep`, or a scorer to `also`"
+            )
+        for scorer in self.scorers:
+            if not re.fullmatch(r"[a-z0-9_-]+", scorer.name):
+                raise InputError(f"a scorer's name is made of [a-z0-9_-], got {scorer.name!r}")
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        """Every scorer that is needed, once."""
+        rules = [rule for rule in (self.base, self.easy, self.keep) if rule is not None]
+        given = [*(scorer for rule in rules for scorer in rule.scorers), *self.also]
+        found: dict[str, Scorer] = {}
+        for scorer in [*given, *([self.slider.scorer] if self.slider else [])]:
+            known = found.setdefault(scorer.name, scorer)
+            if identity(known) != identity(scorer):
+                raise InputError(f"two scorers are named {scorer.name!r}: give one another `name`")
+        return tuple(found.values())
+
+
+def judge(filters: Filters, rows: pa.Table, severities: Sequence[float]) -> pa.Table:
+    """The rows with a verdict of each stage, `base`, `easy`, `passes` and in the end `kept`, and `why` not.
+
+    Rows have a trajectory, a severity and their scores, as those of `filters/<base>.parquet`; older verdicts
+    are replaced, so that other rules can be tried on published scores. A trajectory that lacks one of the
+    severities passes nothing.
+    """
+    scores = {scorer.name: scores_of(rows, scorer.name) for scorer in filters.scorers}
+    trajectory = np.unique(rows["trajectory"].to_numpy(zero_copy_only=False), return_inverse=True)[1]
+    severity = rows["severity"].to_numpy()
+    why = np.full(len(rows), None, dtype=object)
+    alive: Bools = (np.bincount(trajectory) == len(severities))[trajectory]
+    why[~alive] = LACKS
+    verdicts: dict[str, Bools] = {}
+
+    def go_on(with_those: Bools, reason: str) -> Bools:
+        why[alive & ~with_those] = f"samples {reason}"
+        return alive & with_those
+
+    if filters.base is not None:
+        failing = (severity == severities[0]) & ~filters.base.passes(scores)
+        start = (np.bincount(trajectory, failing) == 0)[trajectory]
+        alive = go_on(
+            start, f"of trajectories whose severity {severities[0]:g} is without {filters.base.words}"
+        )
+        verdicts["base"] = alive
+    if filters.keep is not None:
+        passing = filters.keep.passes(scores)
+        if filters.easy is not None:
+            verdicts["easy"] = alive & filters.easy.passes(scores)
+            passing = passing | verdicts["easy"]
+        alive = verdicts["passes"] = go_on(passing, f"without {filters.keep.words}")
+    where = "a lower" if filters.incomplete == "cut" else "another"
+    end = _end(trajectory, severity, alive, filters.incomplete)
+    verdicts["kept"] = go_on(severity < end, f"of trajectories that fail at {where} severity")
+    columns = {name: rows[name] for name in rows.column_names if name not in VERDICTS}
+    return pa.table(columns | verdicts | {"why": pa.array(why, pa.string())})
+
+
+def scores_of(rows: pa.Table, scorer: str) -> Floats:
+    """The scores of judged or scored rows."""
+    if SCORE + scorer not in rows.column_names:
+        known = [column.removeprefix(SCORE) for column in rows.column_names if column.startswith(SCORE)]
+        raise not_found("scorer", scorer, known, "These rows have no score of it.")
+    found: Floats = rows[SCORE + scorer].to_numpy()
+    return found
+
+
+def _end(trajectory: NDArray[np.intp], severity: Floats, alive: Bools, incomplete: str) -> Floats:
+    """For each row, the severity from which on its trajectory is left out; infinite where none fails."""
+    first = np.full(trajectory.max(initial=-1) + 1, np.inf)
+    np.minimum.at(first, trajectory[~alive], severity[~alive] if incomplete == "cut" else -np.inf)
+    end: Floats = first[trajectory]
+    return end
