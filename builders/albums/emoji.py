@@ -38,11 +38,15 @@ VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
 
 @dataclass(frozen=True)
 class EmojiAlbum:
-    """The emoji of some vendors, drawn at `size` pixels: one item a concept and vendor."""
+    """The emoji of some vendors, drawn at `size` pixels: one item a concept and vendor.
+
+    With `domains` the vendor is the item's nuisance; origins are shared by all vendors either way.
+    """
 
     vendors: tuple[str, ...] = VENDORS
     assets: Path = ASSETS
     size: int = 128
+    domains: bool = False
 
     def __post_init__(self) -> None:
         """Refuse unknown, repeated or no vendors here, not in the middle of a build."""
@@ -64,7 +68,7 @@ class EmojiAlbum:
     def items(self) -> tuple[Item, ...]:
         """One item for every concept and vendor, sorted by key."""
         rows, terms = _concepts(self.assets), _terms(self.assets)
-        made = [_item(row, vendor, terms[vendor]) for row in rows for vendor in self.vendors]
+        made = [_item(row, vendor, terms[vendor], self.domains) for row in rows for vendor in self.vendors]
         return tuple(sorted(made, key=lambda item: item.key))
 
     def load(self, item: Item) -> Image.Image:
@@ -89,7 +93,7 @@ class EmojiAlbum:
 
     def fingerprint(self) -> str:
         """SHA-256 over size, texts and the members of the vendors' zips, not over the zips' own bytes."""
-        digest = hashlib.sha256(b"%d\n" % self.size)
+        digest = hashlib.sha256(b"%d\n" % self.size + (b"domains\n" if self.domains else b""))
         parts = [(name, (self.assets / name).read_bytes()) for name in ("concepts.tsv", "vendors.toml")]
         for vendor in sorted(self.vendors):
             archive = _archive(self.assets / f"{vendor}.zip")
@@ -99,16 +103,19 @@ class EmojiAlbum:
         return digest.hexdigest()
 
 
-def _item(row: Mapping[str, str], vendor: str, terms: Mapping[str, Any]) -> Item:
+def _item(row: Mapping[str, str], vendor: str, terms: Mapping[str, Any], domains: bool) -> Item:
     """One row of `concepts.tsv` as drawn by one vendor; concept names are unique over the album."""
     label, concept = row["label"], row["concept"]
+    source = {"concept": concept, "vendor": vendor, "hexcode": row["hexcode"]}
     return Item(
         key=f"{label}_{concept}-{vendor}",
         label=label,
         origin=f"{label}/{row['origin']}",
         license=terms["license"],
         attribution=terms["attribution"],
-        source={"concept": concept, "vendor": vendor, "hexcode": row["hexcode"]},
+        nuisance=vendor if domains else None,
+        # What the vendors share: drawings of one concept stand beside each other in pictures of the dataset.
+        source=source | ({"content": f"{label}_{concept}"} if domains else {}),
     )
 
 

@@ -1,0 +1,40 @@
+"""Emoji of four vendors, the vendor as the domain: a multi-domain set as PACS and NICO++ are."""
+
+from pathlib import Path
+
+from builders.albums.emoji import VENDORS, EmojiAlbum
+from builders.datasheet import Datasheet
+from builders.recipe import Base, Expected, Recipe
+from builders.steps.compose import OnGround
+from builders.steps.domains import Domains
+from builders.steps.encode import ImageEncoding
+from shiftdata.protocols import GroupFairness
+
+GROUND = OnGround(size=128)
+
+RECIPE = Recipe(
+    name="dom_emoji",
+    family="domain",
+    version="1.0.0",
+    released="2026-11-21",
+    creators=("The shiftdata founders",),
+    title="Emoji of Four Vendors",
+    summary=(
+        "Emoji of 20 classes, each concept drawn by four vendors. The class is the target, the vendor is the "
+        "domain; what all four draw is in one split."
+    ),
+    citation=(
+        "The shiftdata founders. Emoji of Four Vendors, on drawings of Fluent Emoji, Noto Emoji and Twemoji. "
+        "shiftdata, 2026."
+    ),
+    album=EmojiAlbum(size=GROUND.inner, domains=True),
+    nuisance="domain",
+    prepare=(GROUND,),
+    shift=Domains(names=VENDORS),
+    encoding=ImageEncoding(format="jpeg", quality=92),
+    bases=(Base(name="all", summary="Every picture: all concepts of a class, by every vendor."),),
+    default_base="all",
+    protocols=(GroupFairness(k=4, mu=0.1),),
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(Expected(base="all", rows={"train": 1228, "validation": 480, "test": 648}, smallest_group=3),),
+)

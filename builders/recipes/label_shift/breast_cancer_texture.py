@@ -1,0 +1,47 @@
+"""Nuclei of breast masses in a table, the texture of the image as the domain: label shift on features."""
+
+from pathlib import Path
+
+from builders.albums.rows import Columns, RowsAlbum
+from builders.datasheet import Datasheet
+from builders.recipe import Base, Expected, Recipe
+from builders.steps.domains import Domains
+from builders.steps.encode import TableEncoding
+
+TABLE = Path(__file__).parents[2] / "albums/assets/tables/breast_cancer.csv"
+MEASURES = (
+    *("radius", "texture", "perimeter", "area", "smoothness"),
+    *("compactness", "concavity", "concave_points", "symmetry", "fractal_dimension"),
+)
+NAMES = [form.format(measure) for form in ("mean_{}", "{}_error", "worst_{}") for measure in MEASURES]
+FEATURES = dict.fromkeys(NAMES, "float64")
+
+RECIPE = Recipe(
+    name="breast_cancer_texture",
+    family="label-shift",
+    version="1.0.0",
+    released="2026-11-21",
+    creators=("The shiftdata founders",),
+    title="Breast Cancer Wisconsin by Texture",
+    summary=(
+        "30 measures of cell nuclei in images of breast masses, benign or malignant. The diagnosis is the "
+        "target, the texture of the image (its spread of grey values, cut in three) is the domain."
+    ),
+    citation=(
+        "W. Wolberg, O. Mangasarian, N. Street, W. Street. Breast Cancer Wisconsin (Diagnostic). UCI Machine "
+        "Learning Repository, 1993. https://doi.org/10.24432/C5DW2B"
+    ),
+    album=RowsAlbum(
+        TABLE,
+        Columns(features=tuple(FEATURES), label="diagnosis", domain="texture"),
+        license="CC-BY-4.0",
+        attribution="W. Wolberg, O. Mangasarian, N. Street, W. Street; UCI Machine Learning Repository",
+    ),
+    nuisance="texture",
+    shift=Domains(names=("smooth", "medium", "coarse")),
+    encoding=TableEncoding(features=FEATURES),
+    bases=(Base(name="all", summary="Every mass."),),
+    default_base="all",
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(Expected(base="all", rows={"train": 285, "validation": 116, "test": 168}, smallest_group=4),),
+)

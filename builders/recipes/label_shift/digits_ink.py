@@ -1,0 +1,42 @@
+"""Handwritten digits as 64 counts, the amount of ink as the domain: label shift on features."""
+
+from pathlib import Path
+
+from builders.albums.rows import Columns, RowsAlbum
+from builders.datasheet import Datasheet
+from builders.recipe import Base, Expected, Recipe
+from builders.steps.domains import Domains
+from builders.steps.encode import TableEncoding
+
+TABLE = Path(__file__).parents[2] / "albums/assets/tables/digits.csv"
+FEATURES = {f"pixel_{row}_{column}": "int64" for row in range(8) for column in range(8)}
+
+RECIPE = Recipe(
+    name="digits_ink",
+    family="label-shift",
+    version="1.0.0",
+    released="2026-11-21",
+    creators=("The shiftdata founders",),
+    title="Handwritten Digits by Ink",
+    summary=(
+        "Handwritten digits as 8 x 8 counts of pixels. The digit is the target, the amount of ink (the sum "
+        "of all counts, cut in three) is the domain."
+    ),
+    citation=(
+        "E. Alpaydin, C. Kaynak. Optical Recognition of Handwritten Digits. UCI Machine Learning Repository, "
+        "1998. https://doi.org/10.24432/C50P49"
+    ),
+    album=RowsAlbum(
+        TABLE,
+        Columns(features=tuple(FEATURES), label="digit", domain="ink"),
+        license="CC-BY-4.0",
+        attribution="E. Alpaydin, C. Kaynak; UCI Machine Learning Repository",
+    ),
+    nuisance="ink",
+    shift=Domains(names=("light", "medium", "heavy")),
+    encoding=TableEncoding(features=FEATURES),
+    bases=(Base(name="all", summary="Every digit."),),
+    default_base="all",
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(Expected(base="all", rows={"train": 907, "validation": 364, "test": 526}, smallest_group=7),),
+)

@@ -1,0 +1,43 @@
+"""Names of emoji in eight languages, the language as the domain: label shift on texts."""
+
+from pathlib import Path
+
+from builders.albums.rows import Columns, RowsAlbum
+from builders.datasheet import Datasheet
+from builders.recipe import Base, Expected, Recipe
+from builders.steps.domains import Domains
+from builders.steps.encode import TextEncoding
+from shiftdata.protocols import GroupFairness
+
+NAMES = Path(__file__).parents[2] / "albums/assets/emoji_names/names.tsv"
+
+RECIPE = Recipe(
+    name="emoji_names",
+    family="label-shift",
+    version="1.0.0",
+    released="2026-11-21",
+    creators=("The shiftdata founders",),
+    title="Names of Emoji in Eight Languages",
+    summary=(
+        "Names and keywords of the emoji of dom_emoji, in eight languages and five scripts. The class of the "
+        "emoji is the target, the language is the domain; all translations of a name are in one split."
+    ),
+    citation=(
+        "The shiftdata founders. Names of Emoji in Eight Languages, from the Unicode Common Locale Data "
+        "Repository as packaged by emojibase. shiftdata, 2026."
+    ),
+    album=RowsAlbum(
+        NAMES,
+        Columns(text="text", label="label", domain="language", key="key", origin="origin"),
+        license="MIT AND Unicode-3.0",
+        attribution="Unicode CLDR 48, Unicode, Inc.; emojibase-data 17.0.0, Miles Johnson",
+    ),
+    nuisance="language",
+    shift=Domains(names=("de", "en", "es", "fr", "hi", "ja", "ru", "zh")),
+    encoding=TextEncoding(),
+    bases=(Base(name="all", summary="Every name in every language."),),
+    default_base="all",
+    protocols=(GroupFairness(k=4, mu=0.1), GroupFairness(k=8, mu=0.1)),
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(Expected(base="all", rows={"train": 2456, "validation": 960, "test": 1296}, smallest_group=3),),
+)

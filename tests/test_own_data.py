@@ -1,0 +1,132 @@
+"""docs/own_data.md: its recipes make datasets of made data, and what it says of errors is what is said."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shiftdata as sd
+from builders import assign
+from builders.albums.folder import FolderAlbum
+from builders.albums.rows import Columns, RowsAlbum
+from builders.build import build
+from builders.check import check
+from builders.recipe import load_recipe
+from shiftdata.errors import InputError
+from shiftdata.manifest import Manifest
+
+DOC = (Path(__file__).parent.parent / "docs/own_data.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
+RECIPES = {text.split()[1]: text for text in BLOCKS if text.startswith("# ")}
+SAID = dict(re.findall(r"^\| ([^|`]+) \| `([^`]+)` \|$", DOC, re.MULTILINE))
+
+
+def make_photos(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    for domain in ("art", "photo", "sketch"):
+        for label in ("cat", "dog"):
+            if (domain, label) == ("sketch", "dog"):
+                continue
+            (folder / domain / label).mkdir(parents=True)
+            for number in range(10):
+                pixels = rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / domain / label / f"{number}.png")
+
+
+def write_csv(path: Path, header: list[str], rows: list[list[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A folder with the recipes of the page, and data of each kind beside them."""
+    folder = tmp_path_factory.mktemp("own")
+    for name, text in RECIPES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    make_photos(folder / "photos")
+    words = {"de": ("schlecht", "mäßig", "gut"), "en": ("bad", "fair", "good")}
+    reviews = [
+        [f"{words[language][stars]} {noun}", stars + 1, language, f"author{number % 20}-{stars}"]
+        for language in words
+        for stars in range(3)
+        for number, noun in enumerate(f"thing {n}" for n in range(30))
+    ]
+    write_csv(folder / "reviews.csv", ["review", "stars", "language", "author"], reviews)
+    patients = [
+        [number, number / 8, ("no", "quit", "yes")[number % 3], ("ill", "well")[number % 2], clinic]
+        for number, clinic in enumerate(["north"] * 40 + ["south"] * 40)
+    ]
+    write_csv(folder / "patients.csv", ["age", "dose", "smoker", "outcome", "clinic"], patients)
+    return folder
+
+
+@pytest.fixture
+def at_home(home, monkeypatch) -> Path:
+    monkeypatch.chdir(home)
+    return home
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_of_the_page_makes_a_dataset(at_home, name):
+    folder = build(name, workers=1, quiet=True)
+    assert check(folder, load_recipe(name)) == []
+    manifest = Manifest.read(folder)
+    splits = manifest.base("all").splits
+    assert sum(split.rows for split in splits.values()) == {"photos.py": 50, "reviews.py": 180}.get(name, 80)
+    assert manifest.origins_shared == (name == "reviews.py")  # authors write in both languages
+    assert manifest.dropped == {"all": {}}
+    if name == "photos.py":
+        assert splits["train"].groups == 5
+        task = sd.task(folder, "leave-one-domain-out", test="sketch")
+        assert [len(rows) for rows in task.sets.values()] == [32, 8, 10]
+        with pytest.raises(InputError, match=r"1 groups of .* without a row .*dog/sketch"):
+            sd.task(folder, "group-fairness", k=2, mu=0.5, seed=1)
+
+
+def test_the_other_code_of_the_page_runs(at_home, capsys):
+    build("reviews.py", workers=1, quiet=True)
+    (code,) = [text for text in BLOCKS if text not in RECIPES.values()]
+    exec(compile(code, "docs/own_data.md", "exec"), {})
+    assert capsys.readouterr().out.count("target_train") == 3
+
+
+def provoke(what: str, home: Path, scratch: Path) -> None:
+    """Do one of the things that the page's table names."""
+    terms = {"license": "CC0-1.0", "attribution": "A. Maker"}
+    if what == "a layout of another kind":
+        FolderAlbum(home / "photos", layout=("style", "label"), **terms)
+    elif what == "pictures at another depth":
+        (scratch / "photos").mkdir()
+        Image.new("RGB", (9, 9)).save(scratch / "photos/a.png")
+        FolderAlbum(scratch / "photos", layout=("domain", "label"), **terms).items()
+    elif what == "a domain that the recipe does not list":
+        recipe = load_recipe("photos.py")
+        (scratch / "photos/cartoon/cat").mkdir(parents=True)
+        Image.new("RGB", (9, 9)).save(scratch / "photos/cartoon/cat/0.png")
+        own = replace(recipe, album=FolderAlbum(scratch / "photos", layout=("domain", "label"), **terms))
+        assign.check_items(own, own.album.items())
+    elif what == "a column that is not there":
+        RowsAlbum(Path("reviews.csv"), Columns(text="review", label="star"), **terms).items()
+    elif what == "a row without a label":
+        write_csv(scratch / "reviews.csv", ["review", "stars"], [["good", ""]])
+        RowsAlbum(scratch / "reviews.csv", Columns(text="review", label="stars"), **terms).items()
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_what_the_page_says_of_an_error_is_said(at_home, tmp_path, what):
+    with pytest.raises(InputError) as error:
+        provoke(what, at_home, tmp_path)
+    said = str(error.value).replace(f"{tmp_path}/", "")
+    assert SAID[what] in said
+
+
+def test_the_page_names_every_kind_of_error_that_is_tried():
+    assert len(SAID) == 5
+    assert list(RECIPES) == ["photos.py", "reviews.py", "patients.py"]
