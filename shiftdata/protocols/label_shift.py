@@ -132,6 +132,11 @@ class LabelShift(Protocol):
         reason = "its labels are drawn from a Dirichlet"
         if not self.replacement:
             kept = first_of_each(labels, order, _without_replacement(counts, shares))
+            if not len(kept):
+                raise InputError(
+                    f"without replacement the drawn labels leave no row of {name}: take replacement=True, "
+                    "a larger alpha, another seed, or several domains as the target"
+                )
             return task.choose(name, one.indices[kept], reason)
         generator = rng(self.id, self.seed, name)
         by_label = np.lexsort((order, labels))
