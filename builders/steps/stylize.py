@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 
 from builders.sample import Sample
 from builders.styles.bank import StyleBank
-from builders.styles.network import StyleNetwork, mix, network_fingerprint
+from builders.styles.network import mix, network_fingerprint, shared_network
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -44,7 +43,7 @@ class Stylize:
         return content_hash(*parts, StyleBank.load().fingerprint(), network_fingerprint())
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
-        network, bank = _network(), StyleBank.load()
+        network, bank = shared_network(), StyleBank.load()
         for sample in samples:
             features = network.features(sample.image)
             own = network.code(sample.image) if 0 < self.strength < 1 else None
@@ -60,9 +59,3 @@ class Stylize:
                 yield replace(
                     sample, key=key, example=image, nuisance=style, severity=self.strength, params=params
                 )
-
-
-@cache
-def _network() -> StyleNetwork:
-    """The sessions of this process: opening them costs as much as painting ten pictures."""
-    return StyleNetwork()

@@ -98,6 +98,12 @@ def mix(own: FloatArray, code: FloatArray, strength: float) -> FloatArray:
 
 
 @cache
+def shared_network() -> StyleNetwork:
+    """The sessions of this process: opening them costs as much as painting ten pictures."""
+    return StyleNetwork()
+
+
+@cache
 def network_fingerprint() -> str:
     """A hash of the shipped graphs, part of what determines a stylized dataset."""
     digest = hashlib.sha256()

@@ -21,9 +21,9 @@ from builders.weather.fields import Field, Key, as_floats, as_picture, check_pic
 from builders.weather.medium import ground_plane, veil
 from builders.weather.particles import MAX_SCALE, fall
 from shiftdata.errors import InputError, not_found
-from shiftdata.stable import rng
+from shiftdata.stable import content_hash, rng
 
-__all__ = ["MAX_SCALE", "WEATHERS", "render"]
+__all__ = ["MAX_SCALE", "WEATHERS", "fingerprint", "render"]
 
 WEATHERS = tuple(CATALOGUE)
 
@@ -60,6 +60,11 @@ def render(
         draws = rng(*names, "layer", number)
         pixels = fall(layer, weather.medium, pixels, scale, distance, heading, draws)
     return as_picture(pixels)
+
+
+def fingerprint() -> str:
+    """A hash of the catalogue's figures, part of what determines a dataset."""
+    return content_hash(repr(CATALOGUE))
 
 
 def _checked(depth: NDArray[np.floating], size: tuple[int, int]) -> Field:

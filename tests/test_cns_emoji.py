@@ -1,0 +1,159 @@
+"""The recipe of `cns_emoji`, smaller: one vendor, 32 pixels, 3 pictures a class, by the same code."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pytest
+from PIL import Image
+
+import shiftdata as sd
+from builders import assign
+from builders.build import build
+from builders.check import check
+from builders.recipe import load_recipe
+from builders.sample import Item, Sample
+from builders.steps.continuous import Continuous
+from builders.styles.network import StyleNetwork
+from builders.styles.sliders import SCALES, SLIDERS, Subject, slide
+from shiftdata.errors import InputError
+from shiftdata.manifest import Manifest
+
+ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
+SMALL = """
+    from dataclasses import replace
+
+    from builders.albums.emoji import EmojiAlbum
+    from builders.recipe import Base, load_recipe
+    from builders.steps.compose import OnGround
+    from builders.steps.continuous import Continuous
+
+    GROUND = OnGround(size=32)
+    RECIPE = replace(
+        load_recipe("cns_emoji"),
+        name="small",
+        album=EmojiAlbum(vendors=("noto",), size=GROUND.inner),
+        prepare=(GROUND,),
+        shift=Continuous(dataset="small", seeds=(0,)),
+        bases=(
+            Base(name="content", summary="Untouched.", layer="content", per_group=3),
+            Base(name="mini", summary="3 a class.", per_group=3),
+        ),
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.py"
+    path.write_text(textwrap.dedent(SMALL))
+    return build(str(path), path.parent, workers=2, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def rows(small) -> datasets.Dataset:
+    return datasets.load_dataset(str(small), "mini", split="validation")
+
+
+@pytest.fixture(scope="module")
+def picture() -> Image.Image:
+    coarse = np.random.default_rng(0).integers(0, 255, (6, 6, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((32, 32))
+
+
+def samples(picture: Image.Image, **options) -> list[Sample]:
+    step = Continuous(**{"dataset": "d", "seeds": (0, 1), **options})
+    return list(step(iter([Sample(item=ITEM, key="k", example=picture)])))
+
+
+def test_it_holds_every_class_in_every_shift_and_nothing_is_wrong(small):
+    manifest = Manifest.read(small)
+    assert (len(manifest.labels), len(manifest.nuisances)) == (20, 14)
+    assert tuple(manifest.severities) == SCALES
+    counts = {split: record.rows for split, record in manifest.base("mini").splits.items()}
+    assert counts == dict.fromkeys(("train", "validation", "test"), 20 * 14 * 6)
+    assert manifest.dropped == {"content": {}, "mini": {}}
+    assert check(small) == []
+
+
+def test_trajectories_are_complete_and_begin_with_the_untouched_bytes(small, rows):
+    raw = rows.cast_column("image", datasets.Image(decode=False))
+    content = datasets.load_dataset(str(small), "content", split="validation")
+    content = content.cast_column("image", datasets.Image(decode=False))
+    untouched = dict(zip(content["key"], (cell["bytes"] for cell in content["image"]), strict=True))
+    scales: dict[str, list[float]] = {}
+    for key, scale, params, image in zip(
+        raw["key"], raw["severity"], raw["params"], raw["image"], strict=True
+    ):
+        scales.setdefault(key.rpartition("-")[0], []).append(scale)
+        if scale == 0:
+            assert image["bytes"] == untouched[json.loads(params)["content"]]
+    assert len(scales) == 20 * 14
+    assert all(tuple(sorted(steps)) == SCALES for steps in scales.values())
+
+
+def test_the_continuous_protocol_runs_on_it(small):
+    task = sd.task(str(small), "continuous", shifts=("snow", "tattoo"), severities=(0, 1, 2.5))
+    assert {name: len(one.indices) for name, one in task.sets.items()} == dict.fromkeys(
+        ("train", "validation", "test"), 20 * 2 * 3
+    )
+    cells = sd.task(str(small), "continuous", cells=True)
+    assert len(cells.sets) == 3 * 14 * 6
+    assert {len(one.indices) for one in cells.sets.values()} == {20}
+
+
+def test_pictures_go_away_from_the_untouched_one_step_by_step(rows):
+    found: dict[str, dict[float, np.ndarray]] = {}
+    for row in rows.filter(lambda label: label % 5 == 0, input_columns="label"):
+        pixels = np.asarray(row["image"], dtype=float)
+        found.setdefault(row["key"].rpartition("-")[0], {})[row["severity"]] = pixels
+    away = [[np.abs(mine[scale] - mine[0.0]).mean() for scale in SCALES] for mine in found.values()]
+    assert (np.diff(away, axis=1) > 0).all(axis=1).mean() >= 0.95
+
+
+def test_a_seed_gives_other_pictures_and_changes_no_other_seed(picture):
+    both, one = samples(picture), samples(picture, seeds=(1,))
+    pixels = {sample.key: sample.image.tobytes() for sample in both}
+    assert len(pixels) == 14 * 2 * 6
+    assert {sample.key: sample.image.tobytes() for sample in one}.items() <= pixels.items()
+    for name in Continuous(dataset="d", seeds=(0,)).nuisances:
+        assert pixels[f"k-{name}-s0-250"] != pixels[f"k-{name}-s1-250"]
+
+
+def test_params_are_enough_to_make_a_style_shift_again(picture):
+    network = StyleNetwork()
+    for sample in samples(picture)[4::12]:
+        if sample.nuisance in SLIDERS:
+            params = sample.params
+            key = (params["seed"], "d", "k", sample.nuisance)
+            subject = Subject.of(picture, network)
+            again = slide(network, subject, sample.nuisance, params["style_picture"], params["strength"], key)
+            assert again.tobytes() == sample.image.tobytes()
+
+
+@pytest.mark.parametrize("seeds", [(), (1, 1), (0, 8)])
+def test_seeds_that_cannot_be_told_apart_are_refused(seeds):
+    with pytest.raises(InputError, match="0 to 7, each once, at least one; got"):
+        Continuous(dataset="d", seeds=seeds)
+
+
+def test_what_makes_the_pictures_identifies_the_step():
+    first = Continuous(dataset="d", seeds=(0,)).fingerprint()
+    assert first == Continuous(dataset="d", seeds=(0,)).fingerprint()
+    assert first != Continuous(dataset="d", seeds=(1,)).fingerprint()
+    assert first != Continuous(dataset="e", seeds=(0,)).fingerprint()
+
+
+def test_mini_takes_ten_pictures_of_each_class_and_expects_what_that_makes():
+    recipe = load_recipe("cns_emoji")
+    items = recipe.album.items()
+    picked = assign.pick(items, assign.folds(items), recipe.base("mini"))
+    assert Counter(item.label for item in picked) == dict.fromkeys(recipe.album.labels, 10)
+    per_picture = len(recipe.shift.nuisances) * len(recipe.shift.severities) * len(recipe.shift.seeds)
+    expected = next(one for one in recipe.expected if one.base == "mini")
+    assert sum(expected.rows.values()) == len(picked) * per_picture
