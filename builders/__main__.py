@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from builders.build import build
 from builders.card import CARDS
@@ -33,6 +34,9 @@ EPILOG = """examples:
 
 A build that was stopped, by whatever, goes on when it is started again and ends in the same bytes.
 """
+
+
+MOST_NAMES = 10  # of groups without rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,11 +117,25 @@ def _build(options: argparse.Namespace) -> int:
         print(f"{base.name}: {counts}")
         for reason, count in manifest.dropped.get(base.name, {}).items():
             print(f"{base.name}: dropped {count:,}: {reason}")
+        _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(judged_rows(folder, base.name), load_recipe(options.recipe))
     total = sum(record.bytes for record in manifest.files.values())
     print(f"{folder}: {len(manifest.files)} files, {total / 1e6:.1f} MB, content {manifest.content_id[:16]}")
     return 0
+
+
+def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:
+    """Name the groups of a base without a row in any split: a domain that a class lacks."""
+    rows = pq.read_table(folder / f"metadata/{base}", columns=["group"])["group"]
+    there = set(rows.to_pylist()) - {None}
+    groups = [f"{label}/{nuisance}" for label in manifest.labels for nuisance in manifest.nuisances]
+    empty = [name for number, name in enumerate(groups) if number not in there]
+    if there and empty:
+        more = f" and {len(empty) - MOST_NAMES:,} more" if len(empty) > MOST_NAMES else ""
+        print(
+            f"{base}: {len(empty):,} of {len(groups):,} groups have no row: {', '.join(empty[:MOST_NAMES])}{more}"
+        )
 
 
 def _print_filters(judged: pa.Table, recipe: Recipe) -> None:

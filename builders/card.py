@@ -58,6 +58,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         severity=_severity(manifest),
         config_table=_config_table(manifest),
         totals={base.name: sum(s.rows for s in base.splits.values()) for base in manifest.bases},
+        empty_groups=_empty_groups(manifest),
         dropped=[(b, *entry) for b, found in manifest.dropped.items() for entry in sorted(found.items())],
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
         groups="groups.png" if "groups.png" in manifest.files else None,
@@ -103,6 +104,12 @@ def yaml_of(front: dict[str, Any]) -> str:
         else:
             lines.append(f"{key}: {_flow(value)}")
     return "\n".join(lines)
+
+
+def _empty_groups(manifest: Manifest) -> int:
+    """How many groups of the default base have no training row; 0 before anything is built."""
+    train = manifest.splits_of(manifest.default_base).get("train") if manifest.files else None
+    return len(manifest.labels) * len(manifest.nuisances) - train.groups if train and train.groups else 0
 
 
 def _example(manifest: Manifest) -> str:
