@@ -133,9 +133,8 @@ def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:
     empty = [name for number, name in enumerate(groups) if number not in there]
     if there and empty:
         more = f" and {len(empty) - MOST_NAMES:,} more" if len(empty) > MOST_NAMES else ""
-        print(
-            f"{base}: {len(empty):,} of {len(groups):,} groups have no row: {', '.join(empty[:MOST_NAMES])}{more}"
-        )
+        named = ", ".join(empty[:MOST_NAMES]) + more
+        print(f"{base}: {len(empty):,} of {len(groups):,} groups have no row: {named}")
 
 
 def _print_filters(judged: pa.Table, recipe: Recipe) -> None:

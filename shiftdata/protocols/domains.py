@@ -35,7 +35,10 @@ GROUPS = {
     "domainnet": (("clipart", "infograph"), ("painting", "quickdraw"), ("real", "sketch")),
 }
 
-#: The test domains of the three splits of NICO++ (section 5.2 and appendix C.3); the other domains train.
+#: The common domains of NICO++, those of every class; the others are of some classes alone.
+COMMON = ("autumn", "dark", "dim", "grass", "indoor", "outdoor", "rock", "sand", "water", "winter")
+
+#: The test domains of the three splits of NICO++ (section 5.2 and appendix C.3); the other common ones train.
 CLASSIC = (
     ("sand", "winter", "outdoor", "dark"),
     ("autumn", "winter", "dark", "dim"),
@@ -60,9 +63,13 @@ class _HoldOut(Protocol):
         """The names of the test domains."""
         raise NotImplementedError
 
+    def taking_part(self, task: Task) -> Sequence[str]:
+        """The names of the domains that train or are tested: all."""
+        return task.metadata.nuisances
+
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation and test."""
-        tested, trained = _domains(task, self.held_out(task))
+        tested, trained = _domains(task, self.held_out(task), self.taking_part(task))
         column = task.metadata.nuisance
         whole = self.variant == "paper" or not task.metadata.origins_shared
         folds = cut(
@@ -165,6 +172,10 @@ class ClassicDG(_HoldOut):
             return names
         return [name for name in names if name in task.metadata.nuisances] or names
 
+    def taking_part(self, task: Task) -> Sequence[str]:
+        """The common ones that there are: the unique domains of some classes are left out."""
+        return [name for name in task.metadata.nuisances if name.lower() in COMMON]
+
 
 @dataclass(frozen=True, kw_only=True)
 class DomainBed(Protocol):
@@ -187,7 +198,7 @@ class DomainBed(Protocol):
 
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation, test and oracle."""
-        tested, trained = _domains(task, named(self.test))
+        tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
         column = task.metadata.nuisance
         if self.variant == "paper" or not task.metadata.origins_shared:
             halves = cut({"in": 80, "out": 20}, self.seed)
@@ -234,10 +245,10 @@ class OracleStar(Oracle):
             raise InputError(f"oracle* is of one domain, got {self.test!r}; oracle takes several")
 
 
-def _domains(task: Task, test: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The numbers of the test domains and of all others."""
+def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[list[int], list[int]]:
+    """The numbers of the test domains and of all others among some."""
     tested = sorted(set(task.metadata.numbers("nuisance", test)))
-    trained = [number for number in range(len(task.metadata.nuisances)) if number not in tested]
+    trained = [number for number in task.metadata.numbers("nuisance", among) if number not in tested]
     if not tested or not trained:
         raise InputError(
             f"{len(tested)} of the {len(task.metadata.nuisances)} domains of {task.metadata.name} "

@@ -1,0 +1,1 @@
+"""Contexts: procedural scenes round a cut-out, common domains and those of a class alone."""

@@ -1,0 +1,160 @@
+"""Scenes: each is drawn, the same again; the object stays in sight; the knob turns evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from builders.albums.emoji import EmojiAlbum
+from builders.contexts.compose import PLAIN, in_context, visible
+from builders.contexts.domains import COMMON, DOMAINS, KINDS, UNIQUE, unique_of
+from builders.contexts.materials import tile
+from builders.contexts.stage import Make, Stage
+from builders.sample import Sample
+from builders.steps.context import Contexts
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.stable import rng
+
+ALBUM = EmojiAlbum(vendors=("noto", "twemoji"), size=64)
+ITEMS = ALBUM.items()
+SCENES = {f"{domain}/{make.__name__}": make for domain, makes in DOMAINS.items() for make in makes}
+
+
+def stage(*names: str | int, size: int = 64, strength: float = 1.0) -> Stage:
+    return Stage(size, rng("test", *names), strength)
+
+
+def cutout(number: int) -> Image.Image:
+    return ALBUM.load(ITEMS[number * 97 % len(ITEMS)])
+
+
+def pixels(image: Image.Image) -> np.ndarray:
+    return np.asarray(image, dtype=np.float64)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_scene_is_drawn_the_same_again_and_shows_the_object(name):
+    for size in (64, 101):
+        made, alpha = in_context(cutout(size), SCENES[name], stage(name, size=size))
+        again, _ = in_context(cutout(size), SCENES[name], stage(name, size=size))
+        assert (made.size, made.mode, alpha.size) == ((size, size), "RGB", (size, size))
+        assert made.tobytes() == again.tobytes()
+        assert 0.015 < visible(alpha) < 1
+    other, _ = in_context(cutout(64), SCENES[name], stage(name, "other"))
+    same, _ = in_context(cutout(64), SCENES[name], stage(name))
+    assert other.tobytes() != same.tobytes()
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_object_does_not_sink_into_its_scene(name):
+    """Its pixels differ from the mean colour round it, over four objects."""
+    apart = []
+    for number in range(4):
+        made, alpha = in_context(cutout(number), SCENES[name], stage(name, number))
+        image, seen = pixels(made), pixels(alpha)[..., np.newaxis] / 255
+        round_it = (image * (1 - seen)).sum(axis=(0, 1)) / max((1 - seen).sum(), 1e-9)
+        apart.append((np.abs(image - round_it) * seen).sum() / (3 * seen.sum()))
+    assert np.mean(apart) > 20
+
+
+def at(make: Make, number: int, strength: float) -> tuple[np.ndarray, float]:
+    made, alpha = in_context(cutout(number), make, stage("knob", number, strength=strength))
+    return pixels(made), visible(alpha)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_knob_turns_evenly_from_the_bare_object_to_the_whole_context(domain):
+    steps = (0.0, 0.25, 0.5, 0.75, 1.0)
+    seen, distance = np.zeros(len(steps)), np.zeros(len(steps))
+    for number in range(3):
+        make = DOMAINS[domain][number % len(DOMAINS[domain])]
+        bare = at(make, number, 0)[0]
+        for step, strength in enumerate(steps):
+            image, share = at(make, number, strength)
+            seen[step] += share / 3
+            distance[step] += np.abs(image - bare).mean() / 3
+    assert (np.diff(distance) > 0).all()
+    if domain in COMMON:
+        assert (np.diff(seen) < 0).all()
+
+
+def test_without_strength_every_domain_is_the_same_plain_picture():
+    made = {at(make, 5, 0)[0].tobytes() for make in SCENES.values()}
+    assert len(made) == 1
+    assert tuple(at(SCENES["grass/meadow"], 5, 0)[0][0, 0]) == PLAIN
+
+
+def features(image: Image.Image) -> np.ndarray:
+    """Cheap ones: a thumbnail, and how rough each of nine parts is."""
+    small = pixels(image.resize((6, 6), Image.Resampling.BOX)).ravel()
+    grey = pixels(image.convert("L").resize((48, 48), Image.Resampling.BOX))
+    rough = np.abs(np.diff(grey, axis=0))[:45, :45].reshape(3, 15, 3, 15).mean(axis=(1, 3))
+    return np.concatenate([small, rough.ravel()])
+
+
+def test_common_domains_tell_themselves_apart():
+    """A linear probe on cheap features, on other objects than it was trained on; chance is 10 %."""
+    rows, names = [], []
+    for number in range(36):
+        for domain, makes in COMMON.items():
+            make = makes[number % len(makes)]
+            made, _ = in_context(cutout(number), make, stage("probe", domain, number))
+            rows.append(features(made))
+            names.append(domain)
+    train = np.arange(len(rows)) < 260
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    probe.fit(np.array(rows)[train], np.array(names)[train])
+    assert probe.score(np.array(rows)[~train], np.array(names)[~train]) > 0.8
+
+
+def test_the_table_gives_each_class_ten_unique_domains_two_of_each_kind():
+    of = {label: unique_of(label) for label in EmojiAlbum().labels}
+    assert all(len(set(names)) == 10 for names in of.values())
+    assert len(set(of.values())) == 20
+    kind_of = {make.__name__: kind for kind, makes in KINDS.items() for make in makes}
+    for names in of.values():
+        assert sorted(kind_of[name] for name in names) == sorted([*KINDS] * 2)
+    used = [name for names in of.values() for name in names]
+    assert set(used) == set(UNIQUE)
+    assert all(5 <= used.count(name) <= 8 for name in UNIQUE)
+
+
+def test_every_common_domain_is_a_family_of_scenes():
+    assert len(COMMON) == 10
+    assert all(len(makes) >= 4 for makes in COMMON.values())
+    assert len(UNIQUE) == 30
+    assert not set(COMMON) & set(UNIQUE)
+
+
+def test_tiles_of_a_material_differ_and_repeat_without_a_seam():
+    tiles = {tile(stage("tile", number), "turf").tobytes() for number in range(12)}
+    assert len(tiles) > 2
+    one = pixels(tile(stage("tile"), "snow"))
+    assert (one[:, 255] == one[:, 256]).all()
+    assert (one[0] == one[-1]).all()
+
+
+def test_the_step_gives_each_content_the_domains_of_its_class():
+    item = next(item for item in ITEMS if item.label == "bird")
+    step = Contexts(seed=0, dataset="d", size=64, strength=0.5)
+    made = list(step(iter([Sample(item=item, key=item.key, example=ALBUM.load(item))])))
+    assert [sample.nuisance for sample in made] == [*COMMON, *unique_of("bird")]
+    assert {sample.severity for sample in made} == set(step.severities) == {0.5}
+    assert len({sample.key for sample in made}) == 20
+    assert {sample.params["scene"] for sample in made[:10]} <= {name.split("/")[1] for name in SCENES}
+    other = Contexts(seed=1, dataset="d", size=64, strength=0.5)
+    assert step.fingerprint() != other.fingerprint()
+    assert step.nuisances == tuple(DOMAINS)
+
+
+def test_wrong_parameters_are_refused():
+    with pytest.raises(InputError, match="between 0 and 1, got 2"):
+        Contexts(seed=0, dataset="d", strength=2)
+    with pytest.raises(InputError, match="at least 64 pixels"):
+        Contexts(seed=0, dataset="d", size=32)
+    with pytest.raises(NotFoundError, match=r"unknown class with unique domains 'birb'.*did you mean 'bird'"):
+        unique_of("birb")

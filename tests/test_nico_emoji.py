@@ -1,0 +1,150 @@
+"""nico_emoji: a small one is built; the paper's protocols run on the rows of the whole."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pytest
+
+import shiftdata as sd
+from builders import assign
+from builders.build import build
+from builders.check import check
+from builders.contexts.domains import COMMON, unique_of
+from builders.recipe import load_recipe
+from shiftdata.manifest import Manifest
+from shiftdata.rows import Metadata
+
+SMALL = """
+    from dataclasses import replace
+
+    from builders.albums.emoji import EmojiAlbum
+    from builders.recipe import Base, load_recipe
+    from builders.steps.context import Contexts
+
+    RECIPE = replace(
+        load_recipe("nico_emoji"),
+        name="small",
+        album=EmojiAlbum(vendors=("noto",), size=64),
+        shift=Contexts(seed=0, dataset="small", size=64),
+        bases=(Base(name="extended", summary="3 a class and domain.", per_group=3),),
+        expected=(),
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.py"
+    path.write_text(textwrap.dedent(SMALL))
+    return build(str(path), path.parent, workers=2, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def rows() -> Metadata:
+    """The rows of `extended` as they will be published, without a picture."""
+    recipe = load_recipe("nico_emoji")
+    items = recipe.album.items()
+    fold_of = assign.folds(items)
+    picked = assign.pick(items, fold_of, recipe.base("extended"))
+    made = [
+        (f"{item.key}-{domain}", item.label, domain, item.origin, fold_of[item.origin])
+        for item in picked
+        for domain in (*COMMON, *unique_of(item.label))
+    ]
+    table = pa.table(
+        dict(zip(("key", "label", "domain", "origin", "fold"), zip(*made, strict=True), strict=True))
+    )
+    names = recipe.shift.nuisances
+    return Metadata.from_table(table, nuisance="domain", nuisances=names, origin="origin", fold="fold")
+
+
+def domains(task: sd.Task, name: str) -> Counter[str]:
+    return Counter(task.metadata.nuisances[number] for number in task.table(name)["domain"].to_pylist())
+
+
+def test_a_small_one_is_whole_and_nothing_is_wrong(small):
+    manifest = Manifest.read(small)
+    assert (len(manifest.labels), len(manifest.nuisances)) == (20, 40)
+    assert manifest.nuisances[:10] == list(COMMON)
+    assert manifest.origins_shared
+    splits = manifest.base("extended").splits
+    assert {split: (one.rows, one.groups) for split, one in splits.items()} == {
+        "train": (400, 400),
+        "validation": (400, 400),
+        "test": (400, 400),
+    }
+    assert {"preview.jpg", "groups.png"} <= set(manifest.files)
+    assert check(small) == []
+
+
+def test_each_class_has_its_own_domains(small, monkeypatch):
+    monkeypatch.chdir(small.parent.parent)
+    data = datasets.load_dataset("shift/small", split="test")
+    names = data.features["domain"].names
+    found: dict[str, set[str]] = {}
+    for label, domain in zip(data["label"], data["domain"], strict=True):
+        found.setdefault(data.features["label"].names[label], set()).add(names[domain])
+    assert found == {label: {*COMMON, *unique_of(label)} for label in found}
+    assert {image.size for image in data["image"]} == {(64, 64)}
+
+
+def test_every_class_has_enough_pictures_in_every_domain(rows):
+    counts = rows.group_counts[rows.group_counts > 0]
+    assert (len(counts), set(counts.tolist())) == (400, {180})
+    recipe = load_recipe("nico_emoji")
+    for expected in recipe.expected:
+        quotas = assign.quotas(recipe.base(expected.base).per_group)
+        assert dict(expected.rows) == {split: 400 * count for split, count in quotas.items()}
+
+
+@pytest.mark.parametrize(
+    ("split", "trained"),
+    [
+        (1, {"grass", "water", "rock", "autumn", "indoor", "dim"}),
+        (2, {"sand", "grass", "water", "rock", "indoor", "outdoor"}),
+        (3, {"autumn", "dark", "grass", "sand", "water", "winter"}),
+    ],
+)
+def test_classic_dg_takes_the_common_domains_alone(rows, split, trained):
+    task = sd.task(rows, "classic-dg", split=split)
+    assert domains(task, "train") == dict.fromkeys(trained, 20 * 90)
+    assert domains(task, "validation") == dict.fromkeys(trained, 20 * 36)
+    assert domains(task, "test") == dict.fromkeys(set(COMMON) - trained, 20 * 54)
+    assert not task.leaks()
+
+
+@pytest.mark.parametrize("variant", ["", "compositional"])
+def test_flexible_dg_has_the_domains_and_pictures_of_the_paper(rows, variant):
+    task = sd.task(rows, "flexible-dg", variant=variant)
+    dominant = set()
+    for label in range(20):
+        of = {}
+        for name in task.sets:
+            table = task.table(name).filter(pa.compute.field("label") == label)
+            of[name] = Counter(table["domain"].to_pylist())
+        fitted = of["train"] + of["validation"]
+        assert sorted(fitted.values()) == [50] * 12 + [126] * 2
+        assert sorted(of["test"].values()) == [50] * (4 if variant else 6)
+        assert not set(fitted) & set(of["test"])
+        dominant |= {rows.nuisances[domain] for domain, count in fitted.items() if count == 126}
+    assert dominant <= set(COMMON)
+    assert not task.leaks()
+    if variant:
+        assert len(dominant) <= 4
+        assert not dominant & set(domains(task, "test"))
+
+
+def test_takes_share_the_origin_and_the_picture():
+    recipe = load_recipe("nico_emoji")
+    items = recipe.album.items()
+    assert len(items) == 3 * len(recipe.album.album.items())
+    assert list(items) == sorted(items, key=lambda item: item.key)
+    takes = [item for item in items if item.source["concept"] == "dove" and item.source["vendor"] == "noto"]
+    assert [item.source["take"] for item in takes] == [1, 2, 3]
+    assert len({item.origin for item in takes}) == 1
+    assert len({recipe.album.load(item).tobytes() for item in takes}) == 1
