@@ -18,7 +18,7 @@ from builders.build import build
 from builders.check import check
 from builders.recipe import load_recipe
 from builders.render import render_item
-from shiftdata.errors import NotFoundError
+from shiftdata.errors import InputError
 from shiftdata.manifest import Manifest
 from shiftdata.tasks import LeakWarning
 from tests.contracts.readers import READERS, pyarrow
@@ -108,7 +108,7 @@ def test_held_out_vendors_are_never_trained_on(small):
 
 
 def test_the_domains_of_a_paper_are_not_its_own(small):
-    with pytest.raises(NotFoundError, match=r"unknown domain 'sand'.*fluent-3d, fluent-flat, noto, twemoji"):
+    with pytest.raises(InputError, match=r"classic-dg is of NICO\+\+.*has fluent-3d, fluent-flat"):
         sd.task(small, "classic-dg")
 
 

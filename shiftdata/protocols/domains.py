@@ -144,10 +144,18 @@ class LeaveOneGroupOut(_HoldOut):
         """The domains of the group."""
         return self._groups[self.group - 1]
 
+    def taking_part(self, task: Task) -> Sequence[str]:
+        """The domains of every group; one of no group is left out."""
+        grouped = {name for group in self._groups for name in group}
+        return [name for name in task.metadata.nuisances if name in grouped]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicDG(_HoldOut):
-    """One of the three splits of NICO++'s ten common domains into six that train and four that are tested."""
+    """One of the three splits of NICO++'s ten common domains into six that train and four that are tested.
+
+    Domains that only some classes have (the unique ones) take no part.
+    """
 
     split: int = 1
     seed: int = 0
@@ -168,6 +176,12 @@ class ClassicDG(_HoldOut):
     def held_out(self, task: Task) -> Sequence[str]:
         """The four of the split."""
         names = CLASSIC[self.split - 1]
+        if not self.taking_part(task):
+            raise InputError(
+                f"classic-dg is of NICO++'s common domains ({', '.join(COMMON)}), and {task.metadata.name} "
+                f"has {', '.join(task.metadata.nuisances)}: take leave-one-domain-out, domainbed or "
+                "domainbed-v2 with domains of its own"
+            )
         if self.variant != "public":
             return names
         return [name for name in names if name in task.metadata.nuisances] or names
