@@ -1,4 +1,4 @@
-"""Corrupt each content picture: every corruption in every severity."""
+"""Corrupt each content picture: every corruption from the untouched picture to severity 5."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from shiftdata.errors import InputError, not_found
 
 @dataclass(frozen=True, kw_only=True)
 class Corrupt:
-    """One trajectory for each content sample and corruption, with a sample for each severity."""
+    """One trajectory for each content sample and corruption; severity 0 is the untouched picture."""
 
     seed: int
     dataset: str
     names: tuple[str, ...] = CORRUPTIONS
-    steps: tuple[int, ...] = SEVERITIES
+    steps: tuple[int, ...] = (0, *SEVERITIES)
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -25,8 +25,9 @@ class Corrupt:
                 raise not_found("corruption", name, CORRUPTIONS)
         if not self.names or len(set(self.names)) < len(self.names):
             raise InputError(f"corruptions need at least one name, each once, got {self.names}")
-        if not self.steps or list(self.steps) != sorted(set(self.steps) & set(SEVERITIES)):
-            raise InputError(f"severities must be some of {SEVERITIES}, ascending, got {self.steps}")
+        allowed = (0, *SEVERITIES)
+        if not self.steps or list(self.steps) != sorted(set(self.steps) & set(allowed)):
+            raise InputError(f"severities must be some of {allowed}, ascending, got {self.steps}")
 
     @property
     def nuisances(self) -> tuple[str, ...]:
@@ -43,7 +44,8 @@ class Corrupt:
             for name in self.names:
                 trajectory = f"{sample.key}-{name}"
                 for step in self.steps:
-                    image = corrupt(name, sample.image, step, key=(self.seed, self.dataset, sample.key))
+                    names = (self.seed, self.dataset, sample.key)
+                    image = corrupt(name, sample.image, step, key=names) if step else sample.image
                     yield replace(
                         sample,
                         key=f"{trajectory}-{step}",

@@ -9,6 +9,7 @@ on and measured on, and origins are drawn together for the intervals.
     i.i.d.      untouched pictures of all vendors, the origins of each class dealt to two sides
     styles      the same pictures in other styles
     vendors     the same concepts by other vendors
+    contexts    the same drawings in other common domains of nico_emoji
     both        other vendors and other styles
 
 Features are those of EfficientNet-Lite0 (ImageNet weights, the assets group of pyproject.toml) where it is
@@ -33,6 +34,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums.emoji import VENDORS, EmojiAlbum
+from builders.contexts.compose import in_context
+from builders.contexts.domains import COMMON
+from builders.contexts.stage import Stage
 from builders.sample import Item
 from builders.steps.compose import OnGround
 from builders.styles.bank import StyleBank
@@ -49,7 +53,7 @@ from shiftdata.stable import hash64, ranks, rng
 SIDE = 128
 SMALL = 28
 Features: TypeAlias = NDArray[np.float64]
-#: A vendor and a style; no style is the untouched picture.
+#: A vendor, and a style or a context; without either it is the untouched picture.
 Domain: TypeAlias = tuple[str, str | None]
 
 
@@ -98,6 +102,10 @@ class Pictures:
         return self._describe(images).astype(np.float64), np.stack(small)
 
     def _picture(self, item: Item, style: str | None) -> Image.Image:
+        if style in COMMON:
+            random = rng("meters", style, item.key)
+            make = COMMON[style][int(random.integers(len(COMMON[style])))]
+            return in_context(self._album.load(item), make, Stage(SIDE, random))[0]
         image = self._ground.compose(self._album.load(item))
         if style is None:
             return image
@@ -117,11 +125,13 @@ def grid_features(images: list[Image.Image], cells: int = 8) -> NDArray[np.float
 def comparisons(pictures: Pictures, draws: int) -> list[tuple[str, list[tuple[Side, Side]]]]:
     """What is compared, by name: `draws` pairs of sides each."""
     styles = StyleBank.load().names
-    found: dict[str, list[tuple[Side, Side]]] = {"i.i.d.": [], "styles": [], "vendors": [], "both": []}
+    names = ("i.i.d.", "styles", "vendors", "contexts", "both")
+    found: dict[str, list[tuple[Side, Side]]] = {name: [] for name in names}
     for draw in range(draws):
         generator = rng("meters", draw)
         a, b, c, d = generator.permutation(VENDORS).tolist()
         k, m, p, q = generator.permutation(styles)[:4].tolist()
+        w, x, y, z = generator.permutation(list(COMMON))[:4].tolist()
         dealt = cache(lambda origin, draw=draw: hash64("meters", draw, origin) % 2)
         untouched: list[Domain] = [(vendor, None) for vendor in VENDORS]
         found["i.i.d."].append(
@@ -133,6 +143,7 @@ def comparisons(pictures: Pictures, draws: int) -> list[tuple[str, list[tuple[Si
         plans: dict[str, tuple[list[Domain], list[Domain]]] = {
             "styles": ([(a, k), (a, m)], [(a, p), (a, q)]),
             "vendors": ([(a, None), (b, None)], [(c, None), (d, None)]),
+            "contexts": ([(a, w), (a, x)], [(a, y), (a, z)]),
             "both": ([(a, k), (b, m)], [(c, p), (d, q)]),
         }
         for name, (source, target) in plans.items():
