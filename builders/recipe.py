@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from builders.albums import Album
 from builders.datasheet import Datasheet
 from builders.filters import Filters
-from builders.sample import Sample, Step
+from builders.sample import Item, Sample, Step
 from builders.steps.encode import Encoding
 from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.protocols import GroupFairness
@@ -48,6 +48,14 @@ class Shift(Protocol):
 
     def __call__(self, samples: Iterator[Sample], /) -> Iterator[Sample]:
         """The samples of each content sample in its nuisances, with a key of its own for each."""
+
+
+@runtime_checkable
+class SomeNuisances(Protocol):
+    """A shift that gives an item only some of its nuisances."""
+
+    def nuisances_of(self, item: Item, /) -> tuple[str, ...]:
+        """Those of one item."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
 
-from builders.recipe import Recipe, load_recipe
+from builders.recipe import Recipe, SomeNuisances, load_recipe
 from builders.sample import BadItem, Item, Sample
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
@@ -45,10 +45,9 @@ class Block:
 
 def cut_into_blocks(recipe: Recipe, layer: str, items: Sequence[Item]) -> list[Block]:
     """Consecutive items, a few a block."""
-    per_item = _samples_per_item(recipe, items) if layer == "shift" else 1
     starts = range(0, len(items), ITEMS_PER_BLOCK)
     chunks = [tuple(items[start : start + ITEMS_PER_BLOCK]) for start in starts]
-    return [Block(layer, chunk, per_item * len(chunk)) for chunk in chunks]
+    return [Block(layer, chunk, sum(_samples_of(recipe, layer, item) for item in chunk)) for chunk in chunks]
 
 
 def render(
@@ -136,10 +135,13 @@ def _check_shifted(recipe: Recipe, sample: Sample) -> None:
         )
 
 
-def _samples_per_item(recipe: Recipe, items: Sequence[Item]) -> int:
-    """How many samples an item becomes; content that comes with its nuisance has no other."""
-    nuisances = 1 if any(item.nuisance for item in items) else len(recipe.shift.nuisances)
-    return nuisances * max(1, len(recipe.shift.severities))
+def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
+    """How many samples an item becomes in a layer; content that comes with its nuisance has no other."""
+    if layer == "content":
+        return 1
+    shift = recipe.shift
+    some = shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances
+    return (1 if item.nuisance else len(some)) * max(1, len(shift.severities))
 
 
 def _feed(

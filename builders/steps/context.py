@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from builders.contexts.compose import in_context
 from builders.contexts.domains import COMMON, DOMAINS, TABLE, unique_of
 from builders.contexts.stage import Stage
-from builders.sample import Sample
+from builders.sample import Item, Sample
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -48,9 +48,13 @@ class Contexts:
         parts = (str(self.seed), self.dataset, str(self.size), str(self.strength))
         return content_hash(*parts, TABLE.read_bytes())
 
+    def nuisances_of(self, item: Item) -> tuple[str, ...]:
+        """The common domains, and the unique ones of the item's class."""
+        return (*COMMON, *unique_of(item.label))
+
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            for domain in (*COMMON, *unique_of(sample.item.label)):
+            for domain in self.nuisances_of(sample.item):
                 key = f"{sample.key}-{domain}"
                 random = rng(self.seed, self.dataset, "context", key)
                 scenes = DOMAINS[domain]
