@@ -21,6 +21,7 @@ __all__ = [
     "Roles",
     "columns",
     "data_schema",
+    "example_bytes",
     "example_hashes",
     "example_type",
     "features_as_bytes",
@@ -118,7 +119,7 @@ _FEATURES = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_na
 
 def example_hashes(rows: pa.Table, roles: Roles) -> list[bytes]:
     """The sha256 of each example: of an image's encoded bytes, a text's UTF-8, or features as JSON."""
-    return [hashlib.sha256(data).digest() for data in _example_bytes(rows, roles)]
+    return [hashlib.sha256(data).digest() for data in example_bytes(rows, roles)]
 
 
 def features_as_bytes(values: Sequence[Any]) -> bytes:
@@ -130,7 +131,8 @@ def features_as_bytes(values: Sequence[Any]) -> bytes:
     return _FEATURES.encode(values).encode()
 
 
-def _example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
+def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
+    """The bytes that identify each example: an encoded image, a text in UTF-8, features as JSON."""
     held = [rows[name].to_pylist() for name in roles.example]
     if roles.modality == "image":
         return [image["bytes"] for image in held[0]]
