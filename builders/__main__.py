@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.build import build
+from builders.build import Format, build
 from builders.card import CARDS
 from builders.check import check
 from builders.contact_sheet import contact_sheet
@@ -27,6 +28,7 @@ EPILOG = """examples:
   python -m builders list
   python -m builders build sma_emoji                       every base, into build/shift/sma_emoji
   python -m builders build sma_emoji --bases content,mini  only these
+  python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
   python -m builders build my_recipe.py --out /data        a recipe of your own: a file that assigns RECIPE
   python -m builders check sma_emoji
   python -m builders card my_recipe.py                     how its card will read
@@ -61,6 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("recipe", help="a name from `list`, or the path of a .py file that assigns RECIPE")
     verb.add_argument(
         "--out", type=Path, default=Path("build"), help="where shift/<name> is made (default: build)"
+    )
+    verb.add_argument(
+        "--format",
+        choices=get_args(Format),
+        default="parquet",
+        help="parquet: shift/<name>; webdataset: tars in shift/<name>_wds; both (default: parquet)",
     )
     verb.add_argument("--bases", help="only these and the default base, separated by commas (default: all)")
     verb.add_argument("--workers", type=int, help="processes to render with (default: one a core)")
@@ -105,24 +113,37 @@ def _build(options: argparse.Namespace) -> int:
     folder = build(
         options.recipe,
         options.out,
+        format=options.format,
         bases=options.bases.split(",") if options.bases else None,
         workers=options.workers,
         replace=options.replace,
         keep_spool=options.keep_spool,
         quiet=options.quiet,
     )
+    _print_built(folder, options.recipe)
+    if options.format == "both":
+        _print_size(folder.with_name(f"{folder.name}_wds"))
+    return 0
+
+
+def _print_built(folder: Path, recipe: str) -> None:
     manifest = Manifest.read(folder)
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
         print(f"{base.name}: {counts}")
         for reason, count in manifest.dropped.get(base.name, {}).items():
             print(f"{base.name}: dropped {count:,}: {reason}")
-        _print_empty_groups(folder, manifest, base.name)
+        if manifest.face == "parquet":
+            _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
-            _print_filters(judged_rows(folder, base.name), load_recipe(options.recipe))
+            _print_filters(judged_rows(folder, base.name), load_recipe(recipe))
+    _print_size(folder)
+
+
+def _print_size(folder: Path) -> None:
+    manifest = Manifest.read(folder)
     total = sum(record.bytes for record in manifest.files.values())
     print(f"{folder}: {len(manifest.files)} files, {total / 1e6:.1f} MB, content {manifest.content_id[:16]}")
-    return 0
 
 
 def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
@@ -25,6 +26,9 @@ from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.places import NAMESPACE
+from shiftdata.wds import export
+
+Format: TypeAlias = Literal["parquet", "webdataset", "both"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,17 @@ class Workshop:
 
     out: Path
     name: str
+    keep_parquet: bool = True
 
     @property
     def folder(self) -> Path:
-        """The finished dataset."""
-        return self.out / NAMESPACE / self.name
+        """The finished dataset, as Parquet; where only tars are wanted, it is nobody else's."""
+        return self.out / NAMESPACE / self.name if self.keep_parquet else self.work / "parquet"
+
+    @property
+    def tars(self) -> Path:
+        """The WebDataset face of the finished dataset."""
+        return self.out / NAMESPACE / f"{self.name}_wds"
 
     @property
     def work(self) -> Path:
@@ -81,6 +91,7 @@ def build(
     reference: str,
     out: Path = Path("build"),
     *,
+    format: Format = "parquet",  # noqa: A002
     bases: Sequence[str] | None = None,
     workers: int | None = None,
     replace: bool = False,
@@ -91,32 +102,54 @@ def build(
 
     Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
     to some of the recipe's bases; those of an earlier build stay. `replace` allows to overwrite the dataset
-    of another recipe.
+    of another recipe. With the format "both" its WebDataset face is made too, in `out/shift/<name>_wds`;
+    with "webdataset" that alone, and its folder is returned.
     """
     recipe = load_recipe(reference)
-    workshop = Workshop(out, recipe.name)
+    keep = format != "webdataset" or (out / NAMESPACE / recipe.name).exists()
+    workshop = Workshop(out, recipe.name, keep)
     with workshop.locked():
         workshop.finish_swap()
-        done = _earlier(workshop.folder, recipe, replace)
-        wanted = _wanted(recipe, bases, done)
-        if done is not None and _complete(workshop.folder, done, wanted):
-            _mend_words(workshop.folder, done, recipe)
-            return workshop.folder
-        items = recipe.album.items()
-        assign.check_items(recipe, items)
-        fold_of = assign.folds(items)
-        assign.check_splits(recipe, fold_of)
-        blocks = plan_blocks(recipe, wanted, items, fold_of)
-        spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
-        _render(reference, blocks, spool, workers or available_cores(), quiet)
-        ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
-        plan = Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
-        _score(plan, quiet)
-        _pack(plan, workshop, quiet)
-        if not keep_spool:
-            for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
-                shutil.rmtree(folder)
-    return workshop.folder
+        folders = [workshop.folder] if format == "parquet" else [workshop.folder, workshop.tars]
+        earlier = {folder: _earlier(folder, recipe, replace) for folder in folders}
+        wanted = _wanted(recipe, bases, [done for done in earlier.values() if done is not None])
+        complete = {folder for folder, done in earlier.items() if done and _complete(folder, done, wanted)}
+        if workshop.folder not in complete and (keep or workshop.tars not in complete):
+            _make(reference, recipe, wanted, workshop, workers, keep_spool, quiet)
+        if format != "parquet" and workshop.tars not in complete:
+            _export(workshop, quiet)
+        for folder, done in earlier.items():
+            if done and folder in complete:
+                _mend_words(folder, done, recipe)
+        if not keep:
+            shutil.rmtree(workshop.folder, ignore_errors=True)
+    return folders[-1] if format == "webdataset" else workshop.folder
+
+
+def _make(
+    reference: str,
+    recipe: Recipe,
+    wanted: Sequence[str],
+    workshop: Workshop,
+    workers: int | None,
+    keep_spool: bool,
+    quiet: bool,
+) -> None:
+    """Render what is missing, and pack it as Parquet."""
+    items = recipe.album.items()
+    assign.check_items(recipe, items)
+    fold_of = assign.folds(items)
+    assign.check_splits(recipe, fold_of)
+    blocks = plan_blocks(recipe, wanted, items, fold_of)
+    spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
+    _render(reference, blocks, spool, workers or available_cores(), quiet)
+    ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
+    plan = Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
+    _score(plan, quiet)
+    _pack(plan, workshop, quiet)
+    if not keep_spool:
+        for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
+            shutil.rmtree(folder)
 
 
 def plan_blocks(
@@ -162,10 +195,10 @@ def _earlier(folder: Path, recipe: Recipe, replace: bool) -> Manifest | None:
     return manifest
 
 
-def _wanted(recipe: Recipe, bases: Sequence[str] | None, done: Manifest | None) -> list[str]:
+def _wanted(recipe: Recipe, bases: Sequence[str] | None, earlier: Sequence[Manifest]) -> list[str]:
     """The bases to end up with, in the recipe's order; the default base is always among them."""
     asked = {recipe.base(name).name for name in bases} if bases else {base.name for base in recipe.bases}
-    kept = {base.name for base in done.bases} if done else set()
+    kept = {base.name for done in earlier for base in done.bases}
     return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
 
 
@@ -234,3 +267,11 @@ def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:
     with tqdm(desc="pack", unit="img", disable=quiet) as bar:
         pack(plan, workshop.fresh, bar.update)
     workshop.swap()
+
+
+def _export(workshop: Workshop, quiet: bool) -> None:
+    """Write the WebDataset face of the finished Parquet files: they hold every rendered byte."""
+    manifest = Manifest.read(workshop.folder)
+    total = sum(split.rows for base in manifest.bases for split in base.splits.values())
+    with tqdm(total=total, desc="tars", unit="img", disable=quiet) as bar:
+        export(workshop.folder, workshop.tars, overwrite=True, on_samples=bar.update)

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from builders.licenses import hub_name
 from shiftdata.errors import MissingExtraError
+from shiftdata.licenses import hub_terms
 from shiftdata.manifest import Manifest, Split
 from shiftdata.schema import SPLITS
 
@@ -76,7 +76,7 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
     """
     front: dict[str, Any] = {
         "pretty_name": manifest.title,
-        **_license(manifest.license.split(" AND ")),
+        **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [TASKS[manifest.roles.modality]],
         "tags": ["distribution-shift", manifest.family, "shiftdata", "croissant"],
     }
@@ -160,16 +160,6 @@ def _counts(manifest: Manifest, name: str) -> list[str]:
         f"{train.groups:,}" if train.groups else "none",
         sizes if train.groups else "",
     ]
-
-
-def _license(names: Sequence[str]) -> dict[str, Any]:
-    """The licences as the Hub writes them; those that it does not know are named beside `other`."""
-    known = {name: hub_name(name) for name in names}
-    others = [name for name, identifier in known.items() if identifier is None]
-    found = [identifier for identifier in known.values() if identifier]
-    if not others:
-        return {"license": found}
-    return {"license": [*found, "other"], "license_name": "-and-".join(others).lower()}
 
 
 def _config(manifest: Manifest, name: str) -> dict[str, Any]:

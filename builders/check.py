@@ -26,15 +26,17 @@ def check(
     """
     problems = verify(folder, on_file=on_file)
     manifest = Manifest.read(folder)
-    if recipe is None and manifest.name in recipe_names():
-        recipe = load_recipe(manifest.name)
+    name = manifest.name.removesuffix("_wds")
+    if recipe is None and name in recipe_names():
+        recipe = load_recipe(name)
     if all(problem.path != FILE_NAME or problem.kind == "form" for problem in problems):
         problems += _rendering_problems(
             folder, manifest
         )  # of a manifest that contradicts itself there is none
     problems += _license_problems(manifest)
     if not problems:  # what the clients say of a broken dataset is of no use
-        problems += _croissant_problems(folder)
+        if manifest.face == "parquet":
+            problems += _croissant_problems(folder)
         problems += _client_problems(folder, manifest)
     if recipe is not None:
         problems += _recipe_problems(manifest, recipe)
@@ -82,14 +84,10 @@ def _croissant_problems(folder: Path) -> Iterator[Problem]:
 
 def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     """Whether plain `datasets` gives the promised rows of every config, and the frozen ones of splits."""
-    from datasets import load_dataset
-
     for name in manifest.config_names():
         config = manifest.config(name)
         for split, promised in manifest.splits_of(name).items():
-            stream = load_dataset(str(folder), name, split=split, streaming=True, columns=["key"])
-            batches = stream.with_format("arrow").iter(batch_size=5000)
-            keys = [key for batch in batches for key in batch["key"].to_pylist()]
+            keys = _keys(folder, name, split, manifest)
             if len(keys) != promised.rows:
                 what = (
                     f"`datasets` reads {len(keys)} rows of {name}/{split}, the manifest says {promised.rows}"
@@ -100,6 +98,18 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
                 if set(keys) != set(frozen["key"].to_pylist()):
                     what = f"`datasets` reads other rows of {name}/{split} than the frozen ones"
                     yield Problem(path=README, what=what)
+
+
+def _keys(folder: Path, name: str, split: str, manifest: Manifest) -> list[str]:
+    """The keys that plain `datasets` reads."""
+    from datasets import load_dataset
+
+    if manifest.face == "webdataset":
+        stream = load_dataset(str(folder), name, split=split, streaming=True)
+        return [sample["__key__"] for sample in stream.select_columns("__key__")]
+    stream = load_dataset(str(folder), name, split=split, streaming=True, columns=["key"])
+    batches = stream.with_format("arrow").iter(batch_size=5000)
+    return [key for batch in batches for key in batch["key"].to_pylist()]
 
 
 def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:

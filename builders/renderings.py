@@ -10,6 +10,7 @@ from builders.describe import draft
 from builders.recipe import Recipe
 from builders.spool import whole_file
 from shiftdata.manifest import FILE_NAME, Manifest
+from shiftdata.wds.card import card as wds_card
 
 README = "README.md"
 CROISSANT = "croissant.json"
@@ -17,6 +18,8 @@ CROISSANT = "croissant.json"
 
 def renderings(manifest: Manifest) -> dict[str, str]:
     """The text of each rendering, by file name."""
+    if manifest.face == "webdataset":
+        return {README: wds_card(manifest)}
     return {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shiftdata.rows import Metadata
     from shiftdata.tasks import Task, task
     from shiftdata.verification import Problem, verify
+    from shiftdata.wds import webdataset
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ _HOME = {
     "published": "results",
     "task": "tasks",
     "verify": "verification",
+    "webdataset": "wds",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "published",
     "task",
     "verify",
+    "webdataset",
 ]
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from shiftdata.errors import ShiftdataError
+from shiftdata.export_cli import add_verb as add_export
 from shiftdata.results.cli import add_verb as add_published
 from shiftdata.tasks.cli import add_verb as add_task
 
@@ -20,6 +21,7 @@ EPILOG = """examples:
   shiftdata published nico++ 2
   shiftdata published --check
   shiftdata verify sma_emoji
+  shiftdata export sma_emoji --to webdataset
   shiftdata verify https://mirror.example.org/shift/sma_emoji
 
 Datasets are looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.set_defaults(run=_verify)
     add_task(verbs)
     add_published(verbs)
+    add_export(verbs)
     return parser
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, overload
 import datasets
 
 from shiftdata import places
-from shiftdata.errors import IntegrityError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.manifest import Manifest
 
 __all__ = ["DatasetSummary", "info", "list_datasets", "load_dataset"]
@@ -103,6 +103,8 @@ def _load_url(
     url: str, manifest: Manifest, config: str, split: str | None, streaming: bool, options: dict[str, Any]
 ) -> AnyDataset:
     """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    if manifest.face == "webdataset":
+        raise InputError(f"{url} holds tars: read them with `shiftdata.webdataset`, or load the Parquet face")
     virtual = manifest.config(config)
     if virtual is not None:
         config, options = virtual.base, {"filters": virtual.filters} | options

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.schema import Roles
@@ -87,7 +87,8 @@ class Manifest:
     `severities` lists the steps of a continuous shift; it is empty where a nuisance has no scale.
     `credits` are the licences and attributions of the rows, most rows first; of very many only the first
     stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
-    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out.
+    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; of a
+    WebDataset face, the members of one sample, an image as None.
     """
 
     name: str
@@ -119,6 +120,11 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
+    @property
+    def face(self) -> Literal["parquet", "webdataset"]:
+        """In what its examples lie."""
+        return "webdataset" if any(path.endswith(".tar") for path in self.files) else "parquet"
+
     def base(self, name: str) -> Base:
         """The base of that name."""
         found = {base.name: base for base in self.bases}
@@ -130,6 +136,8 @@ class Manifest:
         """Every name that `load_dataset(repo, name)` accepts, the default first."""
         bases = [base.name for base in self.bases]
         bases.sort(key=lambda name: (name != self.default_base, name))
+        if self.face == "webdataset":
+            return bases
         return [*bases, *(config.name for config in self.configs if config.virtual), "metadata"]
 
     def config(self, name: str) -> Config | None:

@@ -18,6 +18,7 @@ from shiftdata.verification.order import origin_problems
 from shiftdata.verification.problem import Problem
 from shiftdata.verification.repo import Folder, Remote, Repo
 from shiftdata.verification.splits import dataset_problems
+from shiftdata.verification.tars import tar_problems
 from shiftdata.verification.work import Listener, Work
 
 __all__ = ["RENDERINGS", "verify"]
@@ -66,7 +67,8 @@ def verify(
             repo = Remote(place.address, Path(scratch), work)
         site = Site(manifest, repo, work)
         problems = [*manifest_problems(manifest, written), *_extra_files(site)]
-        problems += _rows(site) if deep else _files(site, sorted(manifest.files))
+        in_depth = tar_problems if manifest.face == "webdataset" else _rows
+        problems += in_depth(site) if deep else _files(site, sorted(manifest.files))
     return sorted(problems, key=lambda problem: problem.path)
 
 

@@ -10,8 +10,9 @@ from shiftdata.errors import IntegrityError
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.schema import FEATURE_TYPES, SPLITS, Modality, columns
 from shiftdata.verification.problem import Problem
+from shiftdata.wds.tars import index_path
 
-__all__ = ["manifest_problems", "refuse", "shard_paths"]
+__all__ = ["manifest_problems", "refuse", "shard_paths", "tar_paths"]
 
 #: The columns of examples, where their modality fixes them.
 EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
@@ -59,7 +60,7 @@ def manifest_problems(manifest: Manifest, written: bytes) -> Iterator[Problem]:
     if manifest.default_base not in bases:
         what = f"has the default base {manifest.default_base!r} that it does not list"
         yield Problem(path=FILE_NAME, what=what, kind="files")
-    yield from _base_problems(manifest)
+    yield from _tar_problems(manifest) if manifest.face == "webdataset" else _base_problems(manifest)
     for config in manifest.configs:
         if f"protocols/{config.name}.parquet" not in manifest.files:
             what = f"does not list protocols/{config.name}.parquet, which the split {config.name!r} needs"
@@ -92,6 +93,27 @@ def shard_paths(manifest: Manifest, base: str, split: str) -> list[str]:
     matches = [match for path in manifest.files if (match := SHARD.fullmatch(path)) and match[1] == start]
     total = max((int(match[3]) for match in matches), default=1)
     return [f"{start}-{number:05d}-of-{total:05d}.parquet" for number in range(total)]
+
+
+def _tar_problems(manifest: Manifest) -> Iterator[Problem]:
+    """Each tar of a WebDataset face needs an index, and the tars of a split hold all of its rows."""
+    for base in manifest.bases:
+        for split, record in base.splits.items():
+            tars = tar_paths(manifest, base.name, split)
+            for path in (index_path(tar) for tar in tars):
+                if path not in manifest.files:
+                    what = f"does not list {path}, which the base {base.name!r} needs"
+                    yield Problem(path=FILE_NAME, what=what, kind="files")
+            rows = sum(manifest.files[tar].rows or 0 for tar in tars)
+            if rows != record.rows:
+                what = f"lists tars of {base.name}/{split} with {rows} samples, and {record.rows} rows in it"
+                yield Problem(path=FILE_NAME, what=what, kind="files")
+
+
+def tar_paths(manifest: Manifest, base: str, split: str) -> list[str]:
+    """The tars of a split that are listed."""
+    start = f"data/{base}/{split}-"
+    return sorted(path for path in manifest.files if path.startswith(start) and path.endswith(".tar"))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,0 +1,44 @@
+"""The order of samples in tars: whoever reads from front to back, without a buffer, meets mixed samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.stable import uniform
+
+__all__ = ["stratified_order"]
+
+Indices = NDArray[np.int64]
+
+
+def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
+    """Order rows so that every stretch of them holds each stratum in about its share of the whole.
+
+    `strata` go from coarse to fine, such as label, nuisance and severity. Rows of the finest cell lie by
+    stable hash. Then, from fine to coarse, the i-th of the n rows of a cell gets a random place within the
+    i-th n-th of its whole: no cell clusters, and no period repeats. The order of the input never matters.
+    """
+    place = np.array([uniform("wds", key) for key in keys])
+    cells = _nested(len(keys), strata)
+    for depth, cell in reversed(list(enumerate(cells))):
+        order = np.lexsort((place, cell))
+        sizes = np.bincount(cell)
+        nth = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        jitter = np.array([uniform("wds", depth, keys[row]) for row in order])
+        place[order] = (nth + jitter) / np.repeat(sizes, sizes)
+    return np.lexsort((np.array(keys), place)).astype(np.int64)
+
+
+def _nested(rows: int, strata: Sequence[NDArray[Any]]) -> list[Indices]:
+    """A number for the cell of each row: by the first stratum, by the first two, ..."""
+    cells = []
+    cell = np.zeros(rows, np.int64)
+    for stratum in strata:
+        values, codes = np.unique(stratum, return_inverse=True)
+        cell = np.unique(cell * len(values) + codes, return_inverse=True)[1].astype(np.int64)
+        cells.append(cell)
+    return cells
