@@ -1,86 +1,80 @@
-"""Where each example lies: the pointer columns of the metadata, read when they are first needed."""
+"""Where each example lies: the pointer columns of the metadata, each read when it is first needed."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from shiftdata.errors import IntegrityError
+from shiftdata.columns import read_columns
 from shiftdata.manifest import Manifest
-from shiftdata.places import Place, filesystem, persistently
+from shiftdata.places import Place
 from shiftdata.schema import SPLITS
 
-__all__ = ["Pointers", "Rows"]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """For each row of a base, in the order of `shiftdata.Metadata`: its shard, its row there, its bytes."""
-
-    shard: NDArray[np.int64]
-    row: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    length: NDArray[np.int64]
+__all__ = ["Pointers"]
 
 
 class Pointers:
-    """The pointers of one base; hashes only if they are asked for."""
+    """The pointers of one base; its rows count as in `shiftdata.Metadata`, the splits one after another."""
 
     def __init__(self, place: Place, manifest: Manifest, base: str) -> None:
         self._place = place
         self._base = base
-        self.splits = [split for split in SPLITS if split in manifest.base(base).splits]
-        self.shards: list[str] = []
-        self._first: list[int] = []
-        for split in self.splits:
-            self._first.append(len(self.shards))
-            self.shards += sorted(name for name in manifest.files if name.startswith(f"data/{base}/{split}-"))
-        self.n = sum(manifest.base(base).splits[split].rows for split in self.splits)
+        self._splits = [split for split in SPLITS if split in manifest.base(base).splits]
+        self._shards = [
+            sorted(name for name in manifest.files if name.startswith(f"data/{base}/{split}-"))
+            for split in self._splits
+        ]
+        sizes = [manifest.base(base).splits[split].rows for split in self._splits]
+        self._first = np.concatenate([[0], np.cumsum(sizes)])
+        self._read: dict[tuple[int, str], pa.ChunkedArray] = {}
+        self._arrays: dict[tuple[int, str], NDArray[np.int64]] = {}
         self._lock = threading.Lock()
 
-    @property
-    def rows(self) -> Rows:
-        """Where every row lies."""
-        with self._lock:
-            return self._rows
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def shard(self, row: int) -> str:
+        """The shard in which a row lies."""
+        split, _ = self._at(row)
+        return self._shards[split][self._number(row, "shard")]
+
+    def in_shard(self, row: int) -> int:
+        """The place of a row among those of its shard."""
+        return self._number(row, "row")
+
+    def span(self, row: int) -> tuple[int, int]:
+        """The offset and the length of an image in its shard."""
+        return self._number(row, "offset"), self._number(row, "length")
 
     def sha256(self, row: int) -> bytes:
         """The hash of an example."""
+        split, place = self._at(row)
         with self._lock:
-            return bytes(self._hashes[row].as_py())
+            column = self._column(split, "sha256")
+        return bytes(column[place].as_py())
 
-    @cached_property
-    def _rows(self) -> Rows:
-        parts = [self._read(split, ["shard", "row", "offset", "length"]) for split in self.splits]
-        shard = [part["shard"].to_numpy() + first for part, first in zip(parts, self._first, strict=True)]
-        others = [
-            np.concatenate([np.nan_to_num(part[name].to_numpy()) for part in parts]).astype(np.int64)
-            for name in ("row", "offset", "length")
-        ]
-        return Rows(np.concatenate(shard).astype(np.int64), *others)
+    def _at(self, row: int) -> tuple[int, int]:
+        split = int(np.searchsorted(self._first, row, side="right")) - 1
+        return split, row - int(self._first[split])
 
-    @cached_property
-    def _hashes(self) -> pa.ChunkedArray:
-        return pa.concat_tables([self._read(split, ["sha256"]) for split in self.splits])["sha256"]
+    def _number(self, row: int, name: str) -> int:
+        split, place = self._at(row)
+        with self._lock:
+            if (split, name) not in self._arrays:
+                values: Any = self._column(split, name).to_numpy()  # texts and tables have no offsets: nan
+                self._arrays[split, name] = np.nan_to_num(values).astype(np.int64)
+            return int(self._arrays[split, name][place])
 
-    def _read(self, split: str, columns: list[str]) -> pa.Table:
-        path = f"metadata/{self._base}/{split}.parquet"
-        try:
-            if self._place.folder is not None:
-                return pq.read_table(self._place.folder / path, columns=columns)
-            system, root = filesystem(self._place.address)
-            return persistently(
-                lambda: pq.read_table(
-                    system.open(f"{root}/{path}", "rb", cache_type="none"), columns=columns, pre_buffer=True
-                )
-            )
-        except (pa.ArrowInvalid, OSError) as error:
-            raise IntegrityError(
-                f"{self._place.source}: {path} cannot be read ({error}): fetch or build the dataset again"
-            ) from error
+    def _column(self, split: int, name: str) -> pa.ChunkedArray:
+        """A column of a split; where an image lies takes three, which come together."""
+        if (split, name) not in self._read:
+            where = ("shard", "offset", "length")
+            names = where if name in where else (name,)
+            path = f"metadata/{self._base}/{self._splits[split]}.parquet"
+            table = read_columns(self._place, path, names)
+            self._read |= {(split, one): table[one] for one in names}
+        return self._read[split, name]

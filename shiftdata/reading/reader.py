@@ -68,7 +68,7 @@ class ExampleReader:
         verify: bool = False,
         cache: str | Path | None = None,
         cache_limit: int = 10 * 2**30,
-        tolerance: int = 64 * 2**10,
+        tolerance: int = 4 * 2**10,
         connections: int = 8,
     ) -> None:
         if tolerance < 0 or connections < 1 or cache_limit < 1:
@@ -95,7 +95,7 @@ class ExampleReader:
         self.stats = ReadStats()
 
     def __len__(self) -> int:
-        return self._pointers.n
+        return len(self._pointers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (self._given,)
@@ -131,12 +131,10 @@ class ExampleReader:
         return [found[int(row)] for row in rows]
 
     def _wanted(self, row: int) -> Wanted:
-        at = self._pointers.rows
-        shard = self._pointers.shards[int(at.shard[row])]
-        return Wanted(row, shard, int(at.offset[row]), int(at.length[row]))
+        return Wanted(row, self._pointers.shard(row), *self._pointers.span(row))
 
     def _from_cache(self, rows: Sequence[int]) -> dict[int, bytes]:
-        if self._cache is None:
+        if self._cache is None or self._manifest.roles.modality != "image":
             return {}
         found = {row: data for row in rows if (data := self._cache.get(self._name(row))) is not None}
         with self._lock:
@@ -144,10 +142,9 @@ class ExampleReader:
         return found
 
     def _name(self, row: int) -> str:
-        """What identifies an example: its shard's hash and its row there."""
-        at = self._pointers.rows
-        shard = self._pointers.shards[int(at.shard[row])]
-        return f"{self._manifest.files[shard].sha256} {int(at.row[row])}"
+        """What identifies an image: its shard's hash and its place there."""
+        shard = self._pointers.shard(row)
+        return f"{self._manifest.files[shard].sha256} {self._pointers.span(row)[0]}"
 
     def _by_range(self, shard: str) -> bool:
         """Whether a shard's images can be read by range: it is the one that the manifest knows."""
@@ -201,7 +198,7 @@ class ExampleReader:
 
     def _from_group(self, one: Wanted) -> bytes:
         """An example out of its row group, which is kept for its neighbours."""
-        in_shard = int(self._pointers.rows.row[one.row])
+        in_shard = self._pointers.in_shard(one.row)
         starts = self._group_starts(one.shard)
         group = int(np.searchsorted(starts, in_shard, side="right")) - 1
         if in_shard >= starts[-1] or group < 0:

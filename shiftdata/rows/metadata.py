@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata import places
-from shiftdata.errors import InputError, IntegrityError, not_found
+from shiftdata.columns import read_columns
+from shiftdata.errors import InputError, not_found
 from shiftdata.manifest import Manifest
 from shiftdata.schema import SPLITS
 
@@ -52,7 +52,7 @@ class Metadata:
         found = manifest.base(base or manifest.default_base)
         names = [manifest.roles.nuisance if name == "nuisance" else name for name in COLUMNS]
         parts = [
-            _read(place, f"metadata/{found.name}/{split}.parquet", names)
+            read_columns(place, f"metadata/{found.name}/{split}.parquet", names)
             for split in SPLITS
             if split in found.splits
         ]
@@ -148,24 +148,6 @@ def _told(manifest: Manifest) -> dict[str, Any]:
         "nuisance": manifest.roles.nuisance,
         "origins_shared": manifest.origins_shared,
     }
-
-
-def _read(place: places.Place, path: str, names: list[str]) -> pa.Table:
-    try:
-        if place.folder is not None:
-            table = pq.read_table(place.folder / path, columns=names)
-        else:
-            system, root = places.filesystem(place.address)
-            whole = f"{root}/{path}"
-            table = places.persistently(lambda: pq.read_table(whole, columns=names, filesystem=system))
-    except (pa.ArrowInvalid, FileNotFoundError) as error:
-        raise IntegrityError(
-            f"{place.source}: {path} cannot be read ({error}): fetch or build the dataset again"
-        ) from error
-    missing = [name for name in names if name not in table.column_names]
-    if missing:
-        raise IntegrityError(f"{place.source}: {path} lacks the columns {', '.join(missing)}")
-    return table.replace_schema_metadata(None)
 
 
 def _array(column: pa.ChunkedArray, kind: Any) -> Array:
