@@ -32,6 +32,12 @@ def read_columns(place: Place, path: str, names: Sequence[str]) -> pa.Table:
 
 def _from_afar(place: Place, path: str, names: Sequence[str]) -> pa.Table:
     system, root = filesystem(place.address)
-    # fsspec would read ahead megabytes; pyarrow knows which bytes it needs and asks for them at once.
-    with system.open(f"{root}/{path}", "rb", cache_type="none") as file:
-        return pq.read_table(file, columns=list(names), pre_buffer=True)
+    try:
+        # fsspec would read megabytes ahead; pyarrow knows which bytes it needs, and asks for them at once.
+        with system.open(f"{root}/{path}", "rb", cache_type="none") as file:
+            return pq.ParquetFile(file, pre_buffer=True).read(list(names))
+    except pa.ArrowInvalid:
+        raise
+    except ValueError:  # so fsspec says that a server gives no ranges
+        whole = system.cat_file(f"{root}/{path}")
+        return pq.read_table(pa.BufferReader(whole), columns=list(names))

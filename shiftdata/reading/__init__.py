@@ -1,11 +1,12 @@
-"""Examples by their row: only the bytes that are asked for, from a folder or from afar.
+"""Examples by their positions: only the bytes of the rows that are asked for, from here or from afar.
 
-An encoded image lies verbatim in its Parquet shard, and the metadata say where: it is read by byte range,
-ranges near each other in one request, several requests at a time. Texts, tables, and shards that are not the
-ones the manifest knows are read by row group.
+`reader` is the door, `layout` knows which shard holds which row and where, `stores` fetches byte ranges,
+`ranges` joins them, `cache` keeps images on disk, `row_groups` reads what cannot be addressed by bytes.
 """
 
-from shiftdata.reading.cache import DiskCache
-from shiftdata.reading.reader import ExampleReader, ReadStats
+from __future__ import annotations
 
-__all__ = ["DiskCache", "ExampleReader", "ReadStats"]
+from shiftdata.reading.reader import ExampleReader
+from shiftdata.reading.stats import ReadStats
+
+__all__ = ["ExampleReader", "ReadStats"]

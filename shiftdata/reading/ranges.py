@@ -1,54 +1,81 @@
-"""Byte ranges of a shard, merged where they lie near each other."""
+"""Join byte ranges that lie close to each other, so that fewer requests fetch them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Request", "Wanted", "merged"]
+import numpy as np
 
-LARGEST = 8 * 2**20  # of one request: a longer one could not be shared by several connections
+__all__ = ["Piece", "Span", "spans"]
+
+#: Of all bytes that are asked for, at most this part may be fetched in vain between them.
+WASTE = 1 / 50
+#: The most bytes of one request: more would keep other connections waiting.
+LONGEST = 4 * 2**20
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """One example: its row in the base, and where its bytes lie."""
+class Piece:
+    """The bytes of one example in a shard; `position` is its row in the base, `row` that in the shard."""
 
+    position: int
     row: int
-    shard: str
-    offset: int
+    start: int
     length: int
+    sha256: bytes | None = None
 
     @property
     def end(self) -> int:
-        """The byte after its last."""
-        return self.offset + self.length
+        """The first byte after it."""
+        return self.start + self.length
+
+    def is_in(self, held: Mapping[int, bytes]) -> bool:
+        """Whether some bytes that were kept, by their start, are those of this example."""
+        data = held.get(self.start)
+        if data is None or len(data) != self.length:
+            return False
+        return self.sha256 is None or hashlib.sha256(data).digest() == self.sha256
 
 
 @dataclass(frozen=True)
-class Request:
-    """A stretch of a shard with the examples in it."""
+class Span:
+    """One request: a byte range and the pieces in it."""
 
-    shard: str
-    start: int
-    end: int
-    examples: tuple[Wanted, ...]
+    pieces: Sequence[Piece]
 
+    @property
+    def start(self) -> int:
+        """The first byte."""
+        return self.pieces[0].start
 
-def merged(wanted: Sequence[Wanted], tolerance: int) -> Iterator[Request]:
-    """Requests that cover all examples; a gap of at most `tolerance` bytes is read with them."""
-    held: list[Wanted] = []
-    for one in sorted(wanted, key=lambda one: (one.shard, one.offset)):
-        if held:
-            end = max(other.end for other in held[-1:])
-            near = one.shard == held[0].shard and one.offset - end <= tolerance
-            if not near or one.end - held[0].offset > LARGEST:
-                yield _request(held)
-                held = []
-        held.append(one)
-    if held:
-        yield _request(held)
+    @property
+    def end(self) -> int:
+        """The byte after the last."""
+        return max(piece.end for piece in self.pieces)
 
 
-def _request(held: list[Wanted]) -> Request:
-    return Request(held[0].shard, held[0].offset, max(one.end for one in held), tuple(held))
+def spans(pieces: Sequence[Piece], tolerance: int) -> Iterator[Span]:
+    """Join the pieces of a shard over gaps of at most `tolerance` bytes, the narrowest gaps first.
+
+    >>> near = [Piece(0, 0, 0, 500), Piece(1, 1, 510, 500), Piece(2, 2, 9000, 500)]
+    >>> [(span.start, span.end) for span in spans(near, tolerance=4096)]
+    [(0, 1010), (9000, 9500)]
+    """
+    ordered = sorted(pieces, key=lambda piece: (piece.start, piece.length))
+    if not ordered:
+        return
+    starts = np.array([piece.start for piece in ordered])
+    ends = np.maximum.accumulate([piece.end for piece in ordered])
+    gaps = np.maximum(starts[1:] - ends[:-1], 0)
+    order = np.argsort(gaps, kind="stable")
+    allowed = sum(piece.length for piece in ordered) * WASTE
+    bridged = np.zeros(len(gaps), dtype=bool)
+    bridged[order] = (np.cumsum(gaps[order]) <= allowed) & (gaps[order] <= tolerance)
+    first = 0
+    for number, joined in enumerate(bridged.tolist(), start=1):
+        if not joined or ordered[number].end - ordered[first].start > LONGEST:
+            yield Span(ordered[first:number])
+            first = number
+    yield Span(ordered[first:])

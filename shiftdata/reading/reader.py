@@ -1,62 +1,46 @@
-"""Read examples by their rows, wherever the dataset is."""
+"""The door: examples by their positions in a base."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import warnings
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from shiftdata import places
-from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.manifest import Manifest
-from shiftdata.places import persistently
-from shiftdata.reading.cache import DiskCache
-from shiftdata.reading.pointers import Pointers
-from shiftdata.reading.ranges import Request, Wanted, merged
-from shiftdata.reading.stores import Store, at_once, store_of
-from shiftdata.schema import example_bytes
+from shiftdata.errors import InputError
+from shiftdata.reading.cache import Cache
+from shiftdata.reading.layout import Indices, Layout, Shard
+from shiftdata.reading.ranges import Piece, Span, spans
+from shiftdata.reading.row_groups import RowGroups
+from shiftdata.reading.stats import ReadStats
+from shiftdata.reading.stores import store_of
+from shiftdata.reading.threads import in_threads
 
-__all__ = ["ExampleReader", "ReadStats"]
+__all__ = ["ExampleReader"]
 
-GROUPS_HELD = 8  # row groups of texts, tables and strange shards that stay in memory
-
-
-@dataclass
-class ReadStats:
-    """What was asked for, and what it took; metadata and manifest are not counted."""
-
-    examples: int = 0
-    asked: int = 0
-    fetched: int = 0
-    requests: int = 0
-    cached: int = 0
-    row_groups: int = 0
+#: What a pickled reader takes along; connections and counts begin anew.
+_CARRIED = ("_verify", "_tolerance", "_connections", "_cache", "_layout")
 
 
 class ExampleReader:
-    """The encoded examples of a base by row: images, texts in UTF-8, features as JSON.
+    """Reads the examples of a base of a dataset, wherever it is, and of no row that is not asked for.
 
-    Rows count as in `shiftdata.Metadata` of the same dataset and base: the splits one after another. It may
-    be used from many threads, and sent to other processes, where it opens everything anew.
+    Many threads may use one reader. It can be pickled, and used after a fork: each process has connections of
+    its own, and its own `stats`.
 
     Args:
-        source: A name, folder or URL.
-        base: The base.
-        verify: Compare each example with its hash in the metadata; one that differs is fetched once more.
-        cache: A folder for what was fetched from afar.
-        cache_limit: The bytes that the folder may hold.
-        tolerance: Bytes between two examples that are rather fetched with them than by one more request.
-        connections: Requests at a time.
+        source: a dataset by path, name, repo id or URL, as `shiftdata.Metadata.of` takes it.
+        base: `mini`, `content`, ...
+        verify: compare each example with its sha256.
+        cache: a folder on this machine in which images from elsewhere are kept; processes may share it.
+        cache_limit: the most bytes that are kept there.
+        tolerance: images that lie nearer than this are fetched by one request, as long as little is
+            fetched in vain.
+        connections: how many requests may be under way at once.
 
     """
 
@@ -66,207 +50,134 @@ class ExampleReader:
         base: str,
         *,
         verify: bool = False,
-        cache: str | Path | None = None,
+        cache: Path | None = None,
         cache_limit: int = 10 * 2**30,
-        tolerance: int = 4 * 2**10,
+        tolerance: int = 64 * 2**10,
         connections: int = 8,
     ) -> None:
-        if tolerance < 0 or connections < 1 or cache_limit < 1:
+        if tolerance < 0 or cache_limit < 0 or connections < 1:
             raise InputError(
-                f"tolerance={tolerance}, connections={connections}, cache_limit={cache_limit}: give at least "
-                "0 bytes, 1 connection and 1 byte"
+                f"tolerance={tolerance}, cache_limit={cache_limit}, connections={connections}: "
+                "give at least 0, 0 and 1"
             )
-        self._given: dict[str, Any] = {
-            "source": str(source), "base": base, "verify": verify, "cache": cache,
-            "cache_limit": cache_limit, "tolerance": tolerance, "connections": connections,
-        }  # fmt: skip
-        self._place = places.find(source)
-        self._manifest: Manifest = self._place.manifest()
-        self._manifest.base(base)
+        place = places.find(source)
         self._verify = verify
         self._tolerance = tolerance
-        self._connections = connections
-        self._cache = DiskCache(Path(cache), cache_limit) if cache is not None else None
-        self._pointers = Pointers(self._place, self._manifest, base)
-        self._store: Store = store_of(self._place)
-        self._known: dict[str, bool] = {}
-        self._held: OrderedDict[tuple[str, int], list[bytes]] = OrderedDict()
-        self._lock = threading.Lock()
-        self.stats = ReadStats()
+        # Threads gain nothing where no answer is waited for.
+        self._connections = connections if place.folder is None else 1
+        self._cache = Cache(cache, cache_limit) if cache is not None and place.folder is None else None
+        self._layout = Layout.of(place, base)
+        self._begin()
 
     def __len__(self) -> int:
-        return len(self._pointers)
+        return len(self._layout)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (self._given,)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in _CARRIED}
 
-    def __enter__(self) -> ExampleReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give back open files; a later read opens them again."""
-        self._store.close()
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
 
     def read(self, rows: Sequence[int]) -> list[bytes]:
-        """The examples of some rows, in the order asked; a row may be asked for twice."""
-        different = sorted({int(row) for row in rows})
-        if different and not 0 <= different[0] <= different[-1] < len(self):
-            raise InputError(f"rows are 0 to {len(self) - 1:,}, got {different[0]:,} to {different[-1]:,}")
-        found = self._from_cache(different)
-        missing = [self._wanted(row) for row in different if row not in found]
-        by_range = [one for one in missing if self._by_range(one.shard)]
-        # On a disk a gap costs more to read than another call.
-        requests = list(merged(by_range, self._tolerance if self._place.folder is None else 0))
-        for part in at_once(self._fetch, requests, self._connections):
-            found.update(part)
-        for one in missing:
-            if one.row not in found:
-                found[one.row] = self._from_group(one)
-        with self._lock:
-            self.stats.examples += len(rows)
-            self.stats.asked += sum(len(found[row]) for row in different)
-        return [found[int(row)] for row in rows]
+        """The examples at some positions, in the order asked; a position may be asked twice.
 
-    def _wanted(self, row: int) -> Wanted:
-        return Wanted(row, self._pointers.shard(row), *self._pointers.span(row))
+        Positions count the rows of the base as `shiftdata.Metadata` does: train, then validation, then test,
+        each in the order of its files. An example is an encoded image, a text as UTF-8, or the features of
+        a table's row as JSON (`shiftdata.schema.features_as_bytes`).
+        """
+        asked = np.asarray(rows)
+        if asked.size and (asked.ndim != 1 or asked.dtype.kind not in "iu"):
+            raise InputError(f"rows are whole numbers in one sequence, not {asked.dtype} in {asked.ndim}")
+        if asked.size and not 0 <= asked.min() <= asked.max() < len(self):
+            bad = asked[(asked < 0) | (asked >= len(self))][0]
+            raise InputError(f"there is no row {bad} in {self._layout.base}: rows are 0 to {len(self) - 1}")
+        found = self._read_positions(np.unique(asked.astype(np.int64)))
+        given = [found[row] for row in asked.tolist()]
+        self._count(asked=sum(map(len, given)))
+        return given
 
-    def _from_cache(self, rows: Sequence[int]) -> dict[int, bytes]:
-        if self._cache is None or self._manifest.roles.modality != "image":
-            return {}
-        found = {row: data for row in rows if (data := self._cache.get(self._name(row))) is not None}
-        with self._lock:
-            self.stats.cached += len(found)
+    def close(self) -> None:
+        """Let go of files and connections. Reading again opens them again."""
+        self._store.close()
+
+    def _begin(self) -> None:
+        self.stats = ReadStats()
+        self._store = store_of(self._layout.place)
+        self._row_groups = RowGroups(self._layout, self._store)
+        self._known: dict[str, bool | None] = {}
+        self._lock = threading.Lock()
+
+    def _read_positions(self, positions: Indices) -> dict[int, bytes]:
+        """Examples by position: those of all shards together, so that no connection waits for a shard."""
+        found: dict[int, bytes] = {}
+        parts = self._layout.by_shard(positions)
+        if self._layout.manifest.roles.modality != "image":
+            for shard, some in parts:
+                found |= self._by_row_group(shard, some, verify=self._verify)
+            return found
+        known = dict(in_threads(self._identity, [shard for shard, _ in parts], self._connections))
+        missing: list[tuple[Shard, Sequence[Piece]]] = []
+        for shard, some in parts:
+            if known[shard.path] is False:
+                found |= self._by_row_group(shard, some, verify=True)
+                continue
+            pieces = self._layout.pieces(shard, some, hashes=self._verify or known[shard.path] is None)
+            held = self._cached(shard, pieces)
+            found |= held
+            missing.append((shard, [piece for piece in pieces if piece.position not in held]))
+        return found | self._by_range(missing)
+
+    def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> dict[int, bytes]:
+        def fetch(job: tuple[Shard, Span]) -> dict[int, bytes]:
+            shard, span = job
+            data = self._store.fetch(shard, span)
+            length = span.end - span.start if remote else sum(map(len, data))
+            self._count(fetched=length, requests=1)
+            return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
+
+        remote = self._layout.place.folder is None
+        jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, self._tolerance)]
+        found: dict[int, bytes] = {}
+        for images in in_threads(fetch, jobs, self._connections):
+            found |= images
+        for shard, pieces in parts:
+            if self._cache is not None and pieces:
+                self._cache.put(shard.sha256, [(piece.start, found[piece.position]) for piece in pieces])
         return found
 
-    def _name(self, row: int) -> str:
-        """What identifies an image: its shard's hash and its place there."""
-        shard = self._pointers.shard(row)
-        return f"{self._manifest.files[shard].sha256} {self._pointers.span(row)[0]}"
+    def _by_row_group(self, shard: Shard, positions: Indices, *, verify: bool) -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        read = self._row_groups.read(shard, positions, verify=verify, connections=self._connections)
+        for part, fresh in read:
+            found |= dict(part)
+            self._count(row_groups=int(fresh))
+        return found
 
-    def _by_range(self, shard: str) -> bool:
-        """Whether a shard's images can be read by range: it is the one that the manifest knows."""
-        if self._manifest.roles.modality != "image":
-            return False
-        with self._lock:
-            known = self._known.get(shard)
-        if known is None:
-            try:
-                size = self._store.size(shard)
-            except Exception as error:  # each backend has its own kinds
-                raise self._unreachable(shard, [], error) from error
-            expected = self._manifest.files[shard].bytes
-            known = size in (None, expected)
-            if not known:
+    def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
+        if self._cache is None:
+            return {}
+        held = self._cache.get(shard.sha256, [piece.start for piece in pieces])
+        found = {piece.position: held[piece.start] for piece in pieces if piece.is_in(held)}
+        self._count(cache_hits=len(found))
+        return found
+
+    def _identity(self, shard: Shard) -> tuple[str, bool | None]:
+        """Whether a shard is the manifest's, asked once; None where the place does not say."""
+        if shard.path not in self._known:
+            known = self._store.is_known(shard)
+            with self._lock:
+                first = shard.path not in self._known
+                self._known[shard.path] = known
+            if first and known is False:
                 warnings.warn(
-                    f"{self._place.source}: {shard} has {size:,} bytes, the manifest says {expected:,}: "
-                    "somebody wrote it again, so whole row groups are read and each example is compared with "
-                    "its hash",
+                    f"{self._layout.place.source}/{shard.path} is not the file that the manifest knows: "
+                    "its row groups are read, and each image is checked; fetch the original to read less",
                     stacklevel=4,
                 )
-            with self._lock:
-                self._known[shard] = known
-        return known
+        return shard.path, self._known[shard.path]
 
-    def _fetch(self, request: Request) -> dict[int, bytes]:
-        """The examples of one request; with `verify`, one that differs from its hash is fetched again."""
-        data = self._bytes_of(request)
-        found = {
-            one.row: data[one.offset - request.start : one.end - request.start] for one in request.examples
-        }
-        for one in request.examples if self._verify else ():
-            if not self._is_right(one.row, found[one.row]):
-                found[one.row] = self._bytes_of(Request(one.shard, one.offset, one.end, (one,)))
-                self._check(one, found[one.row])
-        if self._cache is not None:
-            for row, example in found.items():
-                self._cache.put(self._name(row), example)
-        return found
-
-    def _bytes_of(self, request: Request) -> bytes:
-        try:
-            data = self._store.bytes_of(request.shard, request.start, request.end)
-        except Exception as error:  # each backend has its own kinds
-            rows = [one.row for one in request.examples]
-            raise self._unreachable(request.shard, rows, error) from error
+    def _count(self, **more: int) -> None:
         with self._lock:
-            self.stats.fetched += len(data)
-            self.stats.requests += 1
-        return data
-
-    def _from_group(self, one: Wanted) -> bytes:
-        """An example out of its row group, which is kept for its neighbours."""
-        in_shard = self._pointers.in_shard(one.row)
-        starts = self._group_starts(one.shard)
-        group = int(np.searchsorted(starts, in_shard, side="right")) - 1
-        if in_shard >= starts[-1] or group < 0:
-            raise IntegrityError(f"{one.shard} has {starts[-1]:,} rows, row {in_shard:,} was asked for")
-        data = self._group(one.shard, group)[in_shard - int(starts[group])]
-        if self._verify or not self._known.get(one.shard, True):
-            self._check(one, data)
-        return data
-
-    def _group(self, shard: str, group: int) -> list[bytes]:
-        with self._lock:
-            held = self._held.get((shard, group))
-            if held is not None:
-                self._held.move_to_end((shard, group))
-                return held
-        roles = self._manifest.roles
-        try:
-            table = persistently(
-                lambda: pq.ParquetFile(self._store.opened(shard)).read_row_group(
-                    group, columns=[*roles.example]
-                )
-            )
-        except (pa.ArrowInvalid, OSError) as error:
-            raise self._unreachable(shard, [], error) from error
-        examples = example_bytes(table, roles)
-        with self._lock:
-            self.stats.row_groups += 1
-            self._held[shard, group] = examples
-            while len(self._held) > GROUPS_HELD:
-                self._held.popitem(last=False)
-        return examples
-
-    def _group_starts(self, shard: str) -> Any:
-        """The first row of each row group of a shard, and the number of its rows."""
-        if shard not in self._layouts:
-            try:
-                told = persistently(lambda: pq.ParquetFile(self._store.opened(shard)).metadata)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise self._unreachable(shard, [], error) from error
-            sizes = [told.row_group(number).num_rows for number in range(told.num_row_groups)]
-            self._layouts[shard] = np.concatenate([[0], np.cumsum(sizes)])
-        return self._layouts[shard]
-
-    @cached_property
-    def _layouts(self) -> dict[str, Any]:
-        return {}
-
-    def _is_right(self, row: int, data: bytes) -> bool:
-        return hashlib.sha256(data).digest() == self._pointers.sha256(row)
-
-    def _check(self, one: Wanted, data: bytes) -> None:
-        if not self._is_right(one.row, data):
-            raise IntegrityError(
-                f"{self._place.source}: row {one.row:,} ({one.shard}, bytes {one.offset:,} to {one.end:,}) "
-                f"has sha256 {hashlib.sha256(data).hexdigest()}, the metadata say "
-                f"{self._pointers.sha256(one.row).hex()}: fetch or build the dataset again; "
-                f"`shiftdata verify {self._place.source}` lists all bad rows"
-            )
-
-    def _unreachable(self, shard: str, rows: Sequence[int], error: Exception) -> StorageError:
-        more = f" and {len(rows) - 1:,} others" if len(rows) > 1 else ""
-        named = f", row {rows[0]:,}{more}" if rows else ""
-        said = f"{type(error).__name__}: {error}".rstrip(": ").partition("\n")[0]
-        return StorageError(
-            f"cannot read {shard}{named} of {self._place.source} ({said}): look at the network and your "
-            "access, or download the dataset and read it from a folder"
-        )
-
-
-def _made_again(given: Mapping[str, Any]) -> ExampleReader:
-    return ExampleReader(**given)
+            for name, number in more.items():
+                setattr(self.stats, name, getattr(self.stats, name) + number)

@@ -31,7 +31,8 @@ class Metadata:
     """The rows of one base: keys, labels, nuisances, origins, and where stable hashes put them.
 
     `table` has the columns of `COLUMNS`; labels and nuisances are numbers of the names in `labels` and
-    `nuisances`. `origins_shared` says whether an origin occurs under several nuisances.
+    `nuisances`. `origins_shared` says whether an origin occurs under several nuisances. `source` and `base`
+    say where the examples are; a table of one's own has none.
     """
 
     table: pa.Table
@@ -40,6 +41,8 @@ class Metadata:
     nuisance: str
     origins_shared: bool
     name: str = "rows"
+    source: str = ""
+    base: str = ""
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -60,6 +63,8 @@ class Metadata:
             table=pa.concat_tables(parts),
             **_told(manifest),
             name=f"{manifest.name}/{found.name}",
+            source=place.source,
+            base=found.name,
         )
 
     @classmethod

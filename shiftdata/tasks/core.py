@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.manifest import Filters
 from shiftdata.metrics import GroupAccuracy, align, group_accuracy
-from shiftdata.resampling import Sampler, make_sampler
+from shiftdata.resampling import SAMPLERS, FixedRows, Sampler, make_sampler
 from shiftdata.rows import Metadata
 from shiftdata.rows.filters import both, either, matches
 from shiftdata.schema import SPLITS
@@ -25,6 +25,10 @@ from shiftdata.tasks.sets import Indices, LeakWarning, RowSet
 
 if TYPE_CHECKING:
     from PIL import Image
+
+    from shiftdata.loaders import Examples, Loader
+    from shiftdata.loaders.loader import OnError, Transform
+    from shiftdata.reading import ExampleReader
 
 __all__ = ["Task"]
 
@@ -240,6 +244,85 @@ class Task:
         groups = np.union1d(np.flatnonzero(rows.expected), group)
         ids = {"label_ids": np.unique(label).tolist(), "group_ids": groups.tolist()}
         return make_sampler(rule, labels=label, groups=group, **(ids | options))
+
+    def dataset(
+        self,
+        name: str = "train",
+        *,
+        transform: Callable[[Any], Any] | None = None,
+        decode: bool = True,
+        reader: ExampleReader | None = None,
+    ) -> Examples:
+        """The examples of a set, `(x, y, metadata)` each: a map-style dataset for torch, or for no torch.
+
+        See `shiftdata.loaders.Examples`. `reader` is one with options of its own (a cache, hashes checked).
+        """
+        from shiftdata.loaders import examples_of
+
+        rows = self._set(name)
+        return examples_of(
+            self.metadata, rows.indices, rows.counts, reader=reader, transform=transform, decode=decode
+        )
+
+    def loader(
+        self,
+        name: str = "train",
+        *,
+        sampler: str | Sampler | Sequence[int] | Indices | None = None,
+        batch_size: int = 64,
+        seed: int = 0,
+        workers: int | None = None,
+        size: int | tuple[int, int] | None = None,
+        transform: Transform | None = None,
+        drop_last: bool = False,
+        on_error: OnError = "error",
+        rank: int | None = None,
+        world: int | None = None,
+        reader: ExampleReader | None = None,
+        **options: Any,
+    ) -> Loader:
+        """Batches `(x, y, metadata)` of a set's pictures, for training; see `shiftdata.loaders.Loader`.
+
+        Args:
+            name: the set.
+            sampler: "shuffle", "subg", ...: the name of a sampler, with its `options`; one that `sampler`
+                made; positions in the set; or None: every example in the stored order, as for a test.
+            batch_size: pictures in a batch, on each rank.
+            seed: with the epoch, what the order and `transform` depend on.
+            workers: threads that read and decode ahead; as many as there are cores if not given.
+            size: height and width to bring every picture to, or one number for both.
+            transform: makes another x of a batch's x and a numpy generator, in the thread that decoded it.
+            drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
+            on_error: a picture that cannot be read is an "error", or is to be "skip"ped and counted.
+            rank: this process among `world`; both from `torch.distributed` if not given.
+            world: how many processes share an epoch.
+            reader: a reader with options of its own.
+
+        """
+        from shiftdata.loaders import loader_of
+
+        rows = self._set(name)
+        if isinstance(sampler, str) and sampler == "shuffle" and rows.counts is not None and not options:
+            sampler = FixedRows(np.arange(len(rows)), seed=seed)  # rows drawn twice come twice
+        elif isinstance(sampler, str):
+            batches = sampler in SAMPLERS and SAMPLERS[sampler].makes_batches
+            chosen = options | ({"batch_size": batch_size} if batches else {})
+            sampler = self.sampler(sampler, name, seed=seed, **chosen)
+        elif options:
+            raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
+        return loader_of(
+            self.dataset(name, reader=reader),
+            sampler,
+            batch_size=batch_size,
+            drop_last=drop_last,
+            rank=rank,
+            world=world,
+            workers=workers,
+            size=size,
+            seed=seed,
+            transform=transform,
+            on_error=on_error,
+        )
 
     def freeze(self, path: str | Path) -> str:
         """Write key, split (the set's name) and count as Parquet; give the content hash."""

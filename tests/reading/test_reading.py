@@ -1,276 +1,420 @@
-"""Examples by row: from folders and URLs, with servers that fail, a cache, and shards written by others."""
+"""Rows in any order are what pyarrow reads, from anywhere, by no more bytes than they need."""
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import json
+import multiprocessing
+import os
 import pickle
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
 
 import fsspec
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import shiftdata as sd
 from builders.build import build
-from shiftdata import places
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.manifest import Manifest
-from shiftdata.reading import DiskCache, ExampleReader
-from shiftdata.reading.ranges import Wanted, merged
+from shiftdata.reading import ExampleReader
+from shiftdata.reading.cache import Cache
+from shiftdata.reading.ranges import LONGEST, WASTE, Piece, spans
 from shiftdata.schema import SPLITS, example_bytes
 from tests.contracts.kinds import prepare
-from tests.reading.served import serving
+from tests.reading.server import Served, ranges
+from tests.test_places import at_once, memory, needs_http
+
+__all__ = ["at_once", "memory"]  # fixtures
+
+TEST = "data/mini/test-00000-of-00001.parquet"
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr(places, "PAUSES", (0.0, 0.0))
-
-
-def everything(folder: Path, base: str) -> list[bytes]:
-    """Every example as pyarrow reads it, in the order of the metadata."""
-    manifest = Manifest.read(folder)
-    found: list[bytes] = []
-    for split in SPLITS:
-        for path in sorted(folder.glob(f"data/{base}/{split}-*.parquet")):
-            found += example_bytes(pq.read_table(path), manifest.roles)
-    return found
+def by_pyarrow(folder: Path, base: str) -> list[bytes]:
+    """Every example of a base, as pyarrow reads it."""
+    files = [path for split in SPLITS for path in sorted((folder / "data" / base).glob(f"{split}-*"))]
+    roles = sd.info(folder).roles
+    return example_bytes(pa.concat_tables([pq.read_table(path) for path in files]), roles)
 
 
 @pytest.fixture(scope="module")
-def examples(tiny) -> list[bytes]:
-    return everything(tiny, "mini")
+def served(tiny):
+    with ranges(tiny.parent) as found:
+        yield found
 
 
-@given(rows=st.lists(st.integers(0, 399), max_size=60), tolerance=st.sampled_from([0, 100, 10**6]))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_rows_in_any_order_are_what_the_files_hold(tiny, examples, rows, tolerance):
-    with ExampleReader(tiny, "mini", tolerance=tolerance) as reader:
-        rows = [row % len(reader) for row in rows]
-        assert reader.read(rows) == [examples[row] for row in rows]
+@pytest.fixture
+def server(served: Served) -> Served:
+    """The server of the tiny dataset, behaving well until it is told otherwise."""
+    served.faults, served.always, served.most_busy = [], "well", 0
+    served.bodies.clear()
+    return served
+
+
+@pytest.fixture
+def remote(server):
+    reader = ExampleReader(f"{server.url}/tiny", "mini")
+    yield reader
+    reader.close()
+
+
+@pytest.fixture(scope="module")
+def whole(tiny) -> list[bytes]:
+    return by_pyarrow(tiny, "mini")
+
+
+# What comes
+
+
+def test_positions_are_those_of_metadata(tiny, whole):
+    with_hashes = [pq.read_table(tiny / f"metadata/mini/{split}.parquet") for split in SPLITS]
+    metadata = sd.Metadata.of(tiny, "mini")
+    assert metadata.table["key"].equals(pa.concat_tables(with_hashes)["key"])
+    reader = ExampleReader(tiny, "mini", verify=True)
+    assert len(reader) == len(metadata) == len(whole)
+    read = reader.read(range(len(reader)))
+    assert read == whole
+    assert [hashlib.sha256(one).digest() for one in read] == [
+        one for table in with_hashes for one in table["sha256"].to_pylist()
+    ]
+    reader.close()
+
+
+@given(rows=st.lists(st.integers(0, 799), max_size=40), tolerance=st.sampled_from([0, 500, 64 << 10]))
+@settings(max_examples=25)
+def test_any_rows_in_any_order_are_what_pyarrow_reads(tiny, whole, rows, tolerance):
+    rows = [row % len(whole) for row in rows]
+    system = fsspec.filesystem("memory")
+    if not system.exists("/reading/tiny"):
+        system.put(str(tiny), "/reading/tiny", recursive=True)
+    for source in (tiny, "memory://reading/tiny"):
+        reader = ExampleReader(source, "mini", tolerance=tolerance)
+        assert reader.read(rows) == [whole[row] for row in rows]
+        assert reader.read(np.array(rows, dtype=np.int32)) == [whole[row] for row in rows]
+        reader.close()
+
+
+@needs_http
+def test_rows_over_http_cost_what_they_weigh(remote, server, whole):
+    before = server.fetched("/data/")
+    rows = [3, 390, 4, 3, 90]
+    assert remote.read(rows) == [whole[row] for row in rows]
+    needed = sum(len(whole[row]) for row in set(rows))
+    assert needed <= server.fetched("/data/") - before == remote.stats.fetched <= needed * (1 + WASTE)
+    assert remote.stats.asked == sum(len(whole[row]) for row in rows)
+    assert remote.stats.requests == len([path for path, _ in server.bodies if "/data/" in path])
+    assert not [path for path, _ in server.bodies if "validation" in path]  # no pointers of it either
+
+
+@needs_http
+def test_neighbours_are_one_request_and_others_go_side_by_side(tiny, server, whole):
+    reader = ExampleReader(f"{server.url}/tiny", "mini", tolerance=0, connections=4)
+    server.always = "slow"
+    rows = range(0, len(whole), 7)
+    assert reader.read(rows) == [whole[row] for row in rows]
+    assert 2 <= server.most_busy <= 4
+    close = ExampleReader(f"{server.url}/tiny", "mini")
+    assert close.read(range(20)) == whole[:20]
+    assert close.stats.requests < 6
+    reader.close()
+    close.close()
 
 
 @pytest.mark.parametrize("kind", ["text", "table"])
-def test_texts_and_tables_are_read_by_row_group(kind, tmp_path):
+def test_texts_and_tables_read_row_groups(kind, tmp_path):
     folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    base = Manifest.read(folder).default_base
-    expected = everything(folder, base)
-    with ExampleReader(folder, base, verify=True) as reader:
-        order = np.random.default_rng(0).permutation(len(reader)).tolist()
-        assert reader.read(order) == [expected[row] for row in order]
-        assert reader.stats.requests == 0
-        assert reader.stats.row_groups > 0
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 500), st.integers(1, 50)), max_size=30))
-def test_merged_requests_cover_each_example_once(places_of):
-    wanted = [Wanted(row, f"s{shard}", start, size) for row, (shard, start, size) in enumerate(places_of)]
-    requests = list(merged(wanted, 20))
-    held = [one for request in requests for one in request.examples]
-    assert sorted(one.row for one in held) == list(range(len(wanted)))
-    for request in requests:
-        assert all(one.shard == request.shard for one in request.examples)
-        assert request.start <= min(one.offset for one in request.examples)
-        assert request.end >= max(one.end for one in request.examples)
-
-
-def test_over_http_only_what_is_asked_for_is_fetched(tiny_out, tiny, examples):
-    with serving(tiny_out) as server, ExampleReader(f"{server.url}/shift/tiny", "mini") as reader:
-        reader.read([0, 300])  # and with them the pointers of two splits
-        before, already = server.sent, reader.stats.fetched
-        rows = [*range(10, 50), 301, 7]
-        assert reader.read(rows) == [examples[row] for row in rows]
-        fetched = server.sent - before
-        assert fetched == reader.stats.fetched - already
-        assert fetched < 1.5 * sum(len(examples[row]) for row in rows)
-        assert reader.stats.requests < 20
-
-
-def test_through_memory(tiny, examples):
+    base = sd.info(folder).default_base
+    expected = by_pyarrow(folder, base)
+    rows = [5, 0, len(expected) - 1, 5]
     system = fsspec.filesystem("memory")
-    system.put(str(tiny), "/reading/tiny", recursive=True)
-    with ExampleReader("memory://reading/tiny", "mini", verify=True) as reader:
-        assert reader.read([3, 1, 3]) == [examples[3], examples[1], examples[3]]
+    system.put(str(folder), f"/{kind}/{kind}", recursive=True)
+    for source in (folder, f"memory://{kind}/{kind}"):
+        reader = ExampleReader(source, base, verify=True)
+        assert reader.read(rows) == [expected[row] for row in rows]
+        read = reader.stats.row_groups
+        assert read > 0
+        reader.read(rows)
+        assert reader.stats.row_groups == read  # kept in memory
+        reader.close()
 
 
-@pytest.mark.parametrize("fault", ["error", "cut", "short"])
-def test_a_server_that_fails_twice_is_asked_again(fault, tiny_out, examples):
-    with serving(tiny_out) as server, ExampleReader(f"{server.url}/shift/tiny", "mini") as reader:
-        server.faults = [fault, fault]
-        assert reader.read([5]) == [examples[5]]
-        assert server.faults == []
+@pytest.mark.parametrize("rows", [[-1], [10**6], [0.5], [[1]], ["a"]])
+def test_rows_that_are_not_there_are_refused(tiny, rows):
+    with pytest.raises(InputError, match="rows are"):
+        ExampleReader(tiny, "mini").read(rows)
 
 
-@pytest.mark.parametrize("fault", ["error", "cut", "short", "ignore range"])
-def test_a_server_that_goes_on_failing_is_an_error_that_names_shard_and_row(fault, tiny_out):
-    with serving(tiny_out) as server, ExampleReader(f"{server.url}/shift/tiny", "mini") as reader:
-        server.always = fault
-        with pytest.raises(StorageError, match=r"data/mini/train-00000.*row 5 .*download the dataset"):
-            reader.read([5])
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 5000), st.integers(1, LONGEST // 9)), min_size=1, max_size=60),
+    tolerance=st.integers(0, 6000),
+)
+def test_spans_cover_every_piece_once_and_waste_little(sizes, tolerance):
+    pieces, end = [], 0
+    for number, (gap, length) in enumerate(sizes):
+        pieces.append(Piece(number, number, end + gap, length))
+        end += gap + length
+    made = list(spans(pieces[::-1], tolerance))
+    assert [piece for span in made for piece in span.pieces] == pieces
+    assert all(span.start <= piece.start <= piece.end <= span.end for span in made for piece in span.pieces)
+    asked = sum(piece.length for piece in pieces)
+    assert sum(span.end - span.start for span in made) <= asked * (1 + WASTE)
+    assert all(span.end - span.start <= LONGEST for span in made)
 
 
-def test_a_flipped_byte_is_fetched_again_and_then_named(tiny_out, examples):
-    with (
-        serving(tiny_out) as server,
-        ExampleReader(f"{server.url}/shift/tiny", "mini", verify=True) as reader,
-    ):
-        server.faults = ["flip"]
-        assert reader.read([5]) == [examples[5]]
-        server.always = "flip"
-        with pytest.raises(IntegrityError, match=r"row 6 \(data/mini/train-00000.*sha256"):
-            reader.read([6])
+# What goes wrong
 
 
-def test_requests_go_out_at_once(tiny_out, examples):
-    with serving(tiny_out) as server:
-        reader = ExampleReader(f"{server.url}/shift/tiny", "mini", tolerance=0, connections=8)
-        reader.read([0])
-        server.slow = 0.1
-        began = time.monotonic()
-        rows = list(range(0, 320, 20))  # 16 requests
-        assert reader.read(rows) == [examples[row] for row in rows]
-        assert time.monotonic() - began < 1.2  # one after another: 1.6 s and more
-    assert not [thread for thread in threading.enumerate() if "work" in thread.name]
-
-
-def test_a_cache_serves_what_was_fetched_and_notices_damage(tiny_out, examples, tmp_path):
-    cache = tmp_path / "cache"
-    with serving(tiny_out) as server:
-        url = f"{server.url}/shift/tiny"
-        with ExampleReader(url, "mini", cache=cache) as reader:
-            reader.read(list(range(20)))
-        with ExampleReader(url, "mini", cache=cache) as again:
-            assert again.read([4, 2]) == [examples[4], examples[2]]
-            assert (again.stats.cached, again.stats.fetched) == (2, 0)
-            for file in cache.glob("*/*"):
-                file.write_bytes(file.read_bytes()[:-1] + b"x")
-            assert again.read([4, 2]) == [examples[4], examples[2]]
-            assert again.stats.fetched > 0
-
-
-def test_a_cache_keeps_to_its_limit_and_drops_the_oldest(tmp_path):
-    cache = DiskCache(tmp_path, limit=10_000)
-    for number in range(20):
-        cache.put(str(number), bytes(1_000))
-    cache.shrink()
-    kept = [number for number in range(20) if cache.get(str(number)) is not None]
-    assert sum(file.stat().st_size for file in tmp_path.glob("*/*")) <= 10_000
-    assert kept
-
-
-def test_two_processes_share_a_cache(tiny, tmp_path, tiny_out, examples):
-    code = textwrap.dedent(
-        """
-        import sys
-        from shiftdata.reading import DiskCache
-        from pathlib import Path
-        cache = DiskCache(Path(sys.argv[1]), 200_000)
-        for number in range(400):
-            cache.put(str(number % 50), str(number % 50).encode() * 500)
-            data = cache.get(str((number * 7) % 50))
-            assert data is None or data == str((number * 7) % 50).encode() * 500
-        """
-    )
-    running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(2)]
-    assert [one.wait() for one in running] == [0, 0]
-
-
-def test_a_shard_that_somebody_wrote_again_is_read_by_row_groups(copy, examples):
-    (shard,) = copy.glob("data/mini/train-*.parquet")
-    pq.write_table(pq.read_table(shard), shard, row_group_size=50)
-    reader = ExampleReader(copy, "mini")
-    with pytest.warns(UserWarning, match="somebody wrote it again"):
-        assert reader.read([9, 120]) == [examples[9], examples[120]]
-    assert reader.stats.row_groups == 2
-    table = pq.read_table(shard)
-    pq.write_table(table.slice(1).append_column("x", table.slice(1)["key"]), shard)
-    with (
-        pytest.warns(UserWarning, match="somebody wrote it again"),
-        pytest.raises(IntegrityError, match="row 9 "),
-    ):
-        ExampleReader(copy, "mini").read([9])
-
-
-def test_a_missing_shard_is_said(copy):
-    (shard,) = copy.glob("data/mini/train-*.parquet")
-    shard.unlink()
-    with pytest.raises(StorageError, match=r"cannot read data/mini/train-00000.*FileNotFoundError"):
-        ExampleReader(copy, "mini").read([9])
-
-
-def test_it_goes_to_other_processes_and_opens_again_after_close(tiny, examples):
-    reader = ExampleReader(tiny, "mini", verify=True)
-    other = pickle.loads(pickle.dumps(reader))
-    assert other.read([1]) == reader.read([1]) == [examples[1]]
-    reader.close()
-    assert reader.read([2]) == [examples[2]]
+@needs_http
+@pytest.mark.parametrize("fault", ["cut", "short", "error", "flipped", "slow"])
+def test_what_passes_is_tried_again(server, whole, at_once, fault):
+    reader = ExampleReader(f"{server.url}/tiny", "mini", verify=True)
+    server.faults = [fault, fault]
+    assert reader.read([7]) == [whole[7]]
     reader.close()
 
 
-def test_many_threads_use_one_reader(tiny, examples):
-    reader, wrong = ExampleReader(tiny, "mini"), []
+@needs_http
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        ("cut", StorageError, "row 7 could not be read"),
+        ("short", StorageError, r"row 7 could not be read \(\d+ bytes came for \d+\)"),
+        ("error", StorageError, "row 7 could not be read .*500"),
+        ("flipped", IntegrityError, "row 7 has not the sha256 .* fetch or build"),
+        ("whole", StorageError, "gives no byte ranges .* download the dataset"),
+    ],
+)
+def test_what_stays_wrong_names_shard_and_row(server, at_once, fault, kind, said):
+    reader = ExampleReader(f"{server.url}/tiny", "mini", verify=True)
+    server.always = fault
+    with pytest.raises(kind, match=f"data/mini/train-00000-of-00001.parquet.*{said}"):
+        reader.read([7])
+    assert server.fetched("/data/") < 100_000 or fault == "whole"
+    reader.close()
 
-    def work(seed: int) -> None:
-        rows = np.random.default_rng(seed).integers(0, len(reader), 200).tolist()
-        if reader.read(rows) != [examples[row] for row in rows]:
-            wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+def test_a_damaged_or_missing_local_shard_is_named(copy):
+    metadata = pq.read_table(copy / "metadata/mini/test.parquet")
+    at = metadata["offset"][3].as_py() + 10
+    data = bytearray((copy / TEST).read_bytes())
+    data[at] ^= 1
+    (copy / TEST).write_bytes(data)
+    row = len(sd.Metadata.of(copy, "mini")) - len(metadata) + 3
+    assert len(ExampleReader(copy, "mini").read([row])) == 1
+    with pytest.raises(IntegrityError, match=f"{TEST}: row 3 has not the sha256"):
+        ExampleReader(copy, "mini", verify=True).read([row])
+    (copy / TEST).unlink()
+    with pytest.raises(StorageError, match=f"{TEST} cannot be read"):
+        ExampleReader(copy, "mini").read([row])
+
+
+def test_a_shard_written_by_another_writer_is_read_by_row_group(copy, whole):
+    pq.write_table(pq.read_table(copy / TEST), copy / TEST, row_group_size=30, compression="zstd")
+    first = len(whole) - len(pq.read_table(copy / TEST))
+    fsspec.filesystem("memory").put(str(copy), "/rewritten/tiny", recursive=True)
+    for source in (copy, "memory://rewritten/tiny"):
+        reader = ExampleReader(source, "mini")
+        with pytest.warns(UserWarning, match="is not the file that the manifest knows") as told:
+            read = [reader.read([first + 40, 2, first]), reader.read([first])]
+        assert read == [[whole[first + 40], whole[2], whole[first]], [whole[first]]]
+        assert (len(told), reader.stats.row_groups) == (1, 2)
+        reader.close()
+    pq.write_table(pq.read_table(copy / TEST)[::-1], copy / TEST)  # other rows at the same places
+    with (
+        pytest.warns(UserWarning, match="is not the file"),
+        pytest.raises(IntegrityError, match="row 0 has not the sha256"),
+    ):
+        ExampleReader(copy, "mini").read([first])
+
+
+# The cache
+
+
+@needs_http
+def test_the_cache_gives_what_was_fetched_and_notices_damage(server, whole, tmp_path):
+    def read(verify: bool = False) -> ExampleReader:
+        reader = ExampleReader(f"{server.url}/tiny", "mini", cache=tmp_path, verify=verify)
+        assert reader.read(range(50)) == whole[:50]
+        reader.close()
+        return reader
+
+    assert read().stats.cache_hits == 0
+    stats = read(verify=True).stats
+    assert (stats.cache_hits, stats.requests) == (50, 0)
+    file = tmp_path / "images.sqlite"
+    data = file.read_bytes()
+    at = data.find(whole[9][:300])
+    file.write_bytes(data[: at + 90] + bytes([data[at + 90] ^ 1]) + data[at + 91 :])
+    assert read().stats.cache_hits == 49
+    assert read().stats.cache_hits == 50
+    file.write_bytes(b"no database at all, but long enough to be looked at" * 99)
+    assert read().stats.cache_hits == 0
+    read()
+    assert read().stats.cache_hits == 50
+
+
+def test_the_cache_stays_below_its_limit_and_the_oldest_go(tmp_path):
+    limit = 1_000_000
+    cache = Cache(tmp_path, limit)
+    for first in range(0, 400, 20):
+        cache.put("shard", [(number, os.urandom(9_000)) for number in range(first, first + 20)])
+        assert cache.file.stat().st_size <= limit
+    held = cache.get("shard", range(400))
+    assert len(held) > 70
+    assert sorted(held) == [*range(min(held), 400)]
+
+
+def _fill(url: str, folder: Path, expected: str, out) -> None:
+    reader = ExampleReader(url, "mini", cache=folder, cache_limit=300_000)
+    digest = hashlib.sha256()
+    for _ in range(3):
+        for first in range(0, 200, 40):
+            for one in reader.read(range(first, first + 40)):
+                digest.update(one)
+    reader.close()
+    out.put(digest.hexdigest() == expected)
+
+
+@needs_http
+def test_processes_share_a_cache(server, whole, tmp_path):
+    expected = hashlib.sha256(b"".join(whole[:200]) * 3).hexdigest()
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    processes = [
+        context.Process(target=_fill, args=(f"{server.url}/tiny", tmp_path, expected, out)) for _ in "ab"
+    ]
+    for process in processes:
+        process.start()
+    assert [out.get(timeout=60) for _ in processes] == [True, True]
+    for process in processes:
+        process.join()
+    assert (tmp_path / "images.sqlite").stat().st_size <= 300_000
+
+
+# Threads, processes, ends
+
+
+@needs_http
+def test_a_reader_can_be_pickled_forked_and_shared_by_threads(remote, whole):
+    remote.read([1])
+    again = pickle.loads(pickle.dumps(remote))
+    assert again.read([5, 1]) == [whole[5], whole[1]]
+    again.close()
+    found: dict[int, list[bytes]] = {}
+    threads = [
+        threading.Thread(target=lambda n=n: found.update({n: remote.read([n, n + 9])})) for n in range(6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == []
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"connections": 0}, "1 connection"),
-        ({"tolerance": -1}, "tolerance=-1"),
-        ({"cache_limit": 0}, "1 byte"),
-    ],
-)
-def test_bad_options_are_refused(options, match, tiny):
-    with pytest.raises(InputError, match=match):
-        ExampleReader(tiny, "mini", **options)
-
-
-def test_rows_out_of_range_and_unknown_bases_are_refused(tiny):
-    with pytest.raises(InputError, match="rows are 0 to"):
-        ExampleReader(tiny, "mini").read([10**6])
-    with pytest.raises(LookupError, match="did you mean 'mini'"):
-        ExampleReader(tiny, "minni")
-
-
-def test_ctrl_c_ends_a_slow_read_at_once(tiny_out):
-    code = textwrap.dedent(
-        """
-        import signal, sys
-        from shiftdata.reading import ExampleReader
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-        reader = ExampleReader(sys.argv[1], "mini", tolerance=0)
-        reader._pointers.span(0)
-        print("ready", flush=True)
-        reader.read(list(range(0, 300, 10)))
-        """
+    assert found == {n: [whole[n], whole[n + 9]] for n in range(6)}
+    code = (
+        "import multiprocessing, sys, warnings; from shiftdata.reading import ExampleReader\n"
+        "warnings.simplefilter('ignore')\n"
+        "reader = ExampleReader(sys.argv[1], 'mini'); before = reader.read([3])\n"
+        "def work(): sys.exit(reader.read([3]) != before)\n"
+        "child = multiprocessing.get_context('fork').Process(target=work); child.start(); child.join(20)\n"
+        "sys.exit(child.exitcode)"
     )
-    with serving(tiny_out) as server:
-        server.slow = 20
-        command = [sys.executable, "-c", code, f"{server.url}/shift/tiny"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        process.wait(timeout=10)
-        assert time.monotonic() - began < 5
-        process.stdout.close()
+    url = remote._layout.place.address
+    assert subprocess.run([sys.executable, "-c", code, url], timeout=60).returncode == 0
+
+
+@needs_http
+def test_nothing_is_left_open(server, tiny):
+    def sockets_and_files() -> int:
+        links = [
+            os.readlink(f"/proc/self/fd/{n}")
+            for n in os.listdir("/proc/self/fd")
+            if n.isdigit() and os.path.exists(f"/proc/self/fd/{n}")
+        ]
+        return len([one for one in links if one.startswith("socket") or one.endswith(".parquet")])
+
+    sd.Metadata.of(f"{server.url}/tiny", "mini")  # the loop and the shared session of fsspec
+    with ExampleReaderClosed(f"{server.url}/tiny") as reader:
+        reader.read(range(0, 300, 9))
+    gc.collect()
+    threads, handles = threading.active_count(), sockets_and_files()
+    for source in (f"{server.url}/tiny", str(tiny)) * 3:
+        with ExampleReaderClosed(source) as reader:
+            reader.read(range(0, 300, 9))
+    deadline = time.monotonic() + 5  # the server's own threads and sockets are in this process
+    while time.monotonic() < deadline and (threading.active_count(), sockets_and_files()) > (
+        threads,
+        handles,
+    ):
+        time.sleep(0.02)
+    assert (threading.active_count(), sockets_and_files()) <= (threads, handles)
+
+
+class ExampleReaderClosed:
+    def __init__(self, source: str) -> None:
+        self.reader = ExampleReader(source, "mini", tolerance=0)
+
+    def __enter__(self) -> ExampleReader:
+        return self.reader
+
+    def __exit__(self, *_: object) -> None:
+        self.reader.close()
+
+
+@needs_http
+def test_an_interrupted_read_ends_within_a_second(server):
+    code = (
+        "import signal, sys; from shiftdata.reading import ExampleReader\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
+        "reader = ExampleReader(sys.argv[1], 'mini', tolerance=0)\n"
+        "print('reading', flush=True); reader.read(range(0, 300, 9))"
+    )
+    server.always = "stuck"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, f"{server.url}/tiny"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"reading\n"
+    deadline = time.monotonic() + 20
+    while not server.busy and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=20)
+    assert time.monotonic() - begun < 1
+    assert b"KeyboardInterrupt" in told
+
+
+def test_rows_over_s3(tiny, whole, monkeypatch):
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        told = {"key": "a", "secret": "b", "endpoint_url": f"http://{host}:{port}"}
+        monkeypatch.setitem(fsspec.config.conf, "s3", told)
+        system = fsspec.filesystem("s3", **told)
+        system.mkdir("bucket")
+        system.put(str(tiny), "bucket/tiny", recursive=True)
+        reader = ExampleReader("s3://bucket/tiny", "mini", verify=True)
+        assert reader.read([5, 390, 6]) == [whole[5], whole[390], whole[6]]
+        reader.close()
+    finally:
+        server.stop()
+
+
+def test_a_manifest_with_rows_that_no_file_has_is_refused(copy):
+    raw = json.loads((copy / "manifest.json").read_text())
+    raw["files"][TEST]["rows"] -= 1
+    (copy / "manifest.json").write_text(json.dumps(raw))
+    with pytest.raises(IntegrityError, match=r"the manifest lists .* rows in the files of mini/test"):
+        ExampleReader(copy, "mini")
