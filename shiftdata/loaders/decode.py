@@ -1,0 +1,92 @@
+"""Encoded pictures to pixels: by libjpeg-turbo where simplejpeg is installed, else by Pillow; equal pixels.
+
+Only Pillow says what is damaged: whatever the faster decoder refuses is handed to it.
+"""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from shiftdata.errors import IntegrityError
+
+__all__ = ["Pixels", "Size", "decode"]
+
+Pixels: TypeAlias = NDArray[np.uint8]
+#: Height and width.
+Size: TypeAlias = tuple[int, int]
+
+JPEG = b"\xff\xd8\xff"
+FOUR_INKS = ("CMYK", "YCCK")
+
+
+def decode(data: bytes, *, size: Size | None = None, out: Pixels | None = None) -> Pixels:
+    """The pixels of a JPEG, PNG or WebP picture as RGB, height x width x 3.
+
+    With `size` the picture is brought to it, whatever its shape was: a large JPEG is decoded at a half, a
+    quarter or an eighth first, which is what makes it cheap. `out` is memory to decode into, and what is
+    returned; a picture of another shape comes in an array of its own.
+    """
+    turbo = _turbo()
+    if turbo is not None and data.startswith(JPEG):
+        try:
+            return _by_turbo(turbo, data, size, out)
+        except ValueError:  # Pillow reads it, or says what is wrong
+            pass
+    try:
+        return _by_pillow(data, size, out)
+    except MemoryError:
+        raise
+    except Exception as error:  # each of Pillow's plugins raises its own
+        raise IntegrityError(f"it cannot be decoded ({type(error).__name__}: {error})") from error
+
+
+@cache
+def _turbo() -> Any:
+    """The binding to libjpeg-turbo, or None."""
+    return import_module("simplejpeg") if find_spec("simplejpeg") else None
+
+
+def _by_turbo(turbo: Any, data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
+    height, width, colours = turbo.decode_jpeg_header(data)[:3]
+    if colours in FOUR_INKS:
+        raise ValueError("it has a rounding of its own for them")
+    scale = 1 if size is None else _scale((height, width), size)
+    least = (-(-height // scale), -(-width // scale))
+    place = out if out is not None and out.shape == (*least, 3) else None
+    picture: Pixels = turbo.decode_jpeg(data, min_height=least[0], min_width=least[1], buffer=place)
+    if size in (None, least):
+        return picture if place is None else place
+    return _placed(Image.fromarray(picture), size, out)
+
+
+def _by_pillow(data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
+    with Image.open(io.BytesIO(data)) as picture:
+        if size is not None:
+            picture.draft("RGB", size[::-1])
+        return _placed(picture.convert("RGB"), size, out)
+
+
+def _scale(full: Size, size: Size) -> int:
+    """By how much a JPEG may be decoded smaller and still cover the size: the rule of Pillow's `draft`."""
+    return next(
+        (scale for scale in (8, 4, 2) if all(full[side] // size[side] >= scale for side in (0, 1))), 1
+    )
+
+
+def _placed(picture: Image.Image, size: Size | None, out: Pixels | None) -> Pixels:
+    """Pillow's picture in the wanted size, in memory that may be written to."""
+    if size is not None and picture.size != size[::-1]:
+        picture = picture.resize(size[::-1], Image.Resampling.BILINEAR)
+    pixels = np.asarray(picture)
+    if out is None or out.shape != pixels.shape:
+        return pixels.copy()
+    out[...] = pixels
+    return out
