@@ -76,7 +76,7 @@ def test_the_wheel_is_for_consumers_only(tmp_path):
 
 def test_the_pins_cover_every_dependency():
     def name(requirement: str) -> str:
-        return re.split(r"[><=]", requirement)[0].lower().replace("_", "-")
+        return re.split(r"[\[><=]", requirement)[0].lower().replace("_", "-")
 
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     parts = [config["project"]["dependencies"], *config["project"]["optional-dependencies"].values()]

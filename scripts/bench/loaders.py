@@ -5,12 +5,12 @@
 The same 4,000 or so encoded pictures (the training set of a dataset that is built first) lie as files in
 folders, as tar shards, as Parquet shards, and as our dataset. Each reader runs in a process of its own, as
 its users run it (with Pillow) and once more with libjpeg-turbo, in batches of 64 (see `loader_peers.py`).
-`first` is the first epoch: files out of the page cache, workers started. `warm` is the second, and the figure
-to compare: worker processes are kept, so that nobody is measured starting them. Readers take turns; the best
-of all rounds counts, since others may use the machine. `limit` is what threads decode that have the bytes in
-memory and throw the pixels away; `CPU` is pictures a second of processor time, which other users of the
-machine disturb less. Needs webdataset, simplejpeg and scikit-learn; litdata runs with `--litdata PYTHON`, the
-interpreter of an environment that has it.
+`first` is the first epoch: files out of the page cache, workers started. `warm` is the faster of two more and
+the figure to compare: worker processes are kept, so that nobody is measured starting them. Readers take
+turns; the best of all rounds counts, since others may use the machine. `limit` is what threads decode that
+have the bytes in memory and throw the pixels away; `CPU` is pictures a second of processor time, which other
+users of the machine disturb less. Needs webdataset, simplejpeg and scikit-learn; litdata runs with
+`--litdata PYTHON`, the interpreter of an environment that has it.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         bars = axes.barh(places, [rate[name] for name in names], 0.38, label=label, color=colour)
         axes.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=8)
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("pictures a second: 256 px JPEG, shuffled, 2 workers, second epoch")
+    axes.set_xlabel("pictures a second: 256 px JPEG, shuffled, 2 workers, after the first epoch")
     axes.margins(x=0.12)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=2)

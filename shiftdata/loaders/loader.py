@@ -91,6 +91,7 @@ class Loader:
         self._epoch = self._done = self._start = 0
         # Weak, so that a loop that is left drops its iteration, and that its threads.
         self._running: weakref.ref[Generator[Batch]] | None = None
+        _torch()  # imported here, not in the middle of the first batch
 
     def __len__(self) -> int:
         return self.order.batches

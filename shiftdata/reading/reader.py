@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -96,6 +96,12 @@ class ExampleReader:
         given = [found[row] for row in asked.tolist()]
         self._count(asked=sum(map(len, given)))
         return given
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of files and connections. Reading again opens them again."""

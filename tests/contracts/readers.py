@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,9 +87,61 @@ def duckdb(folder: Path, manifest: Manifest, base: str) -> Rows:
         return rows_of((dict(zip(names, row, strict=True)) for row in result.fetchall()), manifest)
 
 
+def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
+    """Every row by its byte range or row group."""
+    import shiftdata as sd
+    from shiftdata.reading import ExampleReader
+
+    with ExampleReader(folder, base, verify=True) as reader:
+        held = sd.Metadata.of(folder, base).table.to_pylist()
+        found = reader.read(range(len(held)))
+    return rows_of(
+        (row | as_columns(data, manifest) for row, data in zip(held, found, strict=True)), manifest
+    )
+
+
+def webdataset(folder: Path, manifest: Manifest, base: str) -> Rows:
+    """The tars that an export makes of it."""
+    import shiftdata as sd
+    from shiftdata.wds import export
+
+    tars = export(folder, folder.parent / f"{folder.name}_wds")
+    splits = manifest.base(base).splits
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the library leaves tars open
+        samples = [one for split in splits for one in sd.webdataset(tars, base, split=split, decode=None)]
+        gc.collect()
+    records = []
+    for sample in samples:
+        told = json.loads(sample["metadata"])
+        if manifest.roles.modality != "table":
+            told |= as_columns(sample[manifest.roles.modality], manifest)
+        records.append(told)
+    return rows_of(records, manifest)
+
+
+def as_columns(data: bytes, manifest: Manifest) -> dict[str, Any]:
+    """An example's bytes as the columns that hold it."""
+    roles = manifest.roles
+    if roles.modality == "image":
+        return {"image": {"bytes": data}}
+    if roles.modality == "text":
+        return {"text": data.decode()}
+    return dict(zip(roles.example, json.loads(data), strict=True))
+
+
 READERS: dict[str, Callable[[Path, Manifest, str], Rows]] = {
     reader.__name__: reader
-    for reader in (datasets_prepared, datasets_streaming, mlcroissant, pandas, polars, duckdb)
+    for reader in (
+        datasets_prepared,
+        datasets_streaming,
+        mlcroissant,
+        pandas,
+        polars,
+        duckdb,
+        shiftdata,
+        webdataset,
+    )
 }
 
 
