@@ -92,9 +92,11 @@ def _list(options: argparse.Namespace) -> int:
     from shiftdata.places import search_path
 
     found = list_datasets()
+    width = max((len(one.name) for one in found), default=0) + 2
     for one in found:
-        print(f"{one.name:<16}{one.family:<12}{one.rows:>10,} rows {one.bytes / 1e6:>9,.1f} MB  {one.where}")
-        print(f"{'':<16}{one.license}")
+        size = f"{one.rows:>10,} rows {one.bytes / 1e6:>9,.1f} MB"
+        print(f"{one.name:<{width}}{one.family:<12}{size}  {one.where}")
+        print(f"{'':<{width}}{one.license}")
     if not found:
         where = ", ".join(map(str, search_path()))
         print(f"no dataset in {where}: set SHIFTDATA_HOME, or build one (see README)")

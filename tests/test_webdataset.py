@@ -376,6 +376,10 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
 def test_the_pipeline_says_what_is_missing(tiny, tars, copy, monkeypatch):
     with pytest.raises(NotFoundError, match=r"is there as Parquet, and no .*tiny_wds beside it: make it by"):
         sd.webdataset(copy)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", None)  # not asked: the dataset is here
+    with pytest.raises(NotFoundError, match="tiny is there as Parquet"):
+        sd.webdataset("tiny")
     with pytest.raises(NotFoundError, match="unknown base 'huge'"):
         sd.webdataset(tars, "huge")
     with pytest.raises(NotFoundError, match="unknown split 'dev'"):

@@ -80,8 +80,10 @@ def _face(dataset: str | Path) -> tuple[places.Place, Manifest]:
     named = str(dataset).rstrip("/")
     if not named.endswith("_wds"):
         with suppress(NotFoundError):
-            place = places.find(f"{named}_wds")
-            return place, place.manifest()
+            face = places.find(f"{named}_wds")
+            # Of a dataset that is on this machine, the Hub is not asked for the other face.
+            if not face.on_hub or places.find(named).on_hub:
+                return face, face.manifest()
     place = places.find(named)
     manifest = place.manifest()
     if manifest.face == "webdataset":
