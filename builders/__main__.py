@@ -17,9 +17,9 @@ from builders.contact_sheet import contact_sheet
 from builders.filters import Stages, judged_rows, slider_report
 from builders.recipe import Recipe, load_recipe, recipe_names
 from builders.renderings import card_of_recipe, write_text
-from builders.spool import whole_file
 from shiftdata import cli, places
 from shiftdata.errors import InputError
+from shiftdata.files import whole_file
 from shiftdata.manifest import Manifest
 from shiftdata.schema import SPLITS
 from shiftdata.verification import shortened

@@ -25,11 +25,13 @@ from builders.sample import Item
 from builders.shards import Indices
 from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.files import sha256_of
 from shiftdata.identity import base_content_id, dataset_content_id
 from shiftdata.manifest import Base as BaseRecord
 from shiftdata.manifest import Config, FileRecord, Manifest, Split
 from shiftdata.protocols import rows_matching
 from shiftdata.schema import POINTER_COLUMNS, SPLITS, Modality, data_schema, metadata_schema
+from shiftdata.shards import offsets, rows_in, write_keys, write_metadata, write_shard
 
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text
 OPEN_BLOCKS = 256  # of a large spool, only so many files are open at a time
@@ -69,7 +71,7 @@ def pack(plan: Plan, folder: Path, on_rows: Callable[[int], object] = lambda row
 def _pack_base(plan: Plan, name: str, folder: Path, on_rows: Callable[[int], object]) -> PackedBase:
     gathered = gather(plan.recipe, plan.items, plan.fold_of, plan.spool, plan.blocks[name])
     if gathered.judged is not None:
-        shards.write_metadata(folder / f"filters/{name}.parquet", gathered.judged)
+        write_metadata(folder / f"filters/{name}.parquet", gathered.judged)
     tables, cell_bytes = {}, {}
     for split in SPLITS:
         members = np.flatnonzero(pc.equal(gathered.table["split"], split).to_numpy())
@@ -84,7 +86,7 @@ def _pack_base(plan: Plan, name: str, folder: Path, on_rows: Callable[[int], obj
         pointers["sha256"] = gathered.sha256.take(order).cast(pa.binary())
         schema = _schema(plan.recipe, metadata_schema)
         tables[split] = pa.table([*columns, *(pointers[p] for p in POINTER_COLUMNS)], schema=schema)
-        shards.write_metadata(folder / f"metadata/{name}/{split}.parquet", tables[split])
+        write_metadata(folder / f"metadata/{name}/{split}.parquet", tables[split])
         cell_bytes[split] = _cell_bytes(gathered.table.take(order), gathered.sizes[order], plan.recipe)
     return PackedBase(name, tables, cell_bytes, gathered.dropped)
 
@@ -128,9 +130,9 @@ def _write_shards(
     where: list[int | None] = []
     for number, groups in enumerate(layout):
         path = folder / f"data/{base}/{split}-{number:05d}-of-{len(layout):05d}.parquet"
-        shards.write_shard(path, schema, tables(groups))
+        write_shard(path, schema, tables(groups))
         if encoding.modality == "image":
-            where += shards.offsets(path, (example_of(row) for group in groups for row in group))
+            where += offsets(path, (example_of(row) for group in groups for row in group))
         else:
             where += [None] * sum(map(len, groups))
     lengths = [sum(len(group) for group in shard) for shard in layout]
@@ -173,7 +175,7 @@ def _freeze(config: Config, base: PackedBase, folder: Path) -> Config:
         kept.append(rows.select(["key", "split"]))
     frozen = pa.concat_tables(kept)
     frozen = frozen.append_column("count", pa.array(np.ones(len(frozen)), pa.int32()))
-    shards.write_keys(folder / f"protocols/{config.name}.parquet", frozen)
+    write_keys(folder / f"protocols/{config.name}.parquet", frozen)
     return replace(config, splits=splits)
 
 
@@ -239,15 +241,13 @@ def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
 
 def _file_records(folder: Path) -> dict[str, FileRecord]:
     return {
-        path.relative_to(folder).as_posix(): _file_record(path, shards.rows_in(path))
+        path.relative_to(folder).as_posix(): _file_record(path, rows_in(path))
         for path in sorted(folder.rglob("*.parquet"))
     }
 
 
 def _file_record(path: Path, rows: int | None) -> FileRecord:
-    with path.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    return FileRecord(bytes=path.stat().st_size, sha256=sha256, rows=rows)
+    return FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
 
 
 def _cell_bytes(table: pa.Table, sizes: NDArray[np.int64], recipe: Recipe) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from builders.contact_sheet import contact_sheet
 from builders.filters import judged_rows, overview
-from builders.spool import whole_file
+from shiftdata.files import whole_file
 from shiftdata.heatmap import Panel, draw, panel_of
 from shiftdata.manifest import Manifest
 from shiftdata.protocols import rows_matching

@@ -8,7 +8,7 @@ from builders.card import CARDS, render_card
 from builders.croissant import render_croissant
 from builders.describe import draft
 from builders.recipe import Recipe
-from builders.spool import whole_file
+from shiftdata.files import whole_file
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.wds.card import card as wds_card
 

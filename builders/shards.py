@@ -1,20 +1,13 @@
-"""Write rows into Parquet shards; encoded images lie verbatim in the file, and we say where each one lies."""
+"""The layout of shards: which rows share a row group, and which row groups a file."""
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from builders.spool import whole_file
-from shiftdata.errors import IntegrityError
-from shiftdata.schema import FEATURE_TYPES, POINTER_COLUMNS
 from shiftdata.stable import hash64
 
 ROWS_PER_GROUP = 40
@@ -23,12 +16,7 @@ SMALL_ROWS_PER_GROUP = 5000
 BYTES_PER_GROUP = 1 << 20
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
-METADATA_ROWS_PER_GROUP = 20_000
 
-#: Nobody filters by these: statistics on them would only make the footer longer.
-UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
-#: Nearly every row has its own value: a dictionary would only repeat them.
-DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
 
 Indices = NDArray[np.int64]
 
@@ -92,71 +80,6 @@ def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list
     ends = np.cumsum(weights) - weights / 2
     number = np.minimum((ends * shards // max(1, weights.sum())).astype(int), shards - 1)
     return [[group for group, n in zip(groups, number, strict=True) if n == shard] for shard in range(shards)]
-
-
-def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
-    """Write one data file, a row group a table. Images stay as they are, all else is compressed."""
-    compression = dict.fromkeys(schema.names, "zstd")
-    if schema.field(-1).type == FEATURE_TYPES["image"]:
-        name = schema.names[-1]
-        del compression[name]
-        compression |= {f"{name}.bytes": "none", f"{name}.path": "zstd"}
-    with (
-        whole_file(path) as temporary,
-        pq.ParquetWriter(
-            temporary,
-            schema,
-            compression=compression,
-            **_options(schema),
-            use_content_defined_chunking=True,
-        ) as writer,
-    ):
-        for group in groups:
-            writer.write_table(group, row_group_size=len(group))
-
-
-def write_metadata(path: Path, table: pa.Table) -> None:
-    """Write one metadata file."""
-    with whole_file(path) as temporary:
-        pq.write_table(
-            table,
-            temporary,
-            compression="zstd",
-            row_group_size=METADATA_ROWS_PER_GROUP,
-            **_options(table.schema),
-        )
-
-
-def write_keys(path: Path, table: pa.Table) -> None:
-    """Write one frozen canonical split: key, split, count."""
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=["split", "count"])
-
-
-def rows_in(path: Path) -> int:
-    """How many rows a Parquet file holds."""
-    rows: int = pq.read_metadata(path).num_rows
-    return rows
-
-
-def offsets(path: Path, images: Iterator[bytes]) -> Iterator[int]:
-    """Where each image begins in a written shard, by one forward scan of the file."""
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        position = 0
-        for number, image in enumerate(images):
-            found = content.find(image, position)
-            if found < 0:
-                raise IntegrityError(f"{path}: image {number} is not in the file as it was encoded")
-            yield found
-            position = found + len(image)
-
-
-def _options(schema: pa.Schema) -> dict[str, list[str]]:
-    """Which columns get statistics, and which a dictionary."""
-    return {
-        "write_statistics": [name for name in schema.names if name not in UNFILTERED],
-        "use_dictionary": [name for name in schema.names if name not in DISTINCT],
-    }
 
 
 def _within_limits(cell: Indices, sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP) -> list[Indices]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from shiftdata.errors import IntegrityError, StorageError
+from shiftdata.errors import IntegrityError
+from shiftdata.files import whole_file
 
 ROW = pa.schema(
     {
@@ -28,7 +27,6 @@ ROW = pa.schema(
     }
 )
 WITHOUT_EXAMPLE = [number for number, name in enumerate(ROW.names) if name != "example"]
-OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -77,37 +75,3 @@ class Spool:
             raise IntegrityError(
                 f"{path} is damaged ({error}): delete it and run the same command again"
             ) from error
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write to; on success it becomes `path`, whole and synced, else it goes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with clear_when_full(path):
-            yield temporary
-            with temporary.open("rb+") as stream:
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-@contextmanager
-def clear_when_full(path: Path) -> Iterator[None]:
-    """Say it plainly when the disk is full."""
-    try:
-        yield
-    except OSError as error:
-        # Arrow keeps the number of the system's error in the text alone.
-        full = error.errno in OUT_OF_SPACE or any(
-            f"[errno {number}]" in str(error) for number in OUT_OF_SPACE
-        )
-        if not full:
-            raise
-        raise StorageError(
-            f"no space left for {path}: free some and run the same command again, it goes on where it stopped"
-        ) from error

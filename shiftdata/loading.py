@@ -11,6 +11,7 @@ import datasets
 
 from shiftdata import places
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.hubs import HubRepo
 from shiftdata.manifest import Manifest
 
 __all__ = ["DatasetSummary", "info", "list_datasets", "load_dataset"]
@@ -103,6 +104,12 @@ def _load_url(
     url: str, manifest: Manifest, config: str, split: str | None, streaming: bool, options: dict[str, Any]
 ) -> AnyDataset:
     """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    if url.startswith("hf+"):
+        repo = HubRepo.parse(url)
+        raise InputError(
+            f"`datasets` asks one Hub at a time: set HF_ENDPOINT={repo.endpoint} before Python starts, "
+            f"and load {repo.repo_id!r} by its name; or `shiftdata fetch` it"
+        )
     if manifest.face == "webdataset":
         raise InputError(f"{url} holds tars: read them with `shiftdata.webdataset`, or load the Parquet face")
     virtual = manifest.config(config)

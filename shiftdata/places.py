@@ -20,6 +20,7 @@ from shiftdata.errors import (
     StorageError,
     not_found,
 )
+from shiftdata.hubs import HubRepo
 from shiftdata.manifest import FILE_NAME, Manifest
 
 __all__ = ["NAMESPACE", "Place", "filesystem", "find", "local_datasets", "persistently", "search_path"]
@@ -144,6 +145,9 @@ def filesystem(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
     kind = re.split("::|://", url)[0].lower()
+    if kind.startswith("hf+"):
+        repo = HubRepo.parse(url)
+        return repo.filesystem(), repo.path
     try:
         system, root = url_to_fs(url, **_options(kind))
     except ImportError as error:
@@ -177,7 +181,7 @@ def _at_url(url: str) -> Place:
     if url.startswith(("file://", "local://")):
         folder = Path(filesystem(url)[1])
         return Place(f"{NAMESPACE}/{folder.name}", folder)
-    return Place(f"{NAMESPACE}/{url.rpartition('/')[2]}", None, url)
+    return Place(f"{NAMESPACE}/{url.rpartition('/')[2].partition('@')[0]}", None, url)
 
 
 def _read(url: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 import re
 import unicodedata
@@ -18,6 +17,7 @@ from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
 from shiftdata.errors import InputError, StorageError
+from shiftdata.files import sha256_of
 from shiftdata.stable import content_hash, hash64
 
 TABLE = "items.csv"
@@ -92,7 +92,7 @@ class FolderAlbum:
         for item in self.items():
             file = str(item.source["file"])
             told = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
-            parts.append("\t".join((*told, file, _sha256(self.root / file))))
+            parts.append("\t".join((*told, file, sha256_of(self.root / file))))
         return content_hash(*self.labels, *parts)
 
     @cached_property
@@ -226,11 +226,6 @@ def _has_meaning(letter: str) -> bool:
 
 def _unreadable(error: OSError) -> NoReturn:
     raise StorageError(f"cannot list {error.filename}: {error.strerror}; make it readable, or move it away")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _refuse(picture: Image.Image) -> None:

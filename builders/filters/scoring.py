@@ -18,8 +18,9 @@ from PIL import Image
 from builders.filters.rules import SCORE, Filters, judge
 from builders.filters.scorers import Floats, Learner, Scorer, View, identity
 from builders.sample import Item
-from builders.spool import Spool, whole_file
+from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.files import whole_file
 
 DECIMALS = 6  # more would differ from processor to processor, and with them what lies on a threshold
 

@@ -34,7 +34,7 @@ from scipy.stats import spearmanr
 from sklearn import linear_model, pipeline, preprocessing
 from tqdm import tqdm
 
-from builders.spool import whole_file
+from shiftdata.files import whole_file
 from shiftdata.heatmap import INK, PAPER, font
 from shiftdata.manifest import Manifest
 from shiftdata.metrics import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy

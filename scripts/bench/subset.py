@@ -21,11 +21,12 @@ import pyarrow as pa
 from PIL import Image
 
 import shiftdata as sd
-from builders.shards import Rows, cut_into_shards, offsets, row_groups, write_metadata, write_shard
+from builders.shards import Rows, cut_into_shards, row_groups
 from shiftdata.manifest import FILE_NAME, Base, FileRecord, Manifest, Split
 from shiftdata.reading import ExampleReader
 from shiftdata.rows.own import metadata_from_table
 from shiftdata.schema import SPLITS, Roles, data_schema, metadata_schema
+from shiftdata.shards import offsets, write_metadata, write_shard
 from shiftdata.stable import rng
 
 LABELS, STYLES, DIFFERENT = 20, 20, 500

@@ -19,7 +19,8 @@ from shiftdata.resampling import SAMPLERS, FixedRows, Sampler, make_sampler
 from shiftdata.rows import Metadata
 from shiftdata.rows.filters import both, either, matches
 from shiftdata.schema import SPLITS
-from shiftdata.tasks.frozen import frozen_id, frozen_table, read_frozen, write_whole
+from shiftdata.shards import write_keys
+from shiftdata.tasks.frozen import frozen_id, frozen_table, read_frozen
 from shiftdata.tasks.report import Report, SetReport
 from shiftdata.tasks.sets import Indices, LeakWarning, RowSet
 
@@ -327,7 +328,7 @@ class Task:
     def freeze(self, path: str | Path) -> str:
         """Write key, split (the set's name) and count as Parquet; give the content hash."""
         table = frozen_table(self.metadata, self.sets)
-        write_whole(table, Path(path))
+        write_keys(Path(path), table)
         return frozen_id(table)
 
     def content_id(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from shiftdata.stable import content_hash
 if TYPE_CHECKING:
     from shiftdata.tasks.sets import Indices, RowSet
 
-__all__ = ["frozen_id", "frozen_table", "read_frozen", "write_whole"]
+__all__ = ["frozen_id", "frozen_table", "read_frozen"]
 
 
 def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet]) -> pa.Table:
@@ -60,13 +59,3 @@ def frozen_id(table: pa.Table) -> str:
     """The hash of a frozen task: of its sets, keys and counts."""
     columns = (table[name].to_pylist() for name in ("split", "key", "count"))
     return content_hash("\n".join("\t".join(map(str, row)) for row in zip(*columns, strict=True)))
-
-
-def write_whole(table: pa.Table, target: Path) -> None:
-    """Write a Parquet file that appears whole or not at all."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=["split", "count"])
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)

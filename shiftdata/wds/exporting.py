@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,13 +17,14 @@ import pyarrow.parquet as pq
 
 from shiftdata import places
 from shiftdata.errors import InputError
+from shiftdata.files import sha256_of, whole_file
 from shiftdata.identity import dataset_content_id
 from shiftdata.manifest import FILE_NAME, Base, FileRecord, Manifest
 from shiftdata.stable import content_hash
 from shiftdata.wds.card import card
 from shiftdata.wds.order import Indices, stratified_order
 from shiftdata.wds.source import Source
-from shiftdata.wds.tars import Members, index_path, index_schema, tar_path, whole_file, write_tar
+from shiftdata.wds.tars import Members, index_path, index_schema, tar_path, write_tar
 
 __all__ = ["export"]
 
@@ -217,16 +217,16 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
     records = {}
     for path in sorted([*work.glob("data/*/*.tar"), *work.glob("index/*/[!.]*"), *work.glob(PREVIEW)]):
         name = path.relative_to(work).as_posix()
-        with path.open("rb") as stream:
-            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         index = None if name == PREVIEW else work / (index_path(name) if path.suffix == ".tar" else name)
         rows = pq.read_metadata(index).num_rows if index else None
-        records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256, rows=rows)
+        records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
     return records
 
 
 def _finish(work: Path, manifest: Manifest) -> None:
     """Write the card and, last, the manifest: an export with a manifest is whole."""
+    for left in work.rglob(".*"):  # by a writer that was killed
+        left.unlink()
     for name, text in ((README, card(manifest)), (FILE_NAME, manifest.to_json())):
         with whole_file(work / name) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shiftdata.errors import IntegrityError
+from shiftdata.files import whole_file
 from shiftdata.identity import base_content_id
 from shiftdata.manifest import Base, Manifest
 from shiftdata.places import Place, filesystem, persistently
 from shiftdata.schema import columns, features_as_bytes
 from shiftdata.wds.order import Indices
-from shiftdata.wds.tars import Members, whole_file
+from shiftdata.wds.tars import Members
 
 __all__ = ["Source"]
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from shiftdata.schema import columns
 
-__all__ = ["index_path", "index_schema", "tar_path", "whole_file", "write_tar"]
+__all__ = ["index_path", "index_schema", "tar_path", "write_tar"]
 
 BLOCK = tarfile.BLOCKSIZE
 
@@ -56,17 +55,6 @@ def write_tar(path: Path, samples: Iterable[tuple[str, Members]]) -> dict[str, l
         file.flush()
         os.fsync(file.fileno())
     return places
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a hidden path to write to, which then becomes `path`: what is there is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}")
-    yield temporary
-    with temporary.open("rb+") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _header(name: str, size: int) -> bytes:

@@ -1,0 +1,56 @@
+"""Files that appear whole or not at all, and their hashes."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from shiftdata.errors import StorageError
+
+__all__ = ["clear_when_full", "sha256_of", "whole_file"]
+
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path to write to; on success it becomes `path`, whole and synced, else it goes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with clear_when_full(path):
+            yield temporary
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextmanager
+def clear_when_full(path: Path) -> Iterator[None]:
+    """Say it plainly when the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        # Arrow keeps the number of the system's error in the text alone.
+        full = error.errno in OUT_OF_SPACE or any(
+            f"[errno {number}]" in str(error) for number in OUT_OF_SPACE
+        )
+        if not full:
+            raise
+        raise StorageError(
+            f"no space left for {path}: free some and run the same command again, it goes on where it stopped"
+        ) from error

@@ -1,0 +1,1 @@
+"""Datasets as folders that existing code reads: imagefolder, WILDS, DomainBed, BalancingGroups, lists."""
