@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ShiftdataError,
         StorageError,
     )
+    from shiftdata.layouts import export
     from shiftdata.loading import DatasetSummary, info, list_datasets, load_dataset
     from shiftdata.manifest import Manifest
     from shiftdata.protocols import GroupFairness, protocol
@@ -42,6 +43,7 @@ _HOME = {
     "ShiftdataError": "errors",
     "StorageError": "errors",
     "Task": "tasks",
+    "export": "layouts",
     "info": "loading",
     "leaderboard": "results",
     "list_datasets": "loading",
@@ -67,6 +69,7 @@ __all__ = [
     "ShiftdataError",
     "StorageError",
     "Task",
+    "export",
     "info",
     "leaderboard",
     "list_datasets",
