@@ -15,6 +15,7 @@ from builders.card import CARDS
 from builders.check import check
 from builders.contact_sheet import contact_sheet
 from builders.filters import Stages, judged_rows, slider_report
+from builders.publish.cli import add_verb as add_publish
 from builders.recipe import Recipe, load_recipe, recipe_names
 from builders.renderings import card_of_recipe, write_text
 from shiftdata import cli, places
@@ -33,6 +34,7 @@ EPILOG = """examples:
   python -m builders check sma_emoji
   python -m builders card my_recipe.py                     how its card will read
   python -m builders contact-sheet sma_emoji --output sheet.png
+  python -m builders publish sma_emoji --to /srv/shift --dry-run
 
 A build that was stopped, by whatever, goes on when it is started again and ends in the same bytes.
 """
@@ -96,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, help="the PNG to write (default: build/<name>_contact_sheet.png)"
     )
     verb.set_defaults(run=_contact_sheet)
+    add_publish(verbs)
     return parser
 
 

@@ -23,6 +23,7 @@ from builders.render import Block, cut_into_blocks, render, render_item
 from builders.renderings import renderings, write_renderings
 from builders.sample import BadItem, Item
 from builders.spool import Spool
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.places import NAMESPACE
@@ -207,6 +208,7 @@ def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
     return (
         {base.name for base in done.bases} == set(wanted)
         and done.versions == file_versions()
+        and ATTRIBUTION in done.files  # datasets of earlier builders have none
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
             for path, record in done.files.items()

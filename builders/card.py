@@ -9,9 +9,11 @@ from typing import Any
 
 import yaml
 
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import MissingExtraError
 from shiftdata.licenses import hub_terms
 from shiftdata.manifest import Manifest, Split
+from shiftdata.markdown import cell
 from shiftdata.schema import SPLITS
 
 CARDS = Path(__file__).resolve().parent.parent / "cards"
@@ -45,7 +47,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": _cell}
+    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell}
     return environment.get_template(TEMPLATE).render(
         m=manifest,
         built=bool(manifest.files),
@@ -61,6 +63,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         empty_groups=_empty_groups(manifest),
         dropped=[(b, *entry) for b, found in manifest.dropped.items() for entry in sorted(found.items())],
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
+        attribution=ATTRIBUTION if ATTRIBUTION in manifest.files else None,
         groups="groups.png" if "groups.png" in manifest.files else None,
         filters="filters.png" if "filters.png" in manifest.files else None,
         sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
@@ -136,12 +139,12 @@ def _severity(manifest: Manifest) -> str:
 
 def _config_table(manifest: Manifest) -> str:
     """Every config that can be loaded, with its counts where they are known."""
-    about = {base.name: _cell(base.summary) for base in manifest.bases}
+    about = {base.name: cell(base.summary) for base in manifest.bases}
     default, example = manifest.default_base, manifest.roles.modality
     place = ", with the place of its bytes" if example == "image" else ""
     about["metadata"] = f"the rows of `{default}` without the {example}{place}"
     for config in manifest.configs:
-        about[config.name] = f"{_cell(config.summary)} Rows of `{config.base}` by {config.protocol}."
+        about[config.name] = f"{cell(config.summary)} Rows of `{config.base}` by {config.protocol}."
     built = bool(manifest.files)
     header = ["config", "what it is", *([*SPLITS, "groups in train", "rows in each"] if built else [])]
     rows = []
@@ -188,14 +191,6 @@ def _flow(value: Any) -> str:
 
 def _named(names: Sequence[str]) -> str:
     """Names in a sentence, not more than can be read."""
-    shown = ", ".join(_cell(name) for name in names[:MOST_NAMES])
+    shown = ", ".join(cell(name) for name in names[:MOST_NAMES])
     more = len(names) - MOST_NAMES
     return shown + (f" and {more:,} more (all of them are in the features of every file)" if more > 0 else "")
-
-
-def _cell(text: object) -> str:
-    """Text that cannot break the table or the line it stands in."""
-    plain = str(text).replace("\\", "\\\\")
-    for mark in "|<>*_`[]":
-        plain = plain.replace(mark, f"\\{mark}")
-    return " ".join(plain.split())

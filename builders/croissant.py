@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError
 from shiftdata.manifest import FILE_NAME, Config, FileRecord, Manifest, Split
 from shiftdata.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns, example_type
@@ -27,6 +28,7 @@ Kind: TypeAlias = str | list[str]
 CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one of Croissant 1.1
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 PARQUET = "application/x-parquet"
+ENCODINGS = {"parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
 
 #: What Croissant calls each split, and each Arrow type: the others are integers, and bytes have no name.
 SPLIT_TYPES = {"train": "cr:TrainingSplit", "validation": "cr:ValidationSplit", "test": "cr:TestSplit"}
@@ -155,7 +157,11 @@ def _dataset(manifest: Manifest) -> Json:
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_words(manifest),
-        "distribution": [_file(FILE_NAME, itself), *(table.files(manifest.files) for table in tables)],
+        "distribution": [
+            _file(FILE_NAME, itself),
+            *_attribution(manifest),
+            *(table.files(manifest.files) for table in tables),
+        ],
         "recordSet": record_sets,
     }
 
@@ -294,7 +300,14 @@ def _field(identifier: str, kind: Kind, about: str) -> Json:
     return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
 
 
+def _attribution(manifest: Manifest) -> Iterator[Json]:
+    """The file with every licence and attribution of the rows."""
+    if ATTRIBUTION in manifest.files:  # not of a draft
+        about = "Every licence and attribution of the rows; each row has its own in its columns."
+        yield _file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about}
+
+
 def _file(path: str, record: FileRecord) -> Json:
-    encoding = PARQUET if path.endswith(".parquet") else "application/json"
+    encoding = ENCODINGS[path.rpartition(".")[2]]
     entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
     return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from builders.recipe import Recipe
-from shiftdata.manifest import Base, Config, Credit, Manifest
+from shiftdata.attribution import credited, terms
+from shiftdata.manifest import Base, Config, Manifest
 
 #: How many canonical splits the card carries, and how many bytes of filters: every load parses all of them.
 MOST_VIRTUAL = 24
 MOST_FILTER_BYTES = 72_000
-MOST_CREDITS = 50
 
 
 def draft(recipe: Recipe) -> Manifest:
@@ -24,7 +22,7 @@ def draft(recipe: Recipe) -> Manifest:
         family=recipe.family,
         version=recipe.version,
         **words(recipe),
-        **terms(pairs),
+        **terms(credited(pairs)),
         seed=recipe.seed,
         recipe_id=recipe.recipe_id(),
         content_id="",
@@ -51,20 +49,6 @@ def words(recipe: Recipe) -> dict[str, Any]:
         "citation": recipe.citation,
         "released": recipe.released,
         "datasheet": recipe.datasheet.stated(),
-    }
-
-
-def terms(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The part of a manifest about licences, from the (licence, attribution) of each row.
-
-    The licence of the whole is that of every part; credits come with most rows first.
-    """
-    counted = sorted(Counter(pairs).items(), key=lambda entry: (-entry[1], entry[0]))
-    listed = [Credit(license=name, attribution=who, rows=rows) for (name, who), rows in counted]
-    return {
-        "license": " AND ".join(sorted({credit.license for credit in listed})),
-        "credits": listed[:MOST_CREDITS],
-        "more_credits": max(0, len(listed) - MOST_CREDITS),
     }
 
 

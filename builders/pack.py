@@ -16,14 +16,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from builders import shards
-from builders.describe import draft, terms
+from builders.describe import draft
 from builders.gather import Gathered, gather
 from builders.pictures import write_pictures
 from builders.recipe import Recipe, file_versions
-from builders.renderings import write_renderings
+from builders.renderings import write_renderings, write_text
 from builders.sample import Item
 from builders.shards import Indices
 from builders.spool import Spool
+from shiftdata.attribution import ATTRIBUTION, attribution_text, credited, terms
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import sha256_of
 from shiftdata.identity import base_content_id, dataset_content_id
@@ -199,17 +200,18 @@ def _manifest(plan: Plan, packed: Mapping[str, PackedBase], folder: Path) -> Man
     configs = [_freeze(config, default, folder) for config in plain.configs]
     bases = [_base_record(recipe, base) for base in packed.values()]
     rows = pa.concat_tables([table for base in packed.values() for table in base.tables.values()])
-    pairs = zip(rows["license"].to_pylist(), rows["attribution"].to_pylist(), strict=True)
+    everyone = credited(zip(rows["license"].to_pylist(), rows["attribution"].to_pylist(), strict=True))
+    write_text(folder / ATTRIBUTION, attribution_text(plain.name, plain.version, everyone))
     return replace(
         plain,
-        **terms(pairs),
+        **terms(everyone),
         content_id=dataset_content_id({base.name: base.content_id for base in bases}),
         origins_shared=_origins_shared(rows, recipe.nuisance),
         bases=bases,
         configs=configs,
         dropped={base.name: dict(base.dropped) for base in packed.values()},
         sample=_sample(folder, recipe),
-        files=_file_records(folder),
+        files={**_file_records(folder), ATTRIBUTION: _file_record(folder / ATTRIBUTION, rows=None)},
         versions=file_versions(),
     )
 

@@ -23,7 +23,17 @@ from shiftdata.errors import (
 from shiftdata.hubs import HubRepo
 from shiftdata.manifest import FILE_NAME, Manifest
 
-__all__ = ["NAMESPACE", "Place", "filesystem", "find", "local_datasets", "persistently", "search_path"]
+__all__ = [
+    "NAMESPACE",
+    "Place",
+    "filesystem",
+    "find",
+    "is_offline",
+    "is_url",
+    "local_datasets",
+    "persistently",
+    "search_path",
+]
 
 NAMESPACE = "shift"
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
@@ -99,6 +109,12 @@ class Place:
             f"Looked in {searched} (set SHIFTDATA_HOME to add folders) "
             f"and on the Hub ({type(error).__name__}: {first_line})"
         )
+        if is_offline():
+            hint = (
+                f"Looked in {searched} (set SHIFTDATA_HOME to add folders) and in what came before from the "
+                "Hub; this is offline (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set), so it was not looked "
+                f"for on the Hub itself: with the network, run `shiftdata fetch {name}`"
+            )
         return not_found("dataset", name, known, hint)
 
 
@@ -138,6 +154,17 @@ def find(name: str | Path) -> Place:
     if folder.is_absolute() or text.startswith(".") or text.count("/") > 1:
         raise _no_manifest(text)
     return Place(text if owner else f"{NAMESPACE}/{text}", None)
+
+
+def is_url(address: str) -> bool:
+    """Whether an address is a URL, and no path of this machine."""
+    return URL.match(address) is not None
+
+
+def is_offline() -> bool:
+    """Whether the environment says that the network must not be touched, as `huggingface_hub` reads it."""
+    said = (os.environ.get(name, "") for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"))
+    return any(one.upper() in ("1", "ON", "YES", "TRUE") for one in said)
 
 
 def filesystem(url: str) -> tuple[Any, str]:

@@ -13,9 +13,10 @@ from PIL import Image
 from builders.build import build
 from builders.card import CARDS, front_matter, render_card, yaml_of
 from builders.datasheet import Datasheet
-from builders.describe import MOST_VIRTUAL, draft, terms
+from builders.describe import MOST_VIRTUAL, draft
 from builders.recipe import load_recipe, recipe_names
 from builders.renderings import card_of_recipe
+from shiftdata.attribution import credited, terms
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.manifest import Credit, Manifest
 from shiftdata.protocols import GroupFairness
@@ -87,7 +88,7 @@ def test_licences_are_written_as_the_hub_writes_them(tiny, terms_of_use, expecte
 
 def test_credits_are_counted_and_cut_but_licences_are_all_named():
     pairs = [("MIT", f"person {n}") for n in range(60)] * 2 + [("CC0-1.0", "one")]
-    found = terms(pairs)
+    found = terms(credited(pairs))
     assert found["license"] == "CC0-1.0 AND MIT"
     assert (len(found["credits"]), found["more_credits"]) == (50, 11)
     assert found["credits"][0] == Credit(license="MIT", attribution="person 0", rows=2)

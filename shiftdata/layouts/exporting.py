@@ -10,11 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import clear_when_full, sha256_of, whole_file
 from shiftdata.layouts.images import Images, write_images
 from shiftdata.layouts.layout import Layout
-from shiftdata.layouts.plan import ATTRIBUTION, KEYS, RECORD, Plan, plan_of
+from shiftdata.layouts.plan import KEYS, RECORD, Plan, plan_of
 from shiftdata.layouts.provenance import attribution, keys
 from shiftdata.layouts.record import Record, record_of
 from shiftdata.layouts.registry import layout_of
@@ -146,7 +147,7 @@ def _by_row(plan: Plan, stems: Sequence[Sequence[str]]) -> dict[int, list[str]]:
 def _finish(work: Path, plan: Plan, record: Record, paths: Sequence[Sequence[str]]) -> Record:
     """Write the keys, the attribution and, last, the record: an export with a record is whole."""
     _write(work / KEYS, keys(plan, paths))
-    (work / ATTRIBUTION).write_bytes(attribution(plan))
+    (work / ATTRIBUTION).write_text(attribution(plan), encoding="utf-8", newline="\n")
     for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
         left.unlink()
     record = replace(record, keys_sha256=sha256_of(work / KEYS))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata import places
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.columns import read_columns
 from shiftdata.errors import InputError, not_found
 from shiftdata.layouts.names import folder_names
@@ -20,7 +21,7 @@ from shiftdata.tasks import RowSet, Task
 
 __all__ = ["ATTRIBUTION", "KEYS", "README", "RECORD", "Entry", "Name", "Plan", "plan_of"]
 
-RECORD, KEYS, ATTRIBUTION, README = "shiftdata.json", "keys.csv", "ATTRIBUTION.md", "README.md"
+RECORD, KEYS, README = "shiftdata.json", "keys.csv", "README.md"
 #: What may lie beside the folders and lists of any layout: nothing else may have these names.
 OWN_FILES = (RECORD, KEYS, ATTRIBUTION, README)
 #: Lists of names, beside which a set's list `<set>.txt` may lie.

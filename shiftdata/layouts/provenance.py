@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from shiftdata.errors import IntegrityError, StorageError
+from shiftdata.attribution import attribution_text, credited
 from shiftdata.layouts.layout import csv_lines
-from shiftdata.layouts.plan import ATTRIBUTION, KEYS, Plan
-from shiftdata.places import filesystem, persistently
+from shiftdata.layouts.plan import Plan
 
 __all__ = ["attribution", "keys"]
 
@@ -53,40 +50,9 @@ def _rows(plan: Plan, paths: Sequence[Sequence[str]]) -> Iterator[Sequence[Any]]
         ]
 
 
-def attribution(plan: Plan) -> bytes:
-    """The dataset's own attribution file, or the terms of the exported rows, counted."""
-    if ATTRIBUTION in plan.manifest.files:
-        return _fetched(plan, ATTRIBUTION)
+def attribution(plan: Plan) -> str:
+    """The licences and attributions of the exported rows, each row counted once."""
     rows = pa.array(sorted({entry.row for entry in plan.entries}), pa.int64())
     known = plan.rows.take(rows)
-    counted = Counter(zip(known["license"].to_pylist(), known["attribution"].to_pylist(), strict=True))
-    lines = [
-        f"# Attribution of the pictures of {plan.manifest.name} {plan.manifest.version} in this folder",
-        "",
-        "| pictures | licence | attribution |",
-        "|---|---|---|",
-    ]
-    for (terms, credit), count in sorted(counted.items(), key=lambda one: (-one[1], str(one[0]))):
-        lines.append(f"| {count:,} | {_cell(terms)} | {_cell(credit)} |")
-    lines += ["", f"`{KEYS}` says it of each picture."]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _cell(text: str | None) -> str:
-    return " ".join((text or "").replace("|", "\\|").split())
-
-
-def _fetched(plan: Plan, path: str) -> bytes:
-    """A small file of the dataset, compared with its hash."""
-    where = f"{plan.place.source}/{path}"
-    try:
-        if plan.place.folder is not None:
-            data = (plan.place.folder / path).read_bytes()
-        else:
-            system, root = filesystem(plan.place.address)
-            data = persistently(lambda: system.cat_file(f"{root}/{path}"))
-    except Exception as error:  # each backend has its own kinds
-        raise StorageError(f"cannot read {where} ({type(error).__name__}: {error})") from error
-    if hashlib.sha256(data).hexdigest() != plan.manifest.files[path].sha256:
-        raise IntegrityError(f"{where} is not as the manifest says: fetch or build the dataset again")
-    return data
+    everyone = credited(zip(known["license"].to_pylist(), known["attribution"].to_pylist(), strict=True))
+    return attribution_text(plan.manifest.name, plan.manifest.version, everyone)

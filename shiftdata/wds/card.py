@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.licenses import hub_terms
 from shiftdata.manifest import Manifest
 from shiftdata.schema import Feature, columns
@@ -52,6 +53,7 @@ def card(manifest: Manifest) -> str:
         nuisance_count=len(manifest.nuisances),
         nuisances=_listed(manifest.nuisances),
         license=manifest.license,
+        attribution=f" [{ATTRIBUTION}]({ATTRIBUTION}) lists them." if ATTRIBUTION in manifest.files else "",
         citation=manifest.citation,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata import places
+from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of, whole_file
 from shiftdata.identity import dataset_content_id
@@ -32,7 +33,7 @@ BYTES_PER_SHARD = 256 << 20
 BYTES_BESIDE = 3 << 10  # of a sample in a tar: headers, padding, label and metadata
 WORK_DIGITS = 16
 README = "README.md"
-PREVIEW = "preview.jpg"
+BESIDE = ("preview.jpg", ATTRIBUTION)  # files of the dataset that its tars take along
 
 
 def export(
@@ -63,7 +64,8 @@ def export(
     place = places.find(dataset)
     whole = place.manifest()
     manifest = _face_of(whole, base)
-    if not overwrite and _is_export_of(out, manifest):
+    beside = [name for name in BESIDE if name in whole.files]
+    if not overwrite and _is_export_of(out, manifest, beside):
         _mend(out, manifest)
         return out
     _check_target(out, manifest, overwrite)
@@ -74,8 +76,8 @@ def export(
             rows = source.rows(one)
             for split in one.splits:
                 _write_split(source, one, split, rows[split], work, shard_bytes, on_samples)
-        if PREVIEW in whole.files:
-            shutil.copyfile(source.file(PREVIEW), work / PREVIEW)
+        for name in beside:
+            shutil.copyfile(source.file(name), work / name)
         sample = _sample(work, manifest, source)
         shutil.rmtree(source.cache, ignore_errors=True)
         _finish(work, replace(manifest, sample=sample, files=_file_records(work)))
@@ -83,7 +85,7 @@ def export(
     return out
 
 
-def _is_export_of(folder: Path, manifest: Manifest) -> bool:
+def _is_export_of(folder: Path, manifest: Manifest, beside: Sequence[str]) -> bool:
     """Whether a folder holds a whole export of this content, made with the same libraries."""
     if not (folder / FILE_NAME).is_file():
         return False
@@ -91,6 +93,7 @@ def _is_export_of(folder: Path, manifest: Manifest) -> bool:
     same = ("content_id", "recipe_id", "versions")
     return (
         found.face == "webdataset"
+        and set(beside) <= set(found.files)
         and all(getattr(found, name) == getattr(manifest, name) for name in same)
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
@@ -215,12 +218,16 @@ def _sample(work: Path, manifest: Manifest, source: Source) -> dict[str, Any]:
 def _file_records(work: Path) -> dict[str, FileRecord]:
     """The hash of every published file; what an interrupted writer left beside them is not looked at."""
     records = {}
-    for path in sorted([*work.glob("data/*/*.tar"), *work.glob("index/*/[!.]*"), *work.glob(PREVIEW)]):
+    for path in sorted([*work.glob("data/*/*.tar"), *work.glob("index/*/[!.]*"), *_beside(work)]):
         name = path.relative_to(work).as_posix()
-        index = None if name == PREVIEW else work / (index_path(name) if path.suffix == ".tar" else name)
+        index = None if name in BESIDE else work / (index_path(name) if path.suffix == ".tar" else name)
         rows = pq.read_metadata(index).num_rows if index else None
         records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
     return records
+
+
+def _beside(work: Path) -> list[Path]:
+    return [work / name for name in BESIDE if (work / name).is_file()]
 
 
 def _finish(work: Path, manifest: Manifest) -> None:

@@ -1,0 +1,68 @@
+"""What is published: every file of a built dataset, with its hash, in the order in which it is sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builders.renderings import renderings
+from shiftdata.errors import IntegrityError
+from shiftdata.files import sha256_of
+from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
+
+
+@dataclass(frozen=True)
+class Source:
+    """A built dataset; `files` holds the data first, then README and Croissant, and the manifest last."""
+
+    folder: Path
+    manifest: Manifest
+    files: Mapping[str, FileRecord]
+
+    @classmethod
+    def read(cls, folder: Path) -> Source:
+        """Read what a folder holds; that the data is as the manifest says is for `check` to find out."""
+        manifest = Manifest.read(folder)
+        written = {name: _record(folder / name) for name in [*renderings(manifest), FILE_NAME]}
+        return cls(folder, manifest, {**manifest.files, **written})
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset."""
+        return self.manifest.name
+
+    @property
+    def manifest_hash(self) -> str:
+        """The sha256 of manifest.json: with it, every byte of the dataset can be checked."""
+        return self.files[FILE_NAME].sha256
+
+    def is_data(self, path: str) -> bool:
+        """Whether the manifest promises the file; it promises neither itself nor its renderings."""
+        return path in self.manifest.files
+
+    def rows_by_terms(self) -> Counter[tuple[str, str]]:
+        """How many rows of all bases carry each (licence, attribution)."""
+        counted: Counter[tuple[str, str]] = Counter()
+        start = "metadata/" if self.manifest.face == "parquet" else "index/"
+        for path in self.manifest.files:
+            if not path.startswith(start):
+                continue
+            try:
+                table = pq.read_table(self.folder / path, columns=["license", "attribution"])
+            except (OSError, pa.ArrowInvalid) as error:
+                raise IntegrityError(f"{self.folder / path} cannot be read ({error}): build again") from error
+            grouped = table.group_by(["license", "attribution"]).aggregate([([], "count_all")])
+            for row in grouped.to_pylist():
+                counted[row["license"], row["attribution"]] += row["count_all"]
+        return counted
+
+
+def _record(path: Path) -> FileRecord:
+    if not path.is_file():
+        raise IntegrityError(f"{path} is missing: run the build again, it writes it afresh")
+    return FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=None)
