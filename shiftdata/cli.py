@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from shiftdata.errors import ShiftdataError
 from shiftdata.export_cli import add_verb as add_export
+from shiftdata.mirror.cli import add_verb as add_serve
 from shiftdata.results.cli import add_verb as add_published
 from shiftdata.tasks.cli import add_verb as add_task
 
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     add_task(verbs)
     add_published(verbs)
     add_export(verbs)
+    add_serve(verbs)
     return parser
 
 
