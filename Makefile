@@ -21,9 +21,10 @@ test-slow:     ## the tests that take minutes
 	@PYTHON=$(PYTHON) scripts/setup.sh build test assets
 	@.venv/bin/python -m pytest -m slow
 
-test-peers:    ## read what we publish with other versions of `datasets`, each in its own environment
+test-peers:    ## read what we publish, and use a mirror, with other versions of `datasets`, each in its own environment
 	@PYTHON=$(PYTHON) scripts/setup.sh build test
 	@PYTHON=$(PYTHON) scripts/test_peers.sh
+	@PYTHON=$(PYTHON) scripts/test_mirror_peers.sh
 
 format:        ## put the code into the house's form
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format --quiet .

@@ -17,10 +17,10 @@ from builders.contact_sheet import contact_sheet
 from builders.filters import Stages, judged_rows, slider_report
 from builders.publish.cli import add_verb as add_publish
 from builders.recipe import Recipe, load_recipe, recipe_names
-from builders.renderings import card_of_recipe, write_text
+from builders.renderings import card_of_recipe
 from shiftdata import cli, places
 from shiftdata.errors import InputError
-from shiftdata.files import whole_file
+from shiftdata.files import whole_file, write_text
 from shiftdata.manifest import Manifest
 from shiftdata.schema import SPLITS
 from shiftdata.verification import shortened

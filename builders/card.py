@@ -11,8 +11,9 @@ import yaml
 
 from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import MissingExtraError
+from shiftdata.front_matter import config_entry, split_entries, task_category
 from shiftdata.licenses import hub_terms
-from shiftdata.manifest import Manifest, Split
+from shiftdata.manifest import Manifest
 from shiftdata.markdown import cell
 from shiftdata.schema import SPLITS
 
@@ -26,7 +27,6 @@ SIZES = {
     1_000_000: "100K<n<1M",
     10_000_000: "1M<n<10M",
 }
-TASKS = {"image": "image-classification", "text": "text-classification", "table": "tabular-classification"}
 
 
 def render_card(manifest: Manifest, picture: str | None = None) -> str:
@@ -80,19 +80,18 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
     front: dict[str, Any] = {
         "pretty_name": manifest.title,
         **hub_terms(manifest.license.split(" AND ")),
-        "task_categories": [TASKS[manifest.roles.modality]],
+        "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata", "croissant"],
     }
     if manifest.files:
         rows = sum(split.rows for split in manifest.splits_of(manifest.default_base).values())
         front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
     names = manifest.config_names()
-    front["configs"] = [_config(manifest, name) for name in names]
+    front["configs"] = [config_entry(manifest, name) for name in names]
     if manifest.files:
         counted = [name for name in names if name != "metadata"]
         front["dataset_info"] = [
-            {"config_name": name, "splits": [_split(*entry) for entry in manifest.splits_of(name).items()]}
-            for name in counted
+            {"config_name": name, "splits": split_entries(manifest.splits_of(name))} for name in counted
         ]
     return front
 
@@ -163,23 +162,6 @@ def _counts(manifest: Manifest, name: str) -> list[str]:
         f"{train.groups:,}" if train.groups else "none",
         sizes if train.groups else "",
     ]
-
-
-def _config(manifest: Manifest, name: str) -> dict[str, Any]:
-    config = manifest.config(name)
-    base = config.base if config else manifest.default_base if name == "metadata" else name
-    pattern = f"metadata/{base}/{{}}.parquet" if name == "metadata" else f"data/{base}/{{}}-*.parquet"
-    entry: dict[str, Any] = {"config_name": name}
-    if name == manifest.default_base:
-        entry["default"] = True
-    entry["data_files"] = [{"split": split, "path": pattern.format(split)} for split in SPLITS]
-    if config:
-        entry["filters"] = [[list(condition) for condition in clause] for clause in config.filters]
-    return entry
-
-
-def _split(name: str, split: Split) -> dict[str, Any]:
-    return {"name": name, "num_bytes": split.bytes, "num_examples": split.rows}
 
 
 def _flow(value: Any) -> str:

@@ -26,6 +26,9 @@ def check(
     """
     problems = verify(folder, on_file=on_file)
     manifest = Manifest.read(folder)
+    if manifest.part is not None:
+        what = f"is a part of {manifest.name} ({manifest.part.content_id[:12]}): publish the whole"
+        return [*problems, Problem(path=FILE_NAME, what=what, kind="part")]
     name = manifest.name.removesuffix("_wds")
     if recipe is None and name in recipe_names():
         recipe = load_recipe(name)

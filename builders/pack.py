@@ -20,13 +20,13 @@ from builders.describe import draft
 from builders.gather import Gathered, gather
 from builders.pictures import write_pictures
 from builders.recipe import Recipe, file_versions
-from builders.renderings import write_renderings, write_text
+from builders.renderings import write_renderings
 from builders.sample import Item
 from builders.shards import Indices
 from builders.spool import Spool
 from shiftdata.attribution import ATTRIBUTION, attribution_text, credited, terms
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.files import sha256_of
+from shiftdata.files import sha256_of, write_text
 from shiftdata.identity import base_content_id, dataset_content_id
 from shiftdata.manifest import Base as BaseRecord
 from shiftdata.manifest import Config, FileRecord, Manifest, Split

@@ -8,7 +8,7 @@ from builders.card import CARDS, render_card
 from builders.croissant import render_croissant
 from builders.describe import draft
 from builders.recipe import Recipe
-from shiftdata.files import whole_file
+from shiftdata.files import write_text
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.wds.card import card as wds_card
 
@@ -33,9 +33,3 @@ def card_of_recipe(recipe: Recipe) -> str:
     """The card of a dataset that is not built, with its picture in `cards/` where there is one."""
     picture = f"{recipe.name}.jpg"
     return render_card(draft(recipe), picture if (CARDS / picture).is_file() else None)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole and with the line endings it has."""
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ShiftdataError,
         StorageError,
     )
+    from shiftdata.fetching import fetch
     from shiftdata.layouts import export
     from shiftdata.loading import DatasetSummary, info, list_datasets, load_dataset
     from shiftdata.manifest import Manifest
@@ -44,6 +45,7 @@ _HOME = {
     "StorageError": "errors",
     "Task": "tasks",
     "export": "layouts",
+    "fetch": "fetching",
     "info": "loading",
     "leaderboard": "results",
     "list_datasets": "loading",
@@ -70,6 +72,7 @@ __all__ = [
     "StorageError",
     "Task",
     "export",
+    "fetch",
     "info",
     "leaderboard",
     "list_datasets",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError, not_found
-from shiftdata.files import whole_file
+from shiftdata.files import write_text
 from shiftdata.places import filesystem, is_url, persistently
 
 __all__ = ["FILE_NAME", "VARIABLE", "Catalog", "Entry", "addresses", "look_up"]
@@ -86,8 +86,7 @@ class Catalog:
         """Write the whole file; it is checked as one that is read."""
         text = self.to_json()
         self.from_json(text, str(path))
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
+        write_text(path, text)
 
     def find(self, name: str) -> Entry:
         """The entry of that name."""

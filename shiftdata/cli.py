@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from shiftdata.errors import ShiftdataError
 from shiftdata.export_cli import add_verb as add_export
+from shiftdata.fetching.cli import add_verb as add_fetch
 from shiftdata.mirror.cli import add_verb as add_serve
 from shiftdata.results.cli import add_verb as add_published
 from shiftdata.tasks.cli import add_verb as add_task
@@ -22,8 +23,10 @@ EPILOG = """examples:
   shiftdata published nico++ 2
   shiftdata published --check
   shiftdata verify sma_emoji
-  shiftdata export sma_emoji --to webdataset
+  shiftdata fetch sma_emoji --select style=leaves,rust
   shiftdata verify https://mirror.example.org/shift/sma_emoji
+  shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
+  shiftdata serve build/shift
 
 Datasets are looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.
 """
@@ -55,7 +58,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, *, int
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shiftdata",
-        description="Distribution-shift datasets: find, describe, load and check them.",
+        description="Distribution-shift datasets: find, describe, fetch, load, check, export and serve them.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -86,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     add_published(verbs)
     add_export(verbs)
     add_serve(verbs)
+    add_fetch(verbs)
     return parser
 
 
@@ -112,6 +116,8 @@ def _info(options: argparse.Namespace) -> int:
     nuisance = manifest.roles.nuisance
     print(f"{manifest.title} ({manifest.name} {manifest.version}, {manifest.family})")
     print(manifest.summary)
+    if manifest.part is not None:
+        print(f"A part of content {manifest.part.content_id[:16]}: its README.md says which.")
     for name in manifest.config_names():
         splits = manifest.splits_of(name)
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in splits.items())

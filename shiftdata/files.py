@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shiftdata.errors import StorageError
 
-__all__ = ["clear_when_full", "sha256_of", "whole_file"]
+__all__ = ["OUT_OF_SPACE", "clear_when_full", "sha256_of", "whole_file", "write_text"]
 
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -54,3 +54,9 @@ def clear_when_full(path: Path) -> Iterator[None]:
         raise StorageError(
             f"no space left for {path}: free some and run the same command again, it goes on where it stopped"
         ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole and with the line endings it has."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

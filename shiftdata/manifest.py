@@ -11,7 +11,17 @@ from typing import Any, Literal, TypeAlias
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.schema import Roles
 
-__all__ = ["FILE_NAME", "Base", "Config", "Credit", "FileRecord", "Filters", "Manifest", "Split"]
+__all__ = [
+    "FILE_NAME",
+    "Base",
+    "Config",
+    "Credit",
+    "FileRecord",
+    "Filters",
+    "Manifest",
+    "Part",
+    "Split",
+]
 
 FILE_NAME = "manifest.json"
 FORMAT = 1
@@ -81,6 +91,21 @@ class FileRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """Of what whole a dataset holds only some rows, and which.
+
+    `manifest` is the sha256 of the whole's `manifest.json`. The rows are those of `config` there, in
+    `splits`, that fulfil every one of `conditions`, which are written as in filters.
+    """
+
+    manifest: str
+    content_id: str
+    config: str
+    splits: Sequence[str]
+    conditions: Sequence[tuple[str, str, Any]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """Everything a reader, a card or a check needs to know about a dataset.
 
@@ -88,7 +113,7 @@ class Manifest:
     `credits` are the licences and attributions of the rows, most rows first; of very many only the first
     stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
     the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; of a
-    WebDataset face, the members of one sample, an image as None.
+    WebDataset face, the members of one sample, an image as None. `part` is None for a whole dataset.
     """
 
     name: str
@@ -119,6 +144,7 @@ class Manifest:
     files: Mapping[str, FileRecord]
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
+    part: Part | None = None
 
     @property
     def face(self) -> Literal["parquet", "webdataset"]:
@@ -154,7 +180,10 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of `manifest.json`: equal manifests give equal bytes."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        told = asdict(self)
+        if self.part is None:  # so that whole datasets are written as before there were parts
+            del told["part"]
+        return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str = FILE_NAME) -> Manifest:
@@ -200,7 +229,13 @@ def _records(raw: dict[str, Any]) -> dict[str, Any]:
         ],
         "credits": [Credit(**credit) for credit in raw["credits"]],
         "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
+        "part": _part(raw["part"]) if raw.get("part") is not None else None,
     }
+
+
+def _part(raw: dict[str, Any]) -> Part:
+    (conditions,) = _filters([raw["conditions"]])
+    return Part(**{**raw, "conditions": conditions})
 
 
 def _splits(raw: dict[str, Any]) -> dict[str, Split]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import os
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import fsspec
 import pytest
@@ -23,6 +21,7 @@ import shiftdata
 from shiftdata import places
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.manifest import Manifest
+from tests.mirror import serving as mirror
 
 needs_http = pytest.mark.skipif(
     importlib.util.find_spec("aiohttp") is None,
@@ -96,67 +95,11 @@ def files(
         yield url
 
 
-class Hub(BaseHTTPRequestHandler):
-    """As much of the Hub as listing and downloading a repo needs."""
-
-    repo: Path
-
-    def do_HEAD(self) -> None:
-        self.answer(body=False)
-
-    def do_GET(self) -> None:
-        self.answer(body=True)
-
-    def answer(self, body: bool) -> None:
-        path = urlsplit(self.path).path
-        prefix = "/datasets/shift/tiny/resolve/main/"
-        file = self.repo / path.removeprefix(prefix)
-        if path.startswith("/api/datasets/shift/tiny/tree/main"):
-            self.send(json.dumps(self.tree()).encode(), body)
-        elif path.startswith("/api/datasets/shift/tiny"):
-            told = {
-                "_id": "1",
-                "id": "shift/tiny",
-                "sha": "0" * 40,
-                "siblings": [],
-                "tags": [],
-                "private": False,
-            }
-            self.send(json.dumps(told | {"downloads": 0, "likes": 0}).encode(), body)
-        elif path.startswith(prefix) and file.is_file():
-            self.send(file.read_bytes(), body)
-        else:
-            self.send_response(404)
-            self.send_header("X-Error-Code", "EntryNotFound" if path.startswith(prefix) else "RepoNotFound")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    def send(self, data: bytes, body: bool) -> None:
-        self.send_response(200)
-        self.send_header("X-Repo-Commit", "0" * 40)
-        self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if body:
-            self.wfile.write(data)
-
-    def tree(self) -> list[dict[str, object]]:
-        told = []
-        for path in sorted(self.repo.rglob("*")):
-            name = path.relative_to(self.repo).as_posix()
-            kind = {"type": "file", "size": path.stat().st_size} if path.is_file() else {"type": "directory"}
-            told.append({"path": name, "oid": "0" * 40} | kind)
-        return told
-
-    def log_message(self, *_: object) -> None:
-        """Stay quiet."""
-
-
 @contextmanager
 def hub(repo: Path) -> Iterator[str]:
-    """A Hub with the one dataset `shift/tiny`."""
-    with serving(type("TinyHub", (Hub,), {"repo": repo})) as url:
-        yield url
+    """A Hub with the one dataset `shift/tiny`: a mirror of our own."""
+    with mirror.serving(repo) as running:
+        yield running.endpoint
 
 
 def on_hub(endpoint: str, folder: Path, code: str) -> str:

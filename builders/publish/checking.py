@@ -9,8 +9,9 @@ from pathlib import Path
 from builders.check import check
 from builders.describe import words
 from builders.recipe import Recipe, load_recipe, recipe_names
-from builders.renderings import renderings, write_text
+from builders.renderings import renderings
 from shiftdata.errors import IntegrityError
+from shiftdata.files import write_text
 from shiftdata.manifest import Manifest
 from shiftdata.stable import content_hash
 from shiftdata.verification import Problem, shortened

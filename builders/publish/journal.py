@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from builders.renderings import write_text
+from shiftdata.files import write_text
 from shiftdata.stable import content_hash
 
 NAME_DIGITS = 16

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.files import clear_when_full, sha256_of, whole_file
+from shiftdata.files import clear_when_full, sha256_of, write_text
 from shiftdata.layouts.images import Images, write_images
 from shiftdata.layouts.layout import Layout
 from shiftdata.layouts.plan import KEYS, RECORD, Plan, plan_of
@@ -147,12 +147,11 @@ def _by_row(plan: Plan, stems: Sequence[Sequence[str]]) -> dict[int, list[str]]:
 def _finish(work: Path, plan: Plan, record: Record, paths: Sequence[Sequence[str]]) -> Record:
     """Write the keys, the attribution and, last, the record: an export with a record is whole."""
     _write(work / KEYS, keys(plan, paths))
-    (work / ATTRIBUTION).write_text(attribution(plan), encoding="utf-8", newline="\n")
+    write_text(work / ATTRIBUTION, attribution(plan))
     for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
         left.unlink()
     record = replace(record, keys_sha256=sha256_of(work / KEYS))
-    with whole_file(work / RECORD) as temporary:
-        temporary.write_text(record.to_json(), encoding="utf-8", newline="\n")
+    write_text(work / RECORD, record.to_json())
     return record
 
 

@@ -21,6 +21,8 @@ __all__ = ["catalog", "dataset_page", "front_page"]
 MOST_CARD = 200_000
 MOST_LISTED = 1000
 
+PREVIEW = "preview.jpg"
+
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 3rem auto; padding: 0 1.25rem; }
@@ -29,6 +31,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: left; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; } .n { text-align: right; } a { color: inherit; text-underline-offset: .2em; }
 pre { background: var(--soft); padding: .9rem 1.1rem; border-radius: .5rem; overflow-x: auto; }
+img { max-width: 100%; border-radius: .5rem; } td.n + td, th.n + th { padding-left: 1.5rem; }
 .card { white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
@@ -78,7 +81,8 @@ def dataset_page(request: Request) -> HTMLResponse:
     body = (
         f'<p><a href="/">all datasets</a></p><h1>{escape(repo_id)}</h1><p>{len(commit.files):,} files, '
         f"{_size(sum(file.size for file in commit.files.values()))}, revision {commit.id[:12]}</p>"
-        f"{_how(base_url(request), repo_id)}<h2>Files</h2><table>{rows}</table>{note}{shown}"
+        f"{_picture(repo_id, commit)}{_how(base_url(request), repo_id)}"
+        f"<h2>Files</h2><table>{rows}</table>{note}{shown}"
     )
     return _page(repo_id, body)
 
@@ -109,6 +113,13 @@ def _how(base: str, repo_id: str) -> str:
     return f"<h2>How to read</h2><pre>{escape(said)}</pre>"
 
 
+def _picture(repo_id: str, commit: Commit) -> str:
+    """The picture that a dataset of ours has of its examples."""
+    if PREVIEW not in commit.files:
+        return ""
+    return f'<p><img src="/datasets/{quote(repo_id)}/resolve/main/{PREVIEW}" alt="Examples"></p>'
+
+
 def _card(repo: Repo, commit: Commit) -> str:
     """The beginning of the card's text."""
     if "README.md" not in commit.files:
@@ -129,7 +140,7 @@ def _page(title: str, body: str) -> HTMLResponse:
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
     view = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     headers = {
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'",
         "Cache-Control": "no-store",
     }
     return HTMLResponse(f"{head}{view}<style>{STYLE}</style>{body}</html>", headers=headers)

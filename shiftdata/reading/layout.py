@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,12 @@ class Shard:
 class Layout:
     """The rows of a base over its shards: splits one after another in the order of `SPLITS`.
 
-    Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read when a
-    row of their split is first asked for.
+    Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read from
+    `index`, when a row of their split is first asked for.
     """
 
     place: Place
+    index: Place
     manifest: Manifest
     base: str
     shards: tuple[Shard, ...]
@@ -48,9 +50,10 @@ class Layout:
     _columns: dict[tuple[str, str], NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, place: Place, base: str) -> Layout:
-        """The layout that a dataset's manifest tells."""
-        manifest = place.manifest()
+    def of(cls, place: Place, base: str, index: Path | None = None) -> Layout:
+        """The layout that a dataset's manifest tells; `index` is a folder with manifest and metadata."""
+        known = Place(place.repo_id, index) if index is not None else place
+        manifest = known.manifest()
         splits = manifest.base(base).splits
         shards: list[Shard] = []
         firsts, total = {}, 0
@@ -74,7 +77,7 @@ class Layout:
                     f"{place.source}: the manifest lists {total - firsts[split]} rows in the files of "
                     f"{base}/{split} and {splits[split].rows} in the split: fetch or build it again"
                 )
-        return cls(place, manifest, base, tuple(shards), firsts)
+        return cls(place, known, manifest, base, tuple(shards), firsts)
 
     def __len__(self) -> int:
         return sum(shard.rows for shard in self.shards)
@@ -112,7 +115,7 @@ class Layout:
         if (split, name) not in self._columns:
             names = ["sha256"] if name == "sha256" else ["offset", "length"]
             path = f"metadata/{self.base}/{split}.parquet"
-            table = read_columns(self.place, path, names)
+            table = read_columns(self.index, path, names)
             expected = self.manifest.base(self.base).splits[split].rows
             if len(table) != expected or any(table[one].null_count for one in names):
                 raise IntegrityError(

@@ -41,6 +41,8 @@ class ExampleReader:
         tolerance: images that lie nearer than this are fetched by one request, as long as little is
             fetched in vain.
         connections: how many requests may be under way at once.
+        index: a folder on this machine with the manifest and the metadata of the base, if they were fetched
+            already; they are believed, and `source` gives examples alone.
 
     """
 
@@ -54,6 +56,7 @@ class ExampleReader:
         cache_limit: int = 10 * 2**30,
         tolerance: int = 64 * 2**10,
         connections: int = 8,
+        index: Path | None = None,
     ) -> None:
         if tolerance < 0 or cache_limit < 0 or connections < 1:
             raise InputError(
@@ -66,7 +69,7 @@ class ExampleReader:
         # Threads gain nothing where no answer is waited for.
         self._connections = connections if place.folder is None else 1
         self._cache = Cache(cache, cache_limit) if cache is not None and place.folder is None else None
-        self._layout = Layout.of(place, base)
+        self._layout = Layout.of(place, base, index)
         self._begin()
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ __all__ = ["origin_problems", "origins", "quantile_problems", "trajectory_proble
 
 
 def quantile_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Cells whose quantiles are not their positions divided by their size.
+    """Cells whose quantiles are not their positions divided by their size; those of a part may have gaps.
 
     A cell is a (split, label, nuisance, severity).
     """
@@ -28,6 +28,9 @@ def quantile_problems(rows: BaseRows) -> Iterator[Problem]:
     codes = _cells(rows.table, names)
     quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
     order = np.lexsort((quantile, codes))
+    if rows.manifest.part is not None:
+        yield from _gapped_problems(rows, codes[order], quantile[order], order)
+        return
     counts = np.bincount(codes)
     starts = np.cumsum(counts) - counts
     expected = (np.arange(len(codes)) - np.repeat(starts, counts)) / np.repeat(counts, counts)
@@ -42,8 +45,26 @@ def quantile_problems(rows: BaseRows) -> Iterator[Problem]:
         yield Problem(path=rows.path(row), what=what, kind="quantile")
 
 
+def _gapped_problems(
+    rows: BaseRows, codes: NDArray[np.int64], quantile: NDArray[np.float64], order: NDArray[np.int64]
+) -> Iterator[Problem]:
+    """Rows of a part, sorted by cell and quantile, whose quantile is outside [0, 1) or not theirs alone."""
+    twice = np.diff(quantile, prepend=np.nan) == 0
+    twice &= np.diff(codes, prepend=-1) == 0
+    for place in np.flatnonzero(twice | ~((quantile >= 0) & (quantile < 1))).tolist():
+        row = int(order[place])
+        what = (
+            f"has the quantile {quantile[place]:.6g} in the cell {_cell(rows, row)}: "
+            "quantiles are at least 0 and below 1, and each comes once in its cell"
+        )
+        yield Problem(path=rows.path(row), what=what, key=str(rows.value("key", row)), kind="quantile")
+
+
 def trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Trajectories, which are a (split, group, quantile), without every severity once, or of two origins."""
+    """Trajectories, which are a (split, group, quantile), without every severity once, or of two origins.
+
+    In a part some severities may be missing, and none may come twice.
+    """
     severities = list(rows.manifest.severities)
     if len(severities) < 2 or rows.content or not rows.whole:
         return
@@ -51,10 +72,9 @@ def trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
     counted = rows.table.group_by(names).aggregate(
         [("severity", "count_distinct"), ("origin", "count_distinct"), ([], "count_all"), ("key", "min")]
     )
-    each = pc.and_(
-        pc.equal(counted["severity_count_distinct"], len(severities)),
-        pc.equal(counted["count_all"], len(severities)),
-    )
+    each = pc.equal(counted["severity_count_distinct"], counted["count_all"])
+    if rows.manifest.part is None:
+        each = pc.and_(each, pc.equal(counted["count_all"], len(severities)))
     fine = pc.and_(each, pc.equal(counted["origin_count_distinct"], 1))
     paths = {split.split: split.path for split in rows.splits}
     for bad in counted.filter(pc.invert(fine)).to_pylist():

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from shiftdata.attribution import ATTRIBUTION
+from shiftdata.front_matter import split_entries, task_category, yaml_lines
 from shiftdata.licenses import hub_terms
 from shiftdata.manifest import Manifest
+from shiftdata.markdown import cell
 from shiftdata.schema import Feature, columns
 
 __all__ = ["card"]
@@ -29,11 +30,11 @@ def card(manifest: Manifest) -> str:
     roles, splits = manifest.roles, list(manifest.base(manifest.default_base).splits)
     members = list(manifest.sample)
     rows = [
-        [f"`{base.name}`", *(f"{base.splits[split].rows:,}" for split in splits), _cell(base.summary)]
+        [f"`{base.name}`", *(f"{base.splits[split].rows:,}" for split in splits), cell(base.summary)]
         for base in manifest.bases
     ]
     return TEMPLATE.read_text(encoding="utf-8").format(
-        front="\n".join(_yaml(_front_matter(manifest))),
+        front="\n".join(yaml_lines(_front_matter(manifest))),
         title=manifest.title,
         summary=manifest.summary,
         preview="\n![Examples](preview.jpg)\n" if "preview.jpg" in manifest.files else "",
@@ -64,16 +65,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more (manifest.json has all)" if more > 0 else "")
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
-
-
 def _front_matter(manifest: Manifest) -> Json:
-    default, modality = manifest.default_base, manifest.roles.modality
+    default = manifest.default_base
     return {
         "pretty_name": f"{manifest.title}, as WebDataset",
         **hub_terms(manifest.license.split(" AND ")),
-        "task_categories": [f"{'tabular' if modality == 'table' else modality}-classification"],
+        "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata", "webdataset"],
         "configs": [
             {"config_name": base.name}
@@ -85,10 +82,7 @@ def _front_matter(manifest: Manifest) -> Json:
             {
                 "config_name": base.name,
                 "features": _features(manifest),
-                "splits": [
-                    {"name": split, "num_bytes": record.bytes, "num_examples": record.rows}
-                    for split, record in base.splits.items()
-                ],
+                "splits": split_entries(base.splits),
             }
             for base in manifest.bases
         ],
@@ -124,14 +118,3 @@ def _feature(name: str, held: Feature) -> Json:
         return {"name": name, "dtype": held}
     names = {str(number): value for number, value in enumerate(held)}
     return {"name": name, "dtype": {"class_label": {"names": names}}}
-
-
-def _yaml(front: Mapping[str, Any]) -> Sequence[str]:
-    """One line an entry; JSON is YAML."""
-    lines = []
-    for key, value in front.items():
-        if key in ("configs", "dataset_info"):
-            lines += [f"{key}:", *(f"- {json.dumps(entry, ensure_ascii=False)}" for entry in value)]
-        else:
-            lines.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
-    return lines

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from shiftdata import places
 from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError
-from shiftdata.files import sha256_of, whole_file
+from shiftdata.files import sha256_of, whole_file, write_text
 from shiftdata.identity import dataset_content_id
 from shiftdata.manifest import FILE_NAME, Base, FileRecord, Manifest
 from shiftdata.stable import content_hash
@@ -202,8 +202,9 @@ def _write_index(path: Path, source: Source, rows: pa.Table, places: dict[str, l
 
 
 def _sample(work: Path, manifest: Manifest, source: Source) -> dict[str, Any]:
-    """The members of the first training sample, as they are loaded; of a picture only that it is there."""
-    path = min(work.glob(f"data/{manifest.default_base}/train-*.tar"))
+    """The members of the first sample, as they are loaded; of a picture only that it is there."""
+    split = next(iter(manifest.base(manifest.default_base).splits))  # a part may have no training rows
+    path = min(work.glob(f"data/{manifest.default_base}/{split}-*.tar"))
     (row,) = pq.read_table(work / index_path(path.relative_to(work).as_posix())).slice(0, 1).to_pylist()
     sample: dict[str, Any] = {}
     with path.open("rb") as tar:
@@ -235,8 +236,7 @@ def _finish(work: Path, manifest: Manifest) -> None:
     for left in work.rglob(".*"):  # by a writer that was killed
         left.unlink()
     for name, text in ((README, card(manifest)), (FILE_NAME, manifest.to_json())):
-        with whole_file(work / name) as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
+        write_text(work / name, text)
 
 
 def _swap(work: Path, out: Path) -> None:

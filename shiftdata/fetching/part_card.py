@@ -1,0 +1,101 @@
+"""The README of a part: YAML by which plain `datasets` loads it, and words that say what it is a part of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shiftdata.attribution import ATTRIBUTION
+from shiftdata.front_matter import Entry, config_entry, split_entries, task_category, yaml_lines
+from shiftdata.licenses import hub_terms
+from shiftdata.manifest import Manifest
+from shiftdata.markdown import cell
+
+__all__ = ["part_card"]
+
+CARD = """---
+{front}
+---
+
+# {title}: a part
+
+{summary}
+
+**This is a part of `{name}`**, version {version}, content `{content_id}`: the rows of `{words}`, as they
+stand there, in the same order. Labels and {nuisance}s keep their numbers; names without rows are kept too.
+The manifest has the hash of the whole's manifest ({manifest}) and the selection as filters. Results on a
+part are not results on the whole: say which part it was.
+
+## Load it
+
+```python
+from datasets import load_dataset
+
+data = load_dataset("path/to/this/folder", "{config}")
+```
+
+`shiftdata.load_dataset`, `shiftdata.task` and `shiftdata verify` take the folder like a whole dataset.
+
+| config | {splits} | what it is |
+|---|{rules}---|
+{rows}
+
+## Licence and credits
+
+{license}. Each row carries its licence and its attribution in its columns; [{attribution}]({attribution})
+lists those of all rows of the part.
+
+> {citation}
+"""
+
+
+def part_card(manifest: Manifest, words: str) -> str:
+    """The README.md of a part; `words` is its selection."""
+    part, base = manifest.part, manifest.bases[0]
+    splits = list(base.splits)
+    return CARD.format(
+        front="\n".join(yaml_lines(_front_matter(manifest))),
+        title=manifest.title,
+        summary=manifest.summary,
+        name=manifest.name,
+        version=manifest.version,
+        content_id=part.content_id[:16] if part else "",
+        manifest=f"`{part.manifest[:16]}`" if part else "",
+        words=words,
+        nuisance=manifest.roles.nuisance,
+        config=manifest.default_base if part is None or manifest.config(part.config) is None else part.config,
+        splits=" | ".join(splits),
+        rules="---|" * len(splits),
+        rows="\n".join(_rows(manifest, splits, words)),
+        license=manifest.license,
+        attribution=ATTRIBUTION,
+        citation=manifest.citation,
+    )
+
+
+def _rows(manifest: Manifest, splits: Sequence[str], words: str) -> Iterator[str]:
+    about = {config.name: config.summary for config in manifest.configs}
+    about[manifest.default_base] = f"every row of the part: {words}"
+    for name in manifest.config_names():
+        held = manifest.splits_of(name)
+        counts = [f"{held[split].rows:,}" if split in held else "none" for split in splits]
+        text = about.get(name, "the same rows without the examples")
+        yield f"| `{name}` | {' | '.join(counts)} | {cell(text)} |"
+
+
+def _front_matter(manifest: Manifest) -> Entry:
+    names = manifest.config_names()
+    return {
+        "pretty_name": f"{manifest.title}: a part",
+        **hub_terms(manifest.license.split(" AND ")),
+        "task_categories": [task_category(manifest.roles.modality)],
+        "tags": ["distribution-shift", manifest.family, "shiftdata"],
+        "configs": [config_entry(manifest, name) for name in names],
+        "dataset_info": [
+            {
+                "config_name": name,
+                "splits": split_entries(manifest.splits_of(name)),
+            }
+            for name in names
+            if name != "metadata"
+        ],
+    }

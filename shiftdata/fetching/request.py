@@ -1,0 +1,103 @@
+"""What is asked of a fetch, what it plans to do, and what it did."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shiftdata.fetching.resolve import short_name
+from shiftdata.fetching.selection import Select, parsed
+from shiftdata.fetching.supply import Supply
+from shiftdata.places import NAMESPACE
+
+__all__ = ["Outcome", "Plan", "Request"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked for, as `fetch` takes it."""
+
+    name: str
+    config: str | None = None
+    select: Select | None = None
+    split: str | Sequence[str] | None = None
+    out: Path | None = None
+    places: Sequence[str] = ()
+    offline: bool = False
+    replace: bool = False
+    jobs: int = 4
+
+    @property
+    def of_part(self) -> bool:
+        """Whether a part is asked for."""
+        return bool(self.config or self.select or self.split)
+
+    @property
+    def target(self) -> Path:
+        """The folder to make: called as the dataset, for a part also by what was asked for."""
+        return self.out or Path(NAMESPACE) / _folder_name(self)
+
+    @property
+    def command(self) -> str:
+        """The command that asks for it."""
+        words = ["shiftdata", "fetch", self.name]
+        words += [word for place in self.places for word in ("--from", place)]
+        words += ["--config", self.config] if self.config else []
+        for name, operator, values in parsed(self.select or ()):
+            words += ["--select", f"{name}{operator}{','.join(map(str, values))}"]
+        if self.split:
+            words += ["--split", self.split if isinstance(self.split, str) else ",".join(self.split)]
+        words += ["--out", str(self.out)] if self.out else []
+        words += ["--replace"] if self.replace else []
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a fetch is about to do.
+
+    `files` counts whole files (rows of a part are in none), `here` are bytes that need not come, `free` those
+    that are free at the target.
+    """
+
+    title: str
+    out: Path
+    places: tuple[str, ...]
+    files: int
+    bytes: int
+    here: int
+    free: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What a fetch did: where everything is now, and what each place gave."""
+
+    folder: Path
+    supply: Supply
+    notes: list[str] = field(default_factory=list)
+
+
+def _folder_name(request: Request) -> str:
+    short = short_name(request.name)
+    if not request.of_part:
+        return short
+    words = [short, request.config or ""]
+    words += [
+        "-".join([*map(str, values)]) if operator == "=" else f"{name}{operator}{values[0]}"
+        for name, operator, values in parsed(request.select or ())
+    ]
+    words += [request.split or ""] if isinstance(request.split, str | None) else list(request.split)
+    plain = "-".join(re.sub(r"[^\w.]+", "-", _spelled(word)).strip("-") for word in words if word)
+    digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
+    return plain if len(plain) <= 80 else f"{plain[:70]}-{digest}"
+
+
+def _spelled(word: str) -> str:
+    """Comparisons that a file name can hold."""
+    return word.replace("<=", "-to-").replace(">=", "-from-").replace("<", "-below-").replace(">", "-above-")

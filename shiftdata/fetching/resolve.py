@@ -1,0 +1,98 @@
+"""From a name or an address to places: those that were given, those of a catalog, this machine, the Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shiftdata import catalog, places
+from shiftdata.errors import NotFoundError, not_found
+
+__all__ = ["Found", "resolve", "short_name", "unknown"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a dataset is called for short, where it may be, and the sha256 of its manifest if one knows it."""
+
+    name: str
+    addresses: tuple[str, ...]
+    manifest: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Found:
+    """Where to fetch it from: `extra` first, then its catalog entry, or else what `places.find` says."""
+    short, target = short_name(given), target.absolute()
+    entry, notes = (None, []) if places.is_url(given) else catalog.look_up(given, offline=offline)
+    if entry is None and given.startswith(f"{places.NAMESPACE}/"):
+        entry, notes = catalog.look_up(short, offline=offline)
+    found = list(entry.places) if entry else _by_name(given, bool(extra))
+    addresses = [one for one in dict.fromkeys([*extra, *found]) if not _is_at(one, target)]
+    return Found(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
+
+
+def unknown(found: Found, reasons: Sequence[str], offline: bool) -> NotFoundError:
+    """The error for a dataset that no place gave: each place with its reason, and what to do."""
+    known = {path.name for path in places.local_datasets()} | _in_catalogs(offline)
+    lines = [*(reasons or ["no place: none is known but the folder to write to"])]
+    lines += [f"catalog: {note}" for note in found.notes]
+    if not catalog.addresses():
+        lines.append(f"catalogs: none (name one in ${catalog.VARIABLE})")
+    hint = "\n".join(
+        [
+            "It was asked of:",
+            *(f"  {line}" for line in lines),
+            "Offline only folders of this machine are asked: fetch it when the network is there, "
+            f"`shiftdata fetch {found.name}`."
+            if offline
+            else "Look at the name and the network, or name a place that has it: --from FOLDER_OR_URL.",
+        ]
+    )
+    return not_found("dataset", found.name, known, hint)
+
+
+def _by_name(given: str, more: bool) -> list[str]:
+    """Where a dataset without an entry is: a folder or URL; a name also on the Hub."""
+    try:
+        place = places.find(given)
+    except NotFoundError:
+        if not more:
+            raise
+        return []
+    named = not places.is_url(given) and not Path(given).is_absolute() and not given.startswith(".")
+    on_hub = [f"hf://datasets/{place.repo_id}"] if named and given.count("/") <= 1 else []
+    return list(dict.fromkeys([place.address, *on_hub]))
+
+
+def _is_at(address: str, target: Path) -> bool:
+    """Whether an address is the target itself, which cannot mend itself."""
+    return not places.is_url(address) and Path(address).expanduser().absolute() == target
+
+
+def short_name(given: str) -> str:
+    """The name of a dataset for short: what its folder is called.
+
+    >>> [short_name(one) for one in ("shift/toy", "hf://datasets/lab/toy@v2", "/data/toy/")]
+    ['toy', 'toy', 'toy']
+    """
+    text = given.rstrip("/").removesuffix("/manifest.json")
+    if not places.is_url(text) and _is_path(text):
+        text = str(Path(text).expanduser().absolute())  # such as `.`
+    return text.rpartition("/")[2].partition("@")[0]
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith((".", "/", "~")) or text.count("/") > 1
+
+
+def _in_catalogs(offline: bool) -> set[str]:
+    names: set[str] = set()
+    for address in catalog.addresses():
+        if not (offline and places.is_url(address)):
+            try:
+                names |= set(catalog.Catalog.read(address).entries)
+            except (OSError, ValueError, NotFoundError):
+                continue
+    return names

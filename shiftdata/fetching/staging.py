@@ -1,0 +1,173 @@
+"""Where a fetch gathers files until all of them are there, and how they come into their place."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.files import clear_when_full, sha256_of
+from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.verification import RENDERINGS
+
+__all__ = [
+    "MANIFEST",
+    "State",
+    "check_paths",
+    "check_space",
+    "free_space",
+    "install",
+    "is_right",
+    "locked",
+    "staging_of",
+    "state_of",
+]
+
+#: The manifest while files are still missing: a folder with a `manifest.json` is whole.
+MANIFEST = ".manifest.json"
+#: What a staging folder is for: files of one fetch must not get into another.
+PURPOSE = ".purpose"
+
+#: What a fetch finds at its target: nothing, files of the same dataset, or another one to be replaced.
+State: TypeAlias = Literal["new", "same", "other"]
+
+
+def staging_of(out: Path) -> Path:
+    """The hidden folder beside a target: on the same disk, so that a move is one step."""
+    place = out.absolute()
+    return place.parent / f".{place.name}.fetching"
+
+
+@contextmanager
+def locked(out: Path, purpose: str) -> Iterator[Path]:
+    """Make the staging folder of a target, for one fetch at a time; it stays when the fetch is cut.
+
+    What another fetch, of another `purpose`, left there goes.
+    """
+    folder = staging_of(out)
+    with clear_when_full(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise StorageError(
+                    f"another fetch is writing to {folder}: wait for it, or give another --out"
+                ) from error
+            told = folder / PURPOSE
+            if not told.is_file() or told.read_text(encoding="utf-8") != purpose:
+                _empty(folder)
+                told.write_text(purpose, encoding="utf-8")
+            yield folder
+        finally:
+            os.close(handle)
+
+
+def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) -> State:
+    """What is at the target; what is neither this dataset nor may be replaced is refused."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return "new"
+    here = out / FILE_NAME
+    if here.is_file():
+        if here.read_bytes() == written:
+            return "same"
+        if replace:
+            return "other"
+        raise InputError(
+            f"{out} holds another dataset, another version or another part than {manifest.name} "
+            f"{manifest.version}: give another --out, or --replace it"
+        )
+    known = set(manifest.files) | RENDERINGS
+    found = (
+        {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+        if out.is_dir()
+        else {""}
+    )
+    if all(path in known or path.startswith(".") for path in found):
+        return "same"
+    raise InputError(f"{out} is there and is no dataset of shiftdata: give another --out, or move it away")
+
+
+def is_right(file: Path, record: FileRecord) -> bool:
+    """Whether a file is the one that a manifest knows."""
+    return file.is_file() and file.stat().st_size == record.bytes and sha256_of(file) == record.sha256
+
+
+def check_paths(manifest: Manifest) -> None:
+    """Refuse a manifest that would write outside its folder: it may come from anywhere."""
+    made = [f"data/{base.name}/x" for base in manifest.bases]
+    made += [f"protocols/{config.name}.parquet" for config in manifest.configs]
+    for path in [*manifest.files, *made]:
+        parts = path.split("/")
+        if "\\" in path or any(part in ("", "..") or part.startswith(".") for part in parts):
+            raise IntegrityError(f"{FILE_NAME} names {path!r}, which leads out of the dataset's folder")
+
+
+def free_space(out: Path) -> int:
+    """The bytes that are free where a folder is, or will be."""
+    folder = out.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def check_space(out: Path, need: int) -> None:
+    """Refuse to begin what cannot end."""
+    free = free_space(out)
+    if need > free:
+        raise StorageError(
+            f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there: "
+            "free some, give another --out, or fetch a part (--config, --select, --split)"
+        )
+
+
+def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]) -> None:
+    """Bring what was gathered into its place, the manifest last; `work` is gone then."""
+    (work / MANIFEST).replace(work / FILE_NAME)
+    for left in [*work.rglob(".*"), *work.rglob("*.part")]:  # all that is none of the dataset
+        if left.exists() and left.name != PURPOSE:  # which goes last: without it, all would be fetched again
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    if state == "same":
+        _move_into(work, out)
+        return
+    old = work.with_name(f"{work.name}-replaced")
+    shutil.rmtree(old, ignore_errors=True)
+    if state == "other":
+        for path, record in files.items():  # what the new version has unchanged
+            if not (work / path).exists() and is_right(out / path, record):
+                (work / path).parent.mkdir(parents=True, exist_ok=True)
+                _link(out / path, work / path)
+        out.rename(old)
+    else:
+        with suppress(FileNotFoundError):
+            out.rmdir()  # it was empty
+    work.rename(out)
+    (out / PURPOSE).unlink()
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _empty(folder: Path) -> None:
+    for left in folder.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def _move_into(work: Path, out: Path) -> None:
+    found = sorted(path for path in work.rglob("*") if path.is_file() and path.name != PURPOSE)
+    for file in [*(path for path in found if path != work / FILE_NAME), work / FILE_NAME]:
+        target = out / file.relative_to(work)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
+    shutil.rmtree(work)
+
+
+def _link(file: Path, target: Path) -> None:
+    try:
+        os.link(file, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(file, target)
