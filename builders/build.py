@@ -25,6 +25,7 @@ from builders.sample import BadItem, Item
 from builders.spool import Spool
 from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.files import swap
 from shiftdata.manifest import FILE_NAME, Manifest
 from shiftdata.places import NAMESPACE
 from shiftdata.wds import export
@@ -62,13 +63,7 @@ class Workshop:
 
     def swap(self) -> None:
         """Put the fresh dataset in the place of the old one; a reader sees one or the other."""
-        old = self.work / "replaced"
-        shutil.rmtree(old, ignore_errors=True)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        if self.folder.exists():
-            self.folder.rename(old)
-        self.fresh.rename(self.folder)
-        shutil.rmtree(old, ignore_errors=True)
+        swap(self.fresh, self.folder, self.work / "replaced")
 
     def finish_swap(self) -> None:
         """End a swap that was killed between its two moves."""

@@ -1,18 +1,30 @@
-"""Files that appear whole or not at all, and their hashes."""
+"""Files and folders that appear whole or not at all, and hashes of files."""
 
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shiftdata.errors import StorageError
 
-__all__ = ["OUT_OF_SPACE", "clear_when_full", "sha256_of", "whole_file", "write_text"]
+__all__ = [
+    "OUT_OF_SPACE",
+    "clear_when_full",
+    "finish_export",
+    "sha256_of",
+    "swap",
+    "whole_file",
+    "work_folder",
+    "write_text",
+]
 
+WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -60,3 +72,31 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, whole and with the line endings it has."""
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def swap(new: Path, place: Path, old: Path) -> None:
+    """Put a finished folder into its place; what was there goes by way of `old`.
+
+    A reader sees one or the other, or for a moment between two renames nothing.
+    """
+    shutil.rmtree(old, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.exists():
+        place.rename(old)
+    new.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def work_folder(out: Path, identity: str) -> Path:
+    """Where an export is made: beside its place, so that a move is one step; by name what it will hold."""
+    return out.parent / ".exporting" / f"{out.name}-{identity[:WORK_DIGITS]}"
+
+
+def finish_export(work: Path, out: Path) -> None:
+    """Move a whole export from its work folder into its place."""
+    swap(work, out, work.with_name(f"{work.name}-replaced"))
+    of_place = f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"
+    for left in work.parent.glob(of_place):  # what others left undone
+        shutil.rmtree(left)
+    with suppress(OSError):  # something else is being exported
+        work.parent.rmdir()

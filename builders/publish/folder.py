@@ -12,7 +12,7 @@ from builders.publish.held import OURS, listed_files
 from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.files import clear_when_full, sha256_of, whole_file
+from shiftdata.files import clear_when_full, sha256_of, swap, whole_file
 from shiftdata.manifest import FILE_NAME, FileRecord
 
 CHUNK = 1 << 20
@@ -100,10 +100,7 @@ class FolderTarget:
             )
 
     def _swap(self, work: Path) -> None:
-        if self.folder.exists():
-            self.folder.rename(self._replaced)
-        work.rename(self.folder)
-        shutil.rmtree(self._replaced, ignore_errors=True)
+        swap(work, self.folder, self._replaced)
         for left in self.folder.parent.glob(f".{self.folder.name}.publishing-{'[0-9a-f]' * HASH_DIGITS}"):
             shutil.rmtree(left)  # of versions that were never finished
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
-import glob
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.files import clear_when_full, sha256_of, write_text
+from shiftdata.files import clear_when_full, finish_export, sha256_of, work_folder, write_text
 from shiftdata.layouts.images import Images, write_images
 from shiftdata.layouts.layout import Layout
 from shiftdata.layouts.plan import KEYS, RECORD, Plan, plan_of
@@ -22,8 +19,6 @@ from shiftdata.layouts.registry import layout_of
 from shiftdata.tasks import Task
 
 __all__ = ["Exported", "export"]
-
-WORK_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ def export(
             f"{out} is an export of other content: {found.dataset}/{found.base}, {found.task}, as "
             f"{found.layout}: give another folder, or overwrite it (--overwrite)"
         )
-    work = out.parent / ".exporting" / f"{out.name}-{record.export_id[:WORK_DIGITS]}"
+    work = work_folder(out, record.export_id)
     images: Images | None = None
     if not (work / RECORD).is_file():  # else it was killed just before its last move
         stems = [rules.stems(plan, entry) for entry in plan.entries]
@@ -88,7 +83,7 @@ def export(
             _write(work / name, lines)
         record = _finish(work, plan, record, paths)
     _earlier(out, overwrite)  # what somebody else has put there meanwhile stays
-    _swap(work, out)
+    finish_export(work, out)
     return Exported(out, Record.read(out), images)
 
 
@@ -163,17 +158,3 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 def _ended(lines: Iterable[str]) -> Iterator[str]:
     return (f"{line}\n" for line in lines)
-
-
-def _swap(work: Path, out: Path) -> None:
-    """Move the whole export into its place; a reader sees the old one or the new one."""
-    old = work.with_name(f"{work.name}-replaced")
-    if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    work.rename(out)
-    of_place = f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"
-    for left in work.parent.glob(of_place):  # also what others left undone
-        shutil.rmtree(left)
-    with suppress(OSError):  # something else is being exported
-        work.parent.rmdir()

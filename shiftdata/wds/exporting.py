@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from shiftdata import places
 from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import InputError
-from shiftdata.files import sha256_of, whole_file, write_text
+from shiftdata.files import finish_export, sha256_of, whole_file, work_folder, write_text
 from shiftdata.identity import dataset_content_id
 from shiftdata.manifest import FILE_NAME, Base, FileRecord, Manifest
 from shiftdata.stable import content_hash
@@ -31,7 +30,6 @@ __all__ = ["export"]
 
 BYTES_PER_SHARD = 256 << 20
 BYTES_BESIDE = 3 << 10  # of a sample in a tar: headers, padding, label and metadata
-WORK_DIGITS = 16
 README = "README.md"
 BESIDE = ("preview.jpg", ATTRIBUTION)  # files of the dataset that its tars take along
 
@@ -69,7 +67,7 @@ def export(
         _mend(out, manifest)
         return out
     _check_target(out, manifest, overwrite)
-    work = _work(out, manifest, shard_bytes)
+    work = work_folder(out, content_hash(manifest.to_json(), str(shard_bytes)))
     if not (work / FILE_NAME).is_file():  # else it was killed just before its last move
         source = Source(place, whole, work / ".fetched")
         for one in manifest.bases:
@@ -81,7 +79,7 @@ def export(
         sample = _sample(work, manifest, source)
         shutil.rmtree(source.cache, ignore_errors=True)
         _finish(work, replace(manifest, sample=sample, files=_file_records(work)))
-    _swap(work, out)
+    finish_export(work, out)
     return out
 
 
@@ -142,12 +140,6 @@ def _face_of(manifest: Manifest, base: str | None) -> Manifest:
         sample={},
         files={},
     )
-
-
-def _work(out: Path, manifest: Manifest, shard_bytes: int) -> Path:
-    """Where an export is made: beside its place, so that a move is one step; by name what it will hold."""
-    same = content_hash(manifest.to_json(), str(shard_bytes))
-    return out.parent / ".exporting" / f"{out.name}-{same[:WORK_DIGITS]}"
 
 
 def _write_split(
@@ -237,16 +229,3 @@ def _finish(work: Path, manifest: Manifest) -> None:
         left.unlink()
     for name, text in ((README, card(manifest)), (FILE_NAME, manifest.to_json())):
         write_text(work / name, text)
-
-
-def _swap(work: Path, out: Path) -> None:
-    """Move the whole export into its place; a reader sees the old one or the new one."""
-    old = work.with_name(f"{work.name}-replaced")
-    if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    work.rename(out)
-    for left in work.parent.glob(f"{out.name}-{'[0-9a-f]' * WORK_DIGITS}*"):  # also what others left undone
-        shutil.rmtree(left)
-    with suppress(OSError):  # another dataset is being exported
-        work.parent.rmdir()
