@@ -291,7 +291,7 @@ def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_pat
 
     out = tmp_path / "tiny_wds"
     with monkeypatch.context() as patch:
-        patch.setattr("shiftdata.wds.exporting._swap", killed)
+        patch.setattr("shiftdata.wds.exporting.finish_export", killed)
         with pytest.raises(KeyboardInterrupt):
             export(tiny, out, shard_bytes=SMALL)
     assert not out.exists()

@@ -122,7 +122,7 @@ def test_what_an_interrupted_export_left_is_kept_where_it_is_right(fair, tmp_pat
 
 def test_an_export_killed_before_its_last_move_is_only_moved(fair, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    before = nodes(interrupted(fair, out, monkeypatch, "_swap"))
+    before = nodes(interrupted(fair, out, monkeypatch, "finish_export"))
     assert sd.export(fair, "lists", out).images is None
     assert nodes(out) == before
     read_back(out)
