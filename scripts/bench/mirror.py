@@ -3,8 +3,9 @@
     python scripts/bench/mirror.py --out build/bench [--gb 1] [--readers 50]
 
 A repo of random bytes is served by `shiftdata serve` in a process of its own. Readers are threads of a few
-processes; half of them read whole files, half read ranges of 64 KiB. The baseline is `cat` of the same files
-from the same disk cache through a pipe, by as many processes as the readers have: no server can be faster.
+processes; half of them read whole files, half read ranges of 64 KiB. Beside it, with the readers of whole
+files alone: the mirror, the file server of Python's library (which knows no ranges), and `cat` of the same
+files from the same disk cache through a pipe, by as many processes as the readers have: none can be faster.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import json
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,7 @@ from typing import Any
 PIECE = 1 << 20
 RANGE = 64 << 10
 RANGES = 200
+RESOLVE = "/datasets/shift/load/resolve/main/"
 
 
 def main() -> None:
@@ -40,6 +45,8 @@ def main() -> None:
     picture(result, options.out / "mirror.png")
     for name in (
         "cat_mb_s",
+        "python_mb_s",
+        "mirror_mb_s",
         "served_mb_s",
         "whole_mb",
         "ranges_per_s",
@@ -99,11 +106,10 @@ def measure(root: Path, files: list[Path], readers: int, processes: int) -> dict
     time.sleep(1)
     began = time.perf_counter()
     sizes = {path.name: path.stat().st_size for path in files}
-    jobs = [(port, sizes, at, at < whole) for at in range(readers)]
-    with ThreadPoolExecutor(processes) as pool:
-        shares = [jobs[at::processes] for at in range(processes)]
-        results = [one for share in pool.map(run_process, shares) for one in share]
+    jobs = [(port, RESOLVE, sizes, at, at < whole) for at in range(readers)]
+    results = run(jobs, processes)
     seconds = time.perf_counter() - began
+    mirror_speed = speed(jobs[:whole], processes)
     time.sleep(2)
     memory.stop()
     server.terminate()
@@ -111,11 +117,15 @@ def measure(root: Path, files: list[Path], readers: int, processes: int) -> dict
     drain.join(5)
     sent = sum(one["bytes"] for one in results)
     cat_bytes = whole * max(sizes.values())
+    with library_server(files[0].parent) as other:
+        python_speed = speed([(other, "/", sizes, at, True) for at in range(whole)], processes)
     return {
         "readers": readers,
         "gb": sum(sizes.values()) / 1e9,
         "seconds": seconds,
         "cat_mb_s": cat_bytes / cat_seconds / 1e6,
+        "python_mb_s": python_speed,
+        "mirror_mb_s": mirror_speed,
         "served_mb_s": sent / seconds / 1e6,
         "whole_mb": sum(one["bytes"] for one in results if one["whole"]) / 1e6,
         "ranges_per_s": sum(one["ranges"] / one["seconds"] for one in results if not one["whole"]),
@@ -140,6 +150,36 @@ def cat(files: list[Path], times: int, processes: int) -> float:
     return time.perf_counter() - began
 
 
+@contextmanager
+def library_server(folder: Path) -> Iterator[int]:
+    """The file server of Python's library in a process of its own; gives its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen([*command, "--directory", str(folder)], **quiet)
+    try:
+        time.sleep(1)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def speed(jobs: list[Any], processes: int) -> float:
+    """MB a second that some readers get together."""
+    began = time.perf_counter()
+    sent = sum(one["bytes"] for one in run(jobs, processes))
+    return sent / (time.perf_counter() - began) / 1e6
+
+
+def run(jobs: list[Any], processes: int) -> list[dict[str, Any]]:
+    """Run readers in some processes."""
+    with ThreadPoolExecutor(processes) as pool:
+        shares = [jobs[at::processes] for at in range(processes)]
+        return [one for share in pool.map(run_process, shares) for one in share]
+
+
 def run_process(jobs: list[Any]) -> list[dict[str, Any]]:
     """Run some readers in a process of their own, each in a thread."""
     with get_context("spawn").Pool(1) as pool:
@@ -151,7 +191,7 @@ def run_threads(jobs: list[Any]) -> list[dict[str, Any]]:
         return list(pool.map(lambda job: read(*job), jobs))
 
 
-def read(port: int, sizes: dict[str, int], at: int, whole: bool) -> dict[str, Any]:
+def read(port: int, prefix: str, sizes: dict[str, int], at: int, whole: bool) -> dict[str, Any]:
     """One reader: a whole file, or many ranges; each answer is checked for its length."""
     names, draw = sorted(sizes), random.Random(at)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
@@ -160,7 +200,7 @@ def read(port: int, sizes: dict[str, int], at: int, whole: bool) -> dict[str, An
         name = names[at % len(names)] if whole else draw.choice(names)
         start = 0 if whole else draw.randrange(sizes[name] - RANGE)
         headers = {} if whole else {"Range": f"bytes={start}-{start + RANGE - 1}"}
-        connection.request("GET", f"/datasets/shift/load/resolve/main/{name}", headers=headers)
+        connection.request("GET", f"{prefix}{name}", headers=headers)
         response = connection.getresponse()
         length = 0
         while piece := response.read(PIECE):

@@ -42,11 +42,10 @@ def resolve(request: Request) -> Response:
         if path not in commit.files:
             raise no_entry(path)
         try:
-            return FileAnswer(
-                repo.open(commit, path), commit.files[path], _headers(repo, commit, revision, path)
-            )
+            descriptor = repo.open(commit, path)
         except Changed:
             continue
+        return FileAnswer(request, descriptor, commit.files[path], _headers(repo, commit, revision, path))
     raise Refusal(503, "the file keeps changing: ask again", headers={"Retry-After": "1"})
 
 
@@ -99,32 +98,60 @@ def _number(digits: str) -> int | None:
 
 
 class FileAnswer(Response):
-    """An open file as an answer; it closes it."""
+    """An open file as an answer; it closes it.
 
-    def __init__(self, descriptor: int, file: FileRecord, headers: Mapping[str, str]) -> None:
-        self._descriptor, self._file = descriptor, file
+    It is made in a thread, and reads its first piece there: most ranges are one, and need no other thread.
+    """
+
+    def __init__(
+        self, request: Request, descriptor: int, file: FileRecord, headers: Mapping[str, str]
+    ) -> None:
+        self._descriptor: int | None = descriptor
+        self._file = file
         self.background = None
         self.init_headers(headers)
         self.headers["Content-Length"] = str(file.size)
+        try:
+            self._at, self._end = self._plan(request.headers)
+            if request.method == "HEAD":
+                self._at = self._end
+            self._first = self._read()
+        except BaseException:
+            self._close()
+            raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            start, end = self._plan(Headers(scope=scope))
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
-            if scope["method"] != "HEAD":
-                request = Request(scope, receive)
-                while start < end and not await request.is_disconnected():
-                    piece = await run_sync(os.pread, self._descriptor, min(PIECE, end - start), start)
-                    if not piece:
-                        raise OSError("a file that is being sent was cut")  # the connection ends, as it must
-                    start += len(piece)
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            piece, request = self._first, Request(scope, receive)
+            while piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                done = self._at == self._end or await request.is_disconnected()
+                piece = b"" if done else await run_sync(self._read)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            with CancelScope(shield=True):
-                await run_sync(os.close, self._descriptor)
+            if self._descriptor is not None:
+                with CancelScope(shield=True):
+                    await run_sync(self._close)
+
+    def _read(self) -> bytes:
+        """The next piece; with the last one the file is closed."""
+        piece = b""
+        if self._at < self._end and self._descriptor is not None:
+            piece = os.pread(self._descriptor, min(PIECE, self._end - self._at), self._at)
+            if not piece:
+                raise OSError("a file that is being sent was cut")  # the connection ends, as it must
+            self._at += len(piece)
+        if self._at == self._end:
+            self._close()
+        return piece
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _plan(self, asked: Headers) -> tuple[int, int]:
         """Choose the status, and which bytes to send."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import s3fs
-from builders.publish.checking import refuse_unchecked
-from builders.publish.publishing import WORK
 
 from builders.__main__ import main
+from builders.publish.checking import refuse_unchecked
+from builders.publish.publishing import WORK
 from tests.publish.versions import PICTURE, edited
 
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+from huggingface_hub.hf_api import RepoFile
+
+from builders.publish import hub
 from builders.publish.faults import redacted
 from builders.publish.hub import RepoOptions
 from builders.publish.plan import compare
 from builders.publish.publishing import Publication
 from builders.publish.source import Source
 from builders.publish.targets import target_of
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
-from huggingface_hub.hf_api import RepoFile
-
-from builders.publish import hub
 from shiftdata.catalog import Catalog
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.manifest import FILE_NAME, Manifest

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
-from builders.publish.checking import refuse_unchecked
-from builders.publish.publishing import WORK, Publication
 from huggingface_hub import HfApi
 
 import shiftdata as sd
+from builders.publish.checking import refuse_unchecked
+from builders.publish.publishing import WORK, Publication
 from shiftdata.catalog import Catalog
 from shiftdata.errors import StorageError
 from tests.publish.versions import PICTURE, contents, edited, run_killed

@@ -14,8 +14,6 @@ from pathlib import Path
 import fsspec
 import hypothesis
 import pytest
-from builders.publish.publishing import WORK
-from builders.publish.source import Source
 from filelock import FileLock
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -24,6 +22,8 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from builders.publish import objects
+from builders.publish.publishing import WORK
+from builders.publish.source import Source
 from shiftdata.catalog import Catalog
 from shiftdata.manifest import FILE_NAME
 from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, run_killed
