@@ -2,7 +2,7 @@
 
     python scripts/bench/parts.py [dataset folder] [--out build/bench]
 
-The dataset is served by a mirror in this process, which counts the bytes of all bodies that it sends. Each part
+The dataset is served by a mirror in this process, which counts the bytes of all bodies that it sends. A part
 is fetched into an empty folder and verified; the images that it needs are those in its metadata.
 """
 
