@@ -109,7 +109,7 @@ class Publication:
         if plan.idle:
             return f"{address}: nothing to send, all {len(plan.same)} files are there"
         seen = "compared by their hashes" if verify == "hash" else "compared by their sizes"
-        sent = f"{len(plan.uploads)} files sent ({plan.bytes / 1e6:,.1f} MB) and {seen}"
+        sent = f"{len(plan.uploads)} files published ({plan.bytes / 1e6:,.1f} MB) and {seen}"
         return f"{address}: {sent}, {len(plan.same)} were there, {len(plan.deleted)} deleted"
 
     @contextmanager

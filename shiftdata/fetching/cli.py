@@ -86,16 +86,19 @@ def run_fetch(options: argparse.Namespace) -> int:
         jobs=options.jobs,
     )
     with ExitStack() as stack:
-        bars: list[tqdm[Any]] = []
+        # What tells how large the rest is comes before the plan: a part's metadata can be much.
+        ahead = tqdm(desc="metadata", unit="B", unit_scale=True, leave=False, disable=options.quiet)
+        bars: list[tqdm[Any]] = [stack.enter_context(ahead)]
 
         def agree(plan: Plan) -> bool:
+            ahead.close()
             print("\n".join(_told(plan)), flush=True)
             hidden = options.quiet or options.plan or not plan.bytes
             bar = tqdm(total=plan.bytes, desc="fetch", unit="B", unit_scale=True, disable=hidden)
             bars.append(stack.enter_context(bar))
             return not options.plan
 
-        outcome = carry_out(request, on_plan=agree, on_bytes=lambda count: bars[0].update(count))
+        outcome = carry_out(request, on_plan=agree, on_bytes=lambda count: bars[-1].update(count))
     if not options.plan:
         _print_summary(outcome)
     return 0

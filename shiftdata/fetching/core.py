@@ -178,7 +178,7 @@ class _Job:
                 folder,
                 self.request.jobs,
             )
-            self._refuse(job.look(lambda count: None), len(selection.splits))
+            self._refuse(job.look(self.tell), len(selection.splits))
             size, need = job.sizes()
             check_space(self.out, need)
             rows = sum(map(len, job.chosen.values()))

@@ -68,5 +68,5 @@ def test_help_teaches(capsys):
     with pytest.raises(SystemExit):
         main(["fetch", "--help"])
     told = capsys.readouterr().out
-    assert "--select style=cloud,wave" in told
+    assert "--select style=leaves,rust" in told
     assert "SHIFTDATA_CATALOG" in told

@@ -17,7 +17,7 @@ from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, r
 
 def test_a_dataset_goes_below_a_folder_and_is_whole_there(publish, tiny, home):
     said = publish(tiny, "--to", "place")
-    assert f"{home}/place/tiny: 26 files sent" in said
+    assert f"{home}/place/tiny: 26 files published" in said
     assert contents(home / "place/tiny") == contents(tiny)
     assert verify(home / "place/tiny") == []
     assert [path.name for path in (home / "place").iterdir()] == ["tiny"]

@@ -83,7 +83,7 @@ def large(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_dataset_is_one_commit_and_later_ones_send_what_changed(publish, tiny, later, mirror, home):
     said = publish(tiny, "--to", mirror.url, "--catalog", "catalog.json")
     address = f"hf+{mirror.url}/datasets/shift/tiny"
-    assert f"{address}: 26 files sent" in said
+    assert f"{address}: 26 files published" in said
     assert mirror.held() == contents(tiny)
     assert len([title for title in mirror.commits() if title.startswith("Publish tiny 1.0.0")]) == 1
     assert sd.verify(address) == []
@@ -94,7 +94,7 @@ def test_a_dataset_is_one_commit_and_later_ones_send_what_changed(publish, tiny,
         path_or_fileobj=b"mine", path_in_repo="mine.txt", repo_id="shift/tiny", repo_type="dataset"
     )
     said = publish(later, "--to", mirror.url)
-    assert "4 files sent" in said
+    assert "4 files published" in said
     assert "left alone: mine.txt" in said
     found = mirror.held()
     assert found.pop("mine.txt") == b"mine"

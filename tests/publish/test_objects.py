@@ -109,7 +109,7 @@ def held(url: str) -> dict[str, bytes]:
 
 def test_data_goes_first_and_the_manifest_last(publish, tiny, url, watched):
     said = publish(tiny, "--to", url)
-    assert f"{url}/tiny: 26 files sent" in said
+    assert f"{url}/tiny: 26 files published" in said
     assert held(f"{url}/tiny") == contents(tiny)
     assert watched.sent()[-3:] == ["README.md", "croissant.json", FILE_NAME]
     watched.done.clear()
@@ -203,7 +203,7 @@ fsspec.register_implementation("cutting", Cutting)"""
     assert manifest_is_true(contents(place))
     assert len([path for path in contents(place) if not path.endswith(".part")]) == number - 1
     said = publish(tiny, "--to", f"cutting://{home}/files")
-    assert f"{26 - number + 1} files sent" in said
+    assert f"{26 - number + 1} files published" in said
     found = contents(place)
     assert {path: data for path, data in found.items() if not path.endswith(".part")} == contents(tiny)
     assert sd.verify(place) == []
@@ -227,7 +227,7 @@ def test_s3(publish, tiny, later, bucket, home):
     publish(tiny, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")
     assert held(f"s3://{bucket}/shift/tiny") == contents(tiny)
     assert "nothing to send" in publish(tiny, "--to", f"s3://{bucket}/shift")
-    assert "4 files sent" in publish(later, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")
+    assert "4 files published" in publish(later, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")
     assert held(f"s3://{bucket}/shift/tiny") == contents(later)
     entry = Catalog.read(home / "catalog.json").entries["tiny"]
     assert entry.places == (f"s3://{bucket}/shift/tiny",)
@@ -249,7 +249,7 @@ async def stopping(self, lpath, rpath, **options):
 s3fs.S3FileSystem._put_file = stopping"""
     run_killed(code, str(tiny), "--to", f"s3://{bucket}", cwd=home)
     assert len(held(f"s3://{bucket}/tiny")) == 14
-    assert "12 files sent" in publish(tiny, "--to", f"s3://{bucket}")
+    assert "12 files published" in publish(tiny, "--to", f"s3://{bucket}")
     assert held(f"s3://{bucket}/tiny") == contents(tiny)
 
 
