@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 
+#: Letters of a card's head: every client reads all of it, and so does the server, for anyone who asks.
+LONGEST_HEAD = 500_000
+
+
 async def create_repo(request: Request) -> JSONResponse:
     """`POST /api/repos/create`."""
     owner, name, body = await _named(request)
@@ -132,8 +136,11 @@ def _card_problem(content: str) -> str | None:
     if not lines or lines[0].strip() != "---":
         return None
     ends = [at for at, line in enumerate(lines[1:], 1) if line.strip() == "---"]
+    text = "\n".join(lines[1 : ends[0]]) if ends else ""
+    if len(text) > LONGEST_HEAD:
+        return f"the YAML at the head of the card is longer than {LONGEST_HEAD:,} letters"
     try:
-        head = yaml.safe_load("\n".join(lines[1 : ends[0]])) if ends else {}
+        head = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         return f"the YAML at the head of the card cannot be read: {str(error)[:500]}"
     return (

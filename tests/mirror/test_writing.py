@@ -187,6 +187,7 @@ def test_a_card_that_cannot_be_read_is_refused(writer):
     for written, status in (
         ("---\na: [\n---\n", 400),
         ("---\n- a\n---\n", 400),
+        ("---\na: " + "x" * 600_000 + "\n---\n", 400),
         ("no head", 200),
         ("---\na: 1\n---\n", 200),
     ):
