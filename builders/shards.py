@@ -8,14 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.shards import BYTES_PER_GROUP, BYTES_PER_SHARD, ROWS_PER_GROUP, SMALL_STRETCH, within_limits
 from shiftdata.stable import hash64
 
-ROWS_PER_GROUP = 40
 SHARED_ROWS_PER_GROUP = 400
 SMALL_ROWS_PER_GROUP = 5000
-BYTES_PER_GROUP = 1 << 20
-SMALL_STRETCH = 16
-BYTES_PER_SHARD = 256 << 20
 
 
 Indices = NDArray[np.int64]
@@ -44,10 +41,11 @@ def row_groups(rows: Rows) -> list[Indices]:
     stretches: list[Indices] = []
     small: dict[int, list[Indices]] = {}
     for cell in np.split(order, boundaries):
+        pieces = within_limits(cell, rows.sizes, ROWS_PER_GROUP)
         if len(cell) < SMALL_STRETCH:
-            small.setdefault(int(rows.labels[cell[0]]), []).extend(_within_limits(cell, rows.sizes))
+            small.setdefault(int(rows.labels[cell[0]]), []).extend(pieces)
         else:
-            stretches += _within_limits(cell, rows.sizes)
+            stretches += pieces
 
     def place(stretch: Indices) -> int:
         return hash64("row-group", rows.keys[stretch[0]])
@@ -70,7 +68,7 @@ def shuffled_row_groups(rows: Rows) -> list[Indices]:
     They are so small that skipping a group saves nothing, while every reader profits from mixed rows.
     """
     hashes = np.array([hash64("row", key) for key in rows.keys], dtype=np.uint64)
-    return _within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
+    return within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
 
 
 def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list[list[Indices]]:
@@ -80,16 +78,6 @@ def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list
     ends = np.cumsum(weights) - weights / 2
     number = np.minimum((ends * shards // max(1, weights.sum())).astype(int), shards - 1)
     return [[group for group, n in zip(groups, number, strict=True) if n == shard] for shard in range(shards)]
-
-
-def _within_limits(cell: Indices, sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP) -> list[Indices]:
-    """Cut one group into stretches of about equal length below the limits of rows and bytes."""
-    count = -(-len(cell) // most_rows)
-    while True:
-        pieces = np.array_split(cell, count)
-        if count == len(cell) or max(sizes[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:
-            return pieces
-        count += 1
 
 
 def _joined(

@@ -6,21 +6,52 @@ import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from shiftdata.errors import IntegrityError
 from shiftdata.files import whole_file
 from shiftdata.schema import FEATURE_TYPES, POINTER_COLUMNS
 
-__all__ = ["offsets", "rows_in", "write_keys", "write_metadata", "write_shard"]
+__all__ = [
+    "BYTES_PER_GROUP",
+    "BYTES_PER_SHARD",
+    "ROWS_PER_GROUP",
+    "SMALL_STRETCH",
+    "offsets",
+    "rows_in",
+    "within_limits",
+    "write_keys",
+    "write_metadata",
+    "write_shard",
+]
 
+#: A row group holds a stretch of one group, so that a filter skips the others: at most so much of it ...
+ROWS_PER_GROUP = 40
+BYTES_PER_GROUP = 1 << 20
+#: ... and shorter stretches than this share one.
+SMALL_STRETCH = 16
+BYTES_PER_SHARD = 256 << 20
 METADATA_ROWS_PER_GROUP = 20_000
 
 #: Nobody filters by these: statistics on them would only make the footer longer.
 UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
 #: Nearly every row has its own value: a dictionary would only repeat them.
 DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
+
+
+def within_limits(
+    rows: NDArray[np.int64], sizes: NDArray[np.int64], most_rows: int
+) -> list[NDArray[np.int64]]:
+    """Cut rows into stretches of about equal length below the limits of rows and bytes."""
+    count = max(1, -(-len(rows) // most_rows))
+    while True:
+        pieces = np.array_split(rows, count)
+        if count >= len(rows) or max(sizes[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:
+            return pieces
+        count += 1
 
 
 def write_shard(path: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -61,3 +63,29 @@ def in_tiny_out(tiny_out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in the folder above `shift/`, as a user of plain `datasets` does."""
     monkeypatch.chdir(tiny_out)
     return tiny_out
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a bucket on an S3 server of our own, which the environment names."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        url = f"http://{host}:{port}"
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret-of-the-house",
+            "AWS_ENDPOINT_URL": url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()  # of a server that is no more
+        name = f"bucket-{uuid.uuid4().hex}"  # what one server holds, the next one has too
+        s3fs.S3FileSystem().mkdir(name)
+        yield name
+    finally:
+        server.stop()

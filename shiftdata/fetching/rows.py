@@ -15,18 +15,23 @@ from numpy.typing import NDArray
 from shiftdata.errors import IntegrityError
 from shiftdata.manifest import Manifest, Split
 from shiftdata.schema import POINTER_COLUMNS, Roles, columns, data_schema, example_type, metadata_schema
-from shiftdata.shards import offsets, write_metadata, write_shard
+from shiftdata.shards import (
+    BYTES_PER_GROUP,
+    BYTES_PER_SHARD,
+    ROWS_PER_GROUP,
+    SMALL_STRETCH,
+    offsets,
+    within_limits,
+    write_metadata,
+    write_shard,
+)
 
 __all__ = ["counted", "write_rows"]
 
 Indices = NDArray[np.int64]
 
 #: As a build cuts them: pictures of one group in short stretches, all else in long ones.
-ROWS_PER_GROUP = {"image": 40, "text": 5000, "table": 5000}
-BYTES_PER_GROUP = 1 << 20
-#: Stretches of one group that are shorter share a row group with their neighbours.
-SMALL_STRETCH = 16
-BYTES_PER_SHARD = 256 << 20
+MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
 #: About so many bytes of examples are asked for at once.
 BYTES_AT_ONCE = 16 << 20
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text
@@ -94,14 +99,14 @@ def _groups(group: pa.ChunkedArray, lengths: Indices, modality: str) -> list[Ind
 
     Rows that stood in one row group of the whole are neighbours, and stay together as far as they fit.
     """
-    most = ROWS_PER_GROUP[modality]
+    most = MOST_ROWS[modality]
     runs = [np.arange(len(lengths))]
     if modality == "image":
         numbers = pc.fill_null(group, -1).to_numpy()
         runs = np.split(runs[0], np.flatnonzero(np.diff(numbers)) + 1)
     found: list[Indices] = []
     for run in runs:
-        pieces = _within_limits(run, lengths, most)
+        pieces = within_limits(run, lengths, most)
         last = found[-1] if found else None
         small = last is not None and max(len(last), len(run)) < SMALL_STRETCH
         if last is not None and small and lengths[last].sum() + lengths[run].sum() <= BYTES_PER_GROUP:
@@ -109,15 +114,6 @@ def _groups(group: pa.ChunkedArray, lengths: Indices, modality: str) -> list[Ind
         else:
             found += pieces
     return found
-
-
-def _within_limits(run: Indices, lengths: Indices, most: int) -> list[Indices]:
-    count = max(1, -(-len(run) // most))
-    while True:
-        pieces = np.array_split(run, count)
-        if count >= len(run) or max(lengths[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:
-            return pieces
-        count += 1
 
 
 def _cut(groups: Sequence[Indices], lengths: Indices, most: int) -> list[list[Indices]]:
@@ -158,7 +154,7 @@ def _suffix(image: bytes) -> str:
 
 def _images(path: Path) -> Iterator[bytes]:
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(ROWS_PER_GROUP["image"], columns=["image.bytes"]):
+        for batch in file.iter_batches(MOST_ROWS["image"], columns=["image.bytes"]):
             for row in batch.column(0).to_pylist():
                 yield row["bytes"]
 

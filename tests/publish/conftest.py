@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import s3fs
 
 from builders.__main__ import main
 from builders.publish.checking import refuse_unchecked
@@ -52,28 +50,3 @@ def publish(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str
         return said.err if fails else said.out
 
     return run
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a bucket on an S3 server of our own, which the environment names."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        url = f"http://{host}:{port}"
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret-of-the-house",
-            "AWS_ENDPOINT_URL": url,
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        s3fs.S3FileSystem.clear_instance_cache()  # of a server that is no more
-        name = f"bucket-{uuid.uuid4().hex}"  # what one server holds, the next one has too
-        s3fs.S3FileSystem().mkdir(name)
-        yield name
-    finally:
-        server.stop()
