@@ -18,12 +18,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from builders.albums import Album
 from builders.datasheet import Datasheet
+from builders.encode import Encoding
 from builders.filters import Filters
 from builders.sample import Item, Sample, Step
-from builders.steps.encode import Encoding
 from shiftdata.errors import InputError, ShiftdataError, not_found
+from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.protocols import GroupFairness
-from shiftdata.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.stable import content_hash
 
 RECIPES = Path(__file__).parent / "recipes"

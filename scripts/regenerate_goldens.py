@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from builders.build import build
+from builders.make.build import build
+
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).resolve().parent.parent

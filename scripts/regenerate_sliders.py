@@ -1,4 +1,4 @@
-"""Rebuild the sliders in builders/styles/assets: draw and encode style pictures, measure the calibration.
+"""Rebuild the sliders that ship: draw and encode style pictures, measure the calibration.
 
     python scripts/regenerate_sliders.py                # everything; about two minutes on one core
     python scripts/regenerate_sliders.py --check        # into a temporary folder, compared with what ships
@@ -25,12 +25,12 @@ from PIL import Image, ImageDraw
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
-from builders.steps.compose import OnGround
-from builders.styles import sliders
-from builders.styles.bank import CODE_LENGTH, read_bank
-from builders.styles.network import StyleNetwork, network_fingerprint
-from builders.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide, strength_at
-from builders.styles.sliders.pictures import description, draw_picture, seed_names
+from builders.shifts.compose import OnGround
+from builders.shifts.styles import sliders
+from builders.shifts.styles.bank import CODE_LENGTH, read_bank
+from builders.shifts.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide, strength_at
+from builders.shifts.styles.sliders.pictures import description, draw_picture, seed_names
 from shiftdata.stable import hash64
 
 STYLE_PICTURES = 8

@@ -1,11 +1,11 @@
-"""Rebuild the style bank in builders/styles/assets: draw, encode, measure and choose the styles.
+"""Rebuild the style bank in builders/shifts/styles/assets: draw, encode, measure and choose the styles.
 
     python scripts/regenerate_style_bank.py              # everything; about 15 minutes on one core
     python scripts/regenerate_style_bank.py --no-probe   # codes only, of the styles that ship
     python scripts/regenerate_style_bank.py --check      # codes only, compared with what ships
     python scripts/regenerate_style_bank.py --no-probe --sheets DIR  # also a contact sheet to look at
 
-Every candidate of `builders.styles.generators` is measured on frozen ImageNet features (EfficientNet-Lite0,
+Every candidate style is measured on frozen ImageNet features (EfficientNet-Lite0,
 128 px) of emoji on a plain light ground, 20 classes. Emoji origins and style pictures are cut into three
 parts each; a linear probe trains on two and is tested on the third, so neither an origin nor a style picture
 is in both, and its accuracy is the mean of the three turns.
@@ -40,10 +40,10 @@ from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
 from builders.sample import Item
-from builders.steps.compose import OnGround
-from builders.styles.bank import BANK, CODE_LENGTH, StyleBank
-from builders.styles.generators import GENERATORS, description, draw_style, seed_names
-from builders.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.compose import OnGround
+from builders.shifts.styles.bank import BANK, CODE_LENGTH, StyleBank
+from builders.shifts.styles.generators import GENERATORS, description, draw_style, seed_names
+from builders.shifts.styles.network import StyleNetwork, network_fingerprint
 from shiftdata import stable
 
 CANDIDATES = BANK.with_name("candidates.tsv")

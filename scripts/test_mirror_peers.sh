@@ -15,7 +15,7 @@ export HF_TOKEN=of-the-test SHIFTDATA_MIRROR_TOKEN=of-the-test
 HF_HUB_OFFLINE=1 "$python" - "$scratch" <<'PYTHON'
 import sys
 from pathlib import Path
-from builders.build import build
+from builders.make.build import build
 from tests.tiny import write_recipe
 
 scratch = Path(sys.argv[1])
@@ -33,7 +33,7 @@ for peer in "${peers[@]}"; do
         touch "$home/.installed"
     fi
     rm -rf "$scratch/out/.mirror"
-    "$python" -m shiftdata.cli serve "$scratch/out" --port 0 --writable --quiet > "$scratch/said" &
+    "$python" -m shiftdata serve "$scratch/out" --port 0 --writable --quiet > "$scratch/said" &
     server=$!
     for _ in $(seq 100); do grep -q HF_ENDPOINT "$scratch/said" && break || sleep 0.1; done
     endpoint=$(sed -n 's/^export HF_ENDPOINT=//p' "$scratch/said")

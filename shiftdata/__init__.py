@@ -17,44 +17,44 @@ if TYPE_CHECKING:
         ShiftdataError,
         StorageError,
     )
+    from shiftdata.exporting.folders import export
+    from shiftdata.exporting.webdataset import webdataset
     from shiftdata.fetching import fetch
-    from shiftdata.layouts import export
-    from shiftdata.loading import DatasetSummary, info, list_datasets, load_dataset
-    from shiftdata.manifest import Manifest
+    from shiftdata.format.manifest import Manifest
+    from shiftdata.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
+    from shiftdata.metadata import Metadata
+    from shiftdata.papers import Results, leaderboard, published
     from shiftdata.protocols import GroupFairness, protocol
-    from shiftdata.results import Results, leaderboard, published
-    from shiftdata.rows import Metadata
     from shiftdata.tasks import Task, task
-    from shiftdata.verification import Problem, verify
-    from shiftdata.wds import webdataset
+    from shiftdata.verifying import Problem, verify
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "DatasetSummary": "loading",
+    "DatasetSummary": "loading.plain_datasets",
     "GroupFairness": "protocols",
     "InputError": "errors",
     "IntegrityError": "errors",
-    "Manifest": "manifest",
-    "Metadata": "rows",
+    "Manifest": "format.manifest",
+    "Metadata": "metadata",
     "MissingExtraError": "errors",
     "NotFoundError": "errors",
-    "Problem": "verification",
-    "Results": "results",
+    "Problem": "verifying",
+    "Results": "papers",
     "ShiftdataError": "errors",
     "StorageError": "errors",
     "Task": "tasks",
-    "export": "layouts",
+    "export": "exporting.folders",
     "fetch": "fetching",
-    "info": "loading",
-    "leaderboard": "results",
-    "list_datasets": "loading",
-    "load_dataset": "loading",
+    "info": "loading.plain_datasets",
+    "leaderboard": "papers",
+    "list_datasets": "loading.plain_datasets",
+    "load_dataset": "loading.plain_datasets",
     "protocol": "protocols",
-    "published": "results",
+    "published": "papers",
     "task": "tasks",
-    "verify": "verification",
-    "webdataset": "wds",
+    "verify": "verifying",
+    "webdataset": "exporting.webdataset",
 }
 
 __all__ = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from builders.build import build
+from builders.make.build import build
 from tests.tiny import write_recipe
 
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")

@@ -29,8 +29,8 @@ def test_import_shiftdata_loads_nothing_heavy():
 @pytest.mark.parametrize("verb", ["--help", "list"])
 def test_the_command_line_loads_no_torch(verb, tmp_path):
     code = (
-        "import sys, shiftdata.cli\n"
-        f"try: shiftdata.cli.main([{verb!r}])\n"
+        "import sys, shiftdata.cli.app\n"
+        f"try: shiftdata.cli.app.main([{verb!r}])\n"
         "except SystemExit: pass\n"
         "assert 'torch' not in sys.modules"
     )

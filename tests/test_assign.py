@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import assign
+from builders.make import assign
 from builders.recipe import Base, load_recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
-from shiftdata.rows.folds import quantiles
-from shiftdata.schema import split_of_fold
+from shiftdata.format.schema import split_of_fold
+from shiftdata.metadata.folds import quantiles
 
 
 def items(origins: int, per_origin: int = 1, label: str = "a") -> list[Item]:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from builders.build import build
-from builders.check import check
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).parent.parent

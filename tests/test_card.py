@@ -10,15 +10,15 @@ import pytest
 import yaml
 from PIL import Image
 
-from builders.build import build
-from builders.card import CARDS, front_matter, render_card, yaml_of
 from builders.datasheet import Datasheet
-from builders.describe import MOST_VIRTUAL, draft
+from builders.describe.card import CARDS, front_matter, render_card, yaml_of
+from builders.describe.draft import MOST_VIRTUAL, draft
+from builders.describe.renderings import card_of_recipe
+from builders.make.build import build
 from builders.recipe import load_recipe, recipe_names
-from builders.renderings import card_of_recipe
-from shiftdata.attribution import credited, terms
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.manifest import Credit, Manifest
+from shiftdata.format.attribution import credited, terms
+from shiftdata.format.manifest import Credit, Manifest
 from shiftdata.protocols import GroupFairness
 
 ROOT = Path(__file__).parent.parent
@@ -106,7 +106,7 @@ def test_a_card_carries_only_so_many_canonical_splits_and_the_others_are_frozen(
     import datasets
 
     import shiftdata
-    from builders.check import check
+    from builders.make.check import check
     from tests.tiny import write_recipe
 
     own = many_splits(write_recipe(tmp_path / "own"), 30)

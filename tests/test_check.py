@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from builders.__main__ import main
-from builders.check import check
+from builders.describe.renderings import write_renderings
+from builders.make.check import check
 from builders.recipe import Expected, load_recipe
-from builders.renderings import write_renderings
-from shiftdata.manifest import Credit, Manifest
+from shiftdata.format.manifest import Credit, Manifest
 
 
 def found(folder: Path, **options) -> str:
@@ -73,7 +73,7 @@ def test_a_rendering_that_was_edited_or_lost_is_named(copy, name):
 
 def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
     # The real client on a card whose filter lost a clause, as a faulty template would write it.
-    from builders import check as module
+    from builders.make import check as module
 
     text = (copy / "README.md").read_text()
     config = Manifest.read(copy).config("gf_k2_mu10")

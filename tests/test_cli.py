@@ -6,11 +6,11 @@ import sys
 import pytest
 from PIL import Image
 
-import shiftdata.cli
-from builders import __main__ as builders_cli
-from builders.contact_sheet import CELL, GAP
-from shiftdata.heatmap import margins
-from shiftdata.manifest import Manifest
+import shiftdata.cli.app
+from builders.cli import app as builders_cli
+from builders.describe.contact_sheet import CELL, GAP
+from shiftdata.format.manifest import Manifest
+from shiftdata.pictures import margins
 
 
 def run(main, capsys, *arguments: str) -> tuple[int, str, str]:
@@ -25,7 +25,7 @@ def home(tiny, monkeypatch, tmp_path):
 
 
 def test_list(home, capsys):
-    status, output, _ = run(shiftdata.cli.main, capsys, "list")
+    status, output, _ = run(shiftdata.cli.app.main, capsys, "list")
     assert status == 0
     assert output.split()[:4] == ["tiny", "stylized", "1,360", "rows"]
 
@@ -34,45 +34,46 @@ def test_list_says_where_it_looked_when_there_is_nothing(monkeypatch, tmp_path, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SHIFTDATA_HOME", raising=False)
     assert (
-        "no dataset in build/shift, shift: set SHIFTDATA_HOME" in run(shiftdata.cli.main, capsys, "list")[1]
+        "no dataset in build/shift, shift: set SHIFTDATA_HOME"
+        in run(shiftdata.cli.app.main, capsys, "list")[1]
     )
 
 
 def test_info(home, capsys):
-    output = run(shiftdata.cli.main, capsys, "info", "tiny")[1]
+    output = run(shiftdata.cli.app.main, capsys, "info", "tiny")[1]
     assert "gf_k2_mu10              train 17, validation 16, test 24" in output
     assert "labels (4): bar, disc, ring, wedge" in output
     assert "licence: CC0-1.0" in output
 
 
 def test_load(home, capsys):
-    output = run(shiftdata.cli.main, capsys, "load", "tiny", "gf_k2_mu10", "--split", "test", "--rows", "2")[
-        1
-    ]
+    output = run(
+        shiftdata.cli.app.main, capsys, "load", "tiny", "gf_k2_mu10", "--split", "test", "--rows", "2"
+    )[1]
     assert output.count("'split': 'test'") == 2
 
 
 def test_verify(home, copy, capsys):
-    assert run(shiftdata.cli.main, capsys, "verify", "tiny")[:2] == (0, "all well\n")
+    assert run(shiftdata.cli.app.main, capsys, "verify", "tiny")[:2] == (0, "all well\n")
     (copy / "protocols/gf_k2_mu10.parquet").unlink()
-    status, output, _ = run(shiftdata.cli.main, capsys, "verify", str(copy))
+    status, output, _ = run(shiftdata.cli.app.main, capsys, "verify", str(copy))
     assert status == 1
     assert "protocols/gf_k2_mu10.parquet: is missing" in output
 
 
 def test_an_error_is_one_line_and_a_status(home, capsys):
-    status, output, errors = run(shiftdata.cli.main, capsys, "info", "tinny")
+    status, output, errors = run(shiftdata.cli.app.main, capsys, "info", "tinny")
     assert (status, output) == (1, "")
     assert errors.startswith("error: unknown dataset 'tinny'; did you mean 'tiny'?")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(home):
-    command = f"{sys.executable} -m shiftdata.cli task tiny --set train | head -n 1"
+    command = f"{sys.executable} -m shiftdata task tiny --set train | head -n 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("main", [shiftdata.cli.main, builders_cli.main])
+@pytest.mark.parametrize("main", [shiftdata.cli.app.main, builders_cli.main])
 def test_help_teaches_with_examples(main, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])

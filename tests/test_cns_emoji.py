@@ -13,16 +13,16 @@ import pytest
 from PIL import Image
 
 import shiftdata as sd
-from builders import assign
-from builders.build import build
-from builders.check import check
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe
 from builders.sample import Item, Sample
-from builders.steps.continuous import Continuous
-from builders.styles.network import StyleNetwork
-from builders.styles.sliders import SCALES, SLIDERS, Subject, slide
+from builders.shifts.continuous import Continuous
+from builders.shifts.styles.network import StyleNetwork
+from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
 from shiftdata.errors import InputError
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
 SMALL = """
@@ -30,8 +30,8 @@ SMALL = """
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
-    from builders.steps.compose import OnGround
-    from builders.steps.continuous import Continuous
+    from builders.shifts.compose import OnGround
+    from builders.shifts.continuous import Continuous
 
     GROUND = OnGround(size=32)
     RECIPE = replace(

@@ -10,12 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from builders.albums.emoji import EmojiAlbum
-from builders.contexts.compose import PLAIN, in_context, visible
-from builders.contexts.domains import COMMON, DOMAINS, KINDS, UNIQUE, unique_of
-from builders.contexts.materials import tile
-from builders.contexts.stage import Make, Stage
 from builders.sample import Sample
-from builders.steps.context import Contexts
+from builders.shifts.contexts.compose import PLAIN, in_context, visible
+from builders.shifts.contexts.domains import COMMON, DOMAINS, KINDS, UNIQUE, unique_of
+from builders.shifts.contexts.materials import tile
+from builders.shifts.contexts.stage import Make, Stage
+from builders.shifts.contexts.step import Contexts
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import rng
 

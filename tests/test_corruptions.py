@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
-from builders.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.sample import Item, Sample
-from builders.steps.corrupt import Corrupt
+from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from builders.shifts.corruptions.step import Corrupt
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.schema import KEY_PATTERN
+from shiftdata.format.schema import KEY_PATTERN
 
 KEY = (0, "test", "picture")
 
@@ -145,7 +145,7 @@ def test_keys_draw_differently(name):
 
 def test_processes_agree():
     code = (
-        "from PIL import Image; from builders.corruptions import CORRUPTIONS, corrupt\n"
+        "from PIL import Image; from builders.shifts.corruptions import CORRUPTIONS, corrupt\n"
         "from shiftdata.stable import content_hash\n"
         "picture = Image.merge('RGB', [Image.radial_gradient('L').resize((40, 56))] * 3)\n"
         "made = [corrupt(name, picture, 4, key=(3, 'a')).tobytes() for name in CORRUPTIONS]\n"

@@ -26,11 +26,11 @@ from mlcroissant._src.core.context import CroissantVersion
 from mlcroissant._src.core.rdf import make_context
 from PIL import Image
 
-from builders.croissant import LONGEST_FILTERS, render_croissant
 from builders.datasheet import Datasheet
+from builders.describe.croissant import LONGEST_FILTERS, render_croissant
 from shiftdata.errors import InputError
-from shiftdata.manifest import Base, Manifest, Split
-from shiftdata.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
+from shiftdata.format.manifest import Base, Manifest, Split
+from shiftdata.format.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
 
 AWKWARD = [
     'a "quoted" one',

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from builders.build import build
-from builders.check import check
+from builders.make.build import build
+from builders.make.check import check
 from shiftdata.errors import InputError, IntegrityError, ShiftdataError
-from shiftdata.manifest import Manifest
-from shiftdata.verification import verify
+from shiftdata.format.manifest import Manifest
+from shiftdata.verifying import verify
 from tests.test_faults import own_recipe
 
 SHARD = "data/mini/test-00000-of-00001.parquet"

@@ -9,7 +9,7 @@ import huggingface_hub.constants
 import pytest
 
 import shiftdata as sd
-from tests.mirror.serving import serving
+from tests.serving.serving import serving
 
 DOC = Path(__file__).parent.parent / "docs" / "distribution.md"
 

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from builders import assign
 from builders.albums.emoji import VENDORS, EmojiAlbum
-from builders.build import build
-from builders.check import check
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
+from builders.make.render import render_item
 from builders.recipe import load_recipe
-from builders.render import render_item
 from shiftdata.errors import InputError
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.tasks import LeakWarning
 from tests.contracts.readers import READERS, pyarrow
 
@@ -28,7 +28,7 @@ SMALL = """
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import load_recipe
-    from builders.steps.compose import OnGround
+    from builders.shifts.compose import OnGround
 
     GROUND = OnGround(size=32)
     RECIPE = replace(

@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 import shiftdata
-from builders.build import build
-from builders.check import check
+from builders.make.build import build
+from builders.make.check import check
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.manifest import Manifest
-from shiftdata.schema import SPLITS
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.schema import SPLITS
 
 SHARD = "data/mini/train-00000-of-00001.parquet"
 CONFIGS = ["content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1"]
@@ -26,8 +26,8 @@ from pathlib import Path
 
 from builders.albums.folder import FolderAlbum
 from builders.recipe import Base, Recipe
-from builders.steps.domains import Domains
-from builders.steps.encode import ImageEncoding
+from builders.shifts.domains import Domains
+from builders.encode import ImageEncoding
 
 RECIPE = Recipe(
     name="own",

@@ -25,14 +25,14 @@ from scipy import stats
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from builders import filters as f
-from builders.build import build
-from builders.check import check
 from builders.filters.scorers import linear_classifier
 from builders.filters.scoring import asked
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.manifest import Manifest
-from shiftdata.schema import SPLITS
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.schema import SPLITS
 from tests.contracts.kinds import prepare
 
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,7 @@ from builders.albums import folder as folder_module
 from builders.albums.folder import FolderAlbum, _key, slug
 from builders.sample import BadItem
 from shiftdata.errors import InputError, StorageError
-from shiftdata.schema import KEY_PATTERN
+from shiftdata.format.schema import KEY_PATTERN
 
 
 def picture(path: Path, mode: str = "RGB", size: tuple[int, int] = (16, 12)) -> Path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from shiftdata.format.manifest import Manifest
+
 from builders.recipe import file_versions
-from shiftdata.manifest import Manifest
 
 GOLDEN = Path(__file__).parent / "golden"
 

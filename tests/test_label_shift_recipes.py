@@ -14,13 +14,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import shiftdata as sd
-from builders import assign
 from builders.albums.emoji import EmojiAlbum
-from builders.build import build
-from builders.check import check
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe
+from shiftdata.format.manifest import Manifest
 from shiftdata.label_shift import estimate_marginal
-from shiftdata.manifest import Manifest
 from tests.contracts.readers import READERS, pyarrow
 
 ROOT = Path(__file__).parent.parent

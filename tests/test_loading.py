@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 import shiftdata
-from shiftdata import places
 from shiftdata.errors import IntegrityError, NotFoundError
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
+from shiftdata.places import search as places
 
 CONFIGS = [None, "content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1", "metadata"]
 

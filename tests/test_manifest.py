@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shiftdata.errors import IntegrityError, NotFoundError
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 
 
 def test_text_and_record_are_the_same_thing(tiny):

@@ -11,20 +11,20 @@ import pyarrow as pa
 import pytest
 
 import shiftdata as sd
-from builders import assign
-from builders.build import build
-from builders.check import check
-from builders.contexts.domains import COMMON, unique_of
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe
-from shiftdata.manifest import Manifest
-from shiftdata.rows import Metadata
+from builders.shifts.contexts.domains import COMMON, unique_of
+from shiftdata.format.manifest import Manifest
+from shiftdata.metadata import Metadata
 
 SMALL = """
     from dataclasses import replace
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
-    from builders.steps.context import Contexts
+    from builders.shifts.contexts.step import Contexts
 
     RECIPE = replace(
         load_recipe("nico_emoji"),

@@ -12,15 +12,15 @@ import pytest
 from PIL import Image, ImageDraw
 
 import shiftdata as sd
-from builders import assign
 from builders.albums.folder import FolderAlbum
 from builders.albums.rows import Columns, RowsAlbum
-from builders.build import build
-from builders.check import check
 from builders.filters import Stages, judged_rows
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe
 from shiftdata.errors import InputError
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 
 DOC = (Path(__file__).parent.parent / "docs/own_data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)

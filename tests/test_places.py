@@ -18,10 +18,10 @@ import fsspec
 import pytest
 
 import shiftdata
-from shiftdata import places
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
-from shiftdata.manifest import Manifest
-from tests.mirror import serving as mirror
+from shiftdata.format.manifest import Manifest
+from shiftdata.places import search as places
+from tests.serving import serving as mirror
 
 needs_http = pytest.mark.skipif(
     importlib.util.find_spec("aiohttp") is None,

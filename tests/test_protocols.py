@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
+from shiftdata.metadata.folds import quantiles
 from shiftdata.protocols import GroupFairness, rows_matching
-from shiftdata.rows.folds import quantiles
 from tests.protocols import made
 
 LABELS = [f"label{number}" for number in range(20)]

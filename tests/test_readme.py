@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from builders import assign
-from builders.build import plan_blocks
+from builders.make import assign
+from builders.make.build import plan_blocks
+from builders.make.render import render_item
 from builders.recipe import load_recipe
-from builders.render import render_item
 
 README = Path(__file__).parent.parent / "README.md"
 

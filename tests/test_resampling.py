@@ -16,8 +16,8 @@ from scipy import stats
 from torch.utils.data import DataLoader, TensorDataset
 
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.resampling import SAMPLERS, GroupBatches, cells_of, dirichlet_marginal, make_sampler
-from shiftdata.resampling.group_batches import STRETCH, draw_distinct
+from shiftdata.sampling import SAMPLERS, GroupBatches, cells_of, dirichlet_marginal, make_sampler
+from shiftdata.sampling.group_batches import STRETCH, draw_distinct
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
@@ -130,7 +130,7 @@ def test_draws_do_not_change_between_versions():
 
 
 def test_it_loads_no_torch():
-    code = "import sys, shiftdata.resampling; print({'torch', 'datasets', 'scipy'} & set(sys.modules))"
+    code = "import sys, shiftdata.sampling; print({'torch', 'datasets', 'scipy'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 

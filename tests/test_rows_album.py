@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from builders import assign
 from builders.albums import Album
 from builders.albums.rows import Columns, RowsAlbum
-from builders.build import build
+from builders.make import assign
+from builders.make.build import build
 from builders.recipe import load_recipe
 from builders.sample import BadItem
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.schema import KEY_PATTERN
+from shiftdata.format.schema import KEY_PATTERN
 
 REVIEWS = Columns(label="stars", text="review", domain="shop")
 
@@ -347,8 +347,8 @@ from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
 from builders.recipe import Base, Recipe
-from builders.steps.domains import Domains
-from builders.steps.encode import TableEncoding, TextEncoding
+from builders.shifts.domains import Domains
+from builders.encode import TableEncoding, TextEncoding
 
 RECIPE = Recipe(
     name="rows",

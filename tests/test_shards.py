@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import shards
-from shiftdata.manifest import Manifest
-from shiftdata.rows.folds import quantiles
+from builders.make import row_groups as shards
+from shiftdata.format.manifest import Manifest
+from shiftdata.metadata.folds import quantiles
 
 
 @st.composite

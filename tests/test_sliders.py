@@ -14,11 +14,11 @@ from hypothesis import given
 from PIL import Image
 
 from builders.albums.emoji import EmojiAlbum
-from builders.steps.compose import OnGround
-from builders.styles import sliders
-from builders.styles.network import StyleNetwork, network_fingerprint
-from builders.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
-from builders.styles.sliders.pictures import draw_picture
+from builders.shifts.compose import OnGround
+from builders.shifts.styles import sliders
+from builders.shifts.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
+from builders.shifts.styles.sliders.pictures import draw_picture
 from shiftdata.errors import InputError, NotFoundError
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "regenerate_sliders.py"

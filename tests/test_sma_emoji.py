@@ -10,17 +10,17 @@ import datasets
 import numpy as np
 import pytest
 
-from builders.build import build
-from builders.check import check
+from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 
 SMALL = """
     from dataclasses import replace
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
-    from builders.steps.compose import OnGround
+    from builders.shifts.compose import OnGround
 
     GROUND = OnGround(size=48)
     RECIPE = replace(
@@ -96,7 +96,7 @@ def test_every_style_is_painted_and_each_differently(small, monkeypatch):
 
 
 def test_mini_takes_forty_pictures_of_each_class():
-    from builders import assign
+    from builders.make import assign
 
     full = load_recipe("sma_emoji")
     items = full.album.items()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from builders.encode import ImageEncoding
 from builders.sample import Item, Sample
-from builders.steps.compose import OnGround
-from builders.steps.encode import ImageEncoding
-from builders.steps.stylize import Stylize
+from builders.shifts.compose import OnGround
+from builders.shifts.styles.step import Stylize
 from shiftdata.errors import InputError
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.styles.bank import BANK, StyleBank
-from builders.styles.generators import GENERATORS, description, draw_style
-from builders.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.styles.bank import BANK, StyleBank
+from builders.shifts.styles.generators import GENERATORS, description, draw_style
+from builders.shifts.styles.network import StyleNetwork, network_fingerprint
 from shiftdata.errors import InputError, NotFoundError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,7 +135,7 @@ def test_pictures_do_not_depend_on_what_was_drawn_before() -> None:
 
 def test_pictures_are_the_same_in_another_process() -> None:
     script = (
-        "import hashlib; from builders.styles.generators import draw_style;"
+        "import hashlib; from builders.shifts.styles.generators import draw_style;"
         "print(hashlib.sha256(draw_style('leaves', 3).tobytes()).hexdigest())"
     )
     runs = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.styles.network import CODE_LENGTH, StyleNetwork
+from builders.shifts.styles.network import CODE_LENGTH, StyleNetwork
 from shiftdata.errors import InputError
 
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from shiftdata import cli
+from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.format.conditions import matches
+from shiftdata.metadata import folds
 from shiftdata.protocols import protocols, severity
-from shiftdata.rows import folds
-from shiftdata.rows.filters import matches
 from shiftdata.stable import hash64
 from tests.protocols.made import metadata, table
 

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata
-from builders.build import build
-from builders.check import check
-from shiftdata.cli import main
+from builders.make.build import build
+from builders.make.check import check
+from shiftdata.cli.app import main
 from shiftdata.errors import IntegrityError
-from shiftdata.manifest import Manifest
-from shiftdata.verification import Problem, shortened, verify
+from shiftdata.format.manifest import Manifest
+from shiftdata.verifying import Problem, shortened, verify
 from tests.contracts.kinds import prepare
 from tests.test_places import at_once, files, hub, memory, needs_http, on_hub
 
@@ -621,7 +621,7 @@ def test_every_remote_file_is_fetched_once(tiny):
 
 
 def test_a_dataset_on_the_hub_is_verified(tiny, tmp_path):
-    code = "import shiftdata.cli; shiftdata.cli.main(['verify', {!r}])"
+    code = "import shiftdata.cli.app; shiftdata.cli.app.main(['verify', {!r}])"
     with hub(tiny) as endpoint:
         assert on_hub(endpoint, tmp_path, code.format("shift/tiny")) == "all well\n"
         assert on_hub(endpoint, tmp_path, code.format("hf://datasets/shift/tiny")) == "all well\n"

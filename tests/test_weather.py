@@ -14,11 +14,11 @@ from scipy.stats import spearmanr
 from sklearn.datasets import load_sample_image
 
 from builders.albums.emoji import EmojiAlbum
-from builders.steps.compose import OnGround
-from builders.weather import MAX_SCALE, WEATHERS, render
-from builders.weather.catalogue import CATALOGUE
-from builders.weather.medium import ground_plane
-from builders.weather.particles import fall
+from builders.shifts.compose import OnGround
+from builders.shifts.weather import MAX_SCALE, WEATHERS, render
+from builders.shifts.weather.catalogue import CATALOGUE
+from builders.shifts.weather.medium import ground_plane
+from builders.shifts.weather.particles import fall
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import content_hash, rng
 
@@ -179,7 +179,9 @@ def test_keys_draw_differently():
 
 def test_processes_agree():
     code = (
-        "from PIL import Image; from builders.weather import *; from shiftdata.stable import content_hash\n"
+        "from PIL import Image\n"
+        "from builders.shifts.weather import *\n"
+        "from shiftdata.stable import content_hash\n"
         "picture = Image.linear_gradient('L').resize((40, 56)).convert('RGB')\n"
         "made = [render(name, picture, 1.7, key=(3, 'a')).tobytes() for name in WEATHERS]\n"
         "digest = content_hash(*made)\n"

@@ -23,15 +23,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from builders.build import build
-from builders.check import check
-from shiftdata import cli
+from builders.make.build import build
+from builders.make.check import check
+from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError
-from shiftdata.manifest import Manifest
-from shiftdata.schema import columns, example_hashes
-from shiftdata.wds import export
-from shiftdata.wds.order import stratified_order
-from shiftdata.wds.tars import index_path, write_tar
+from shiftdata.exporting.webdataset import export
+from shiftdata.exporting.webdataset.order import stratified_order
+from shiftdata.exporting.webdataset.tars import index_path, write_tar
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.schema import columns, example_hashes
 from tests.contracts import readers
 from tests.contracts.kinds import prepare
 from tests.test_build import files, finish, how_many, kill_when
@@ -263,7 +263,16 @@ def test_nodes_share_the_tars_and_nobody_goes_without(tars, tiny, tmp_path, monk
 
 
 def start(source, out, **popen):
-    command = [sys.executable, "-m", "shiftdata.cli", "export", str(source), "--to", "webdataset", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "shiftdata",
+        "export",
+        str(source),
+        "--to",
+        "webdataset",
+        "--quiet",
+    ]
     command += ["--out", str(out), "--shard-mb", str(SMALL / 2**20)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, **popen)
 
@@ -291,7 +300,7 @@ def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_pat
 
     out = tmp_path / "tiny_wds"
     with monkeypatch.context() as patch:
-        patch.setattr("shiftdata.wds.exporting.finish_export", killed)
+        patch.setattr("shiftdata.exporting.webdataset.writing.finish_export", killed)
         with pytest.raises(KeyboardInterrupt):
             export(tiny, out, shard_bytes=SMALL)
     assert not out.exists()

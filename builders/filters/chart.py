@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from shiftdata.heatmap import INK, PADDING, PAPER, font
+from shiftdata.pictures import INK, PADDING, PAPER, font
 
 Floats = NDArray[np.float64]
 PLOT = (280, 180)

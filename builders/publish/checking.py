@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from builders.check import check
-from builders.describe import words
+from builders.describe.draft import words
+from builders.describe.renderings import renderings
+from builders.make.check import check
 from builders.recipe import Recipe, load_recipe, recipe_names
-from builders.renderings import renderings
 from shiftdata.errors import IntegrityError
 from shiftdata.files import write_text
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.stable import content_hash
-from shiftdata.verification import Problem, shortened
+from shiftdata.verifying import Problem, shortened
 
 MOST_PROBLEMS = 3  # of a kind
 MOST_LINES = 10

@@ -12,7 +12,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from builders.publish.source import Source
-from shiftdata.manifest import FileRecord
+from shiftdata.format.manifest import FileRecord
 
 SHA1_DIGITS, SHA256_DIGITS = 40, 64
 #: About how much is sent before progress is told again.

@@ -13,7 +13,7 @@ from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import clear_when_full, sha256_of, swap, whole_file
-from shiftdata.manifest import FILE_NAME, FileRecord
+from shiftdata.format.manifest import FILE_NAME, FileRecord
 
 CHUNK = 1 << 20
 HASH_DIGITS = 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from builders.renderings import CROISSANT, README
+from builders.describe.renderings import CROISSANT, README
 from shiftdata.errors import ShiftdataError
-from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 
 #: Files that every dataset of ours has, and no manifest lists.
 OURS = frozenset({FILE_NAME, README, CROISSANT})

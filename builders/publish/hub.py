@@ -15,16 +15,16 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, co
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
+from builders.describe.renderings import README
 from builders.publish.client import groups, plain_http, tells, without_bars
 from builders.publish.held import OURS, listed_files
 from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
-from builders.renderings import README
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import sha256_of
-from shiftdata.hubs import HubRepo
-from shiftdata.manifest import FILE_NAME, FileRecord
-from shiftdata.places import persistently
+from shiftdata.format.manifest import FILE_NAME, FileRecord
+from shiftdata.places.hubs import HubRepo
+from shiftdata.places.search import persistently
 
 Gated: TypeAlias = Literal["auto", "manual"]
 

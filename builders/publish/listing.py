@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shiftdata.catalog import Catalog, Entry
+from shiftdata.places.catalog import Catalog, Entry
 
 
 def entries_of(path: Path) -> dict[str, Entry]:

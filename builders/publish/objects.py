@@ -18,8 +18,8 @@ from builders.publish.journal import Journal, Sent
 from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.manifest import FILE_NAME, FileRecord
-from shiftdata.places import filesystem, persistently
+from shiftdata.format.manifest import FILE_NAME, FileRecord
+from shiftdata.places.search import filesystem, persistently
 
 CHUNK = 1 << 20
 #: Where a file appears whole or not at all. Elsewhere it is sent under another name and then renamed.

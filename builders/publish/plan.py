@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from builders.publish.source import Source
-from shiftdata.manifest import FileRecord
+from shiftdata.format.manifest import FileRecord
 
 #: How a file that was sent is looked at again: all of its bytes, or only how many there are.
 Verify: TypeAlias = Literal["hash", "size"]

@@ -18,9 +18,9 @@ from builders.publish.source import Source
 from builders.publish.targets import target_of
 from builders.publish.terms import refuse_withheld
 from builders.recipe import Recipe
-from shiftdata.attribution import ATTRIBUTION
 from shiftdata.errors import StorageError
-from shiftdata.manifest import Manifest
+from shiftdata.format.attribution import ATTRIBUTION
+from shiftdata.format.manifest import Manifest
 from shiftdata.stable import content_hash
 
 #: Notes on this machine: passed checks, and what was sent where. Without them nothing is lost but time.

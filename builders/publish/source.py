@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.renderings import renderings
+from builders.describe.renderings import renderings
 from shiftdata.errors import IntegrityError
 from shiftdata.files import sha256_of
-from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 
 
 @dataclass(frozen=True)

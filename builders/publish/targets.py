@@ -10,8 +10,8 @@ from builders.publish.hub import HubTarget, RepoOptions
 from builders.publish.objects import ObjectTarget, refuse_passwords
 from builders.publish.plan import Target
 from shiftdata.errors import InputError
-from shiftdata.hubs import HubRepo
-from shiftdata.places import NAMESPACE, filesystem, is_url
+from shiftdata.places.hubs import HubRepo
+from shiftdata.places.search import NAMESPACE, filesystem, is_url
 
 SERVER = re.compile(r"(?P<server>https?://[^/]+)(?P<repo>/.+)?")
 

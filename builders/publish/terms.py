@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from shiftdata.errors import InputError
-from shiftdata.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
 
 MOST_NAMES = 3
 

@@ -36,7 +36,7 @@ ONE = """
 import sys, time, resource, warnings
 import shiftdata as sd
 from shiftdata.protocols import GroupFairness, LabelShift, severity
-from shiftdata.rows import Metadata
+from shiftdata.metadata import Metadata
 from pathlib import Path
 import pyarrow.parquet as pq, pyarrow as pa
 warnings.simplefilter("ignore")

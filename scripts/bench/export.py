@@ -18,7 +18,7 @@ from statistics import median
 import datasets
 
 import shiftdata as sd
-from shiftdata import places
+from shiftdata.places import search as places
 
 ROUNDS = 5
 

@@ -18,8 +18,8 @@ RECIPE = """
 from pathlib import Path
 from builders.albums.folder import FolderAlbum
 from builders.recipe import Base, Recipe
-from builders.steps.domains import Domains
-from builders.steps.encode import ImageEncoding
+from builders.shifts.domains import Domains
+from builders.encode import ImageEncoding
 
 RECIPE = Recipe(
     name="bench_jpeg", family="domain", version="1.0.0", released="2026-01-31", title="Crops for a benchmark",
@@ -37,7 +37,7 @@ def prepare(out: Path, pictures: int) -> None:
     """Draw the pictures, build the dataset, and lay its training set out for the peers."""
     from sklearn.datasets import load_sample_images
 
-    from builders.build import build
+    from builders.make.build import build
 
     photos = load_sample_images()
     for number in range(pictures):
@@ -195,7 +195,7 @@ def _as_it_is(path: str) -> tuple[bytes, int]:
 
 def shiftdata_loader(out: Path, workers: int, turbo: bool) -> Any:
     import shiftdata as sd
-    from shiftdata.loaders import decode
+    from shiftdata.loading.batches import decode
 
     if not turbo:
         decode._turbo = lambda: None

@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums.emoji import VENDORS, EmojiAlbum
-from builders.contexts.compose import in_context
-from builders.contexts.domains import COMMON
-from builders.contexts.stage import Stage
 from builders.sample import Item
-from builders.steps.compose import OnGround
-from builders.styles.bank import StyleBank
-from builders.styles.network import StyleNetwork
+from builders.shifts.compose import OnGround
+from builders.shifts.contexts.compose import in_context
+from builders.shifts.contexts.domains import COMMON
+from builders.shifts.contexts.stage import Stage
+from builders.shifts.styles.bank import StyleBank
+from builders.shifts.styles.network import StyleNetwork
 from shiftdata.meters import (
     concept_shift_on_features,
     covariate_shift,

@@ -87,7 +87,7 @@ def measure(root: Path, files: list[Path], readers: int, processes: int) -> dict
     whole = readers // 2
     cat_seconds = cat(files, whole, processes)
     server = subprocess.Popen(
-        [sys.executable, "-m", "shiftdata.cli", "serve", str(root), "--port", "0"],
+        [sys.executable, "-m", "shiftdata", "serve", str(root), "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import shiftdata as sd
-from shiftdata.mirror.auth import Access
-from shiftdata.mirror.exchange import Mirror
-from shiftdata.mirror.library import Library
-from shiftdata.mirror.server import listen, server
+from shiftdata.serving.auth import Access
+from shiftdata.serving.exchange import Mirror
+from shiftdata.serving.library import Library
+from shiftdata.serving.server import listen, server
 
 PARTS: dict[str, dict[str, Any]] = {
     "two styles": {"select": {"style": ["leaves", "rust"]}},

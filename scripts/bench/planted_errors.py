@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from shiftdata.metrics.records import table
-from shiftdata.results import check, published, published_tables
-from shiftdata.results.checks import Report
+from shiftdata.papers import check, published, published_tables
+from shiftdata.papers.checks import Report
 
 
 def main() -> None:

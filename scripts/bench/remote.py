@@ -57,7 +57,7 @@ def serve(root: Path, pause: float, told: Connection) -> None:
 
 def ours(url: str, cache: Path | None) -> Any:
     import shiftdata as sd
-    from shiftdata.reading import ExampleReader
+    from shiftdata.loading.byte_ranges import ExampleReader
 
     url = f"{url}/shift/bench_jpeg"
     reader = ExampleReader(url, "all", cache=cache)

@@ -35,10 +35,10 @@ from sklearn import linear_model, pipeline, preprocessing
 from tqdm import tqdm
 
 from shiftdata.files import whole_file
-from shiftdata.heatmap import INK, PAPER, font
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.metrics import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
 from shiftdata.metrics.records import plain
+from shiftdata.pictures import INK, PAPER, font
 from shiftdata.stable import hash64
 
 BAR, SHARE = 0.95, 0.95

@@ -8,8 +8,8 @@ style, transform, save), with one session on all cores, at our size instead of i
     plain          the style is encoded again for every picture, as the package's call does
     plain, codes   style codes come from our bank, so only the transform is compared
 
-Ours is `builders.render` with a process a core, starting the processes included. All run in turn, several
-times.
+Ours is `builders.make.render` with a process a core, starting the processes included. All run in turn,
+several times.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders import render
-from builders.build import available_cores
+from builders.make import render
+from builders.make.build import available_cores
+from builders.make.spool import Spool
 from builders.recipe import Recipe, load_recipe
 from builders.sample import Item
-from builders.spool import Spool
-from builders.styles.bank import StyleBank
-from builders.styles.generators import draw_style
+from builders.shifts.styles.bank import StyleBank
+from builders.shifts.styles.generators import draw_style
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "sma_emoji"

@@ -21,12 +21,12 @@ import pyarrow as pa
 from PIL import Image
 
 import shiftdata as sd
-from builders.shards import Rows, cut_into_shards, row_groups
-from shiftdata.manifest import FILE_NAME, Base, FileRecord, Manifest, Split
-from shiftdata.reading import ExampleReader
-from shiftdata.rows.own import metadata_from_table
-from shiftdata.schema import SPLITS, Roles, data_schema, metadata_schema
-from shiftdata.shards import offsets, write_metadata, write_shard
+from builders.make.row_groups import Rows, cut_into_shards, row_groups
+from shiftdata.format.manifest import FILE_NAME, Base, FileRecord, Manifest, Split
+from shiftdata.format.schema import SPLITS, Roles, data_schema, metadata_schema
+from shiftdata.format.writer import offsets, write_metadata, write_shard
+from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.metadata.own_table import metadata_from_table
 from shiftdata.stable import rng
 
 LABELS, STYLES, DIFFERENT = 20, 20, 500
@@ -116,7 +116,7 @@ def write_split(
     labels: list[str],
     styles: list[str],
 ) -> dict[str, FileRecord]:
-    """Write the shards and the metadata of a split, as `builders.pack` does."""
+    """Write the shards and the metadata of a split, as `builders.make.pack` does."""
     sizes = np.array([len(image) for image in images])
     cells = np.asarray(table["group"])
     label, quantile = np.asarray(table["label"]), np.asarray(table["quantile"])

@@ -1,4 +1,4 @@
-"""Extract every result table of the five papers from their text into `shiftdata/results/data`.
+"""Extract every result table of the five papers from their text into `shiftdata/papers/data`.
 
     python scripts/regenerate_published FOLDER            # the papers' texts, *.txt or *.md, one file a paper
     python scripts/regenerate_published FOLDER --check    # compare with what ships, write nothing
@@ -29,9 +29,9 @@ import sma
 from reading import Table, Text
 
 from shiftdata.errors import InputError
-from shiftdata.results.papers import PAPERS
-from shiftdata.results.schema import KEY, SCHEMA, read_number
-from shiftdata.results.shipped import DATA, fingerprint
+from shiftdata.papers.papers import PAPERS
+from shiftdata.papers.schema import KEY, SCHEMA, read_number
+from shiftdata.papers.shipped import DATA, fingerprint
 
 READERS: dict[str, ModuleType] = {
     "sma": sma,

@@ -16,7 +16,7 @@ from pathlib import Path
 import jinja2
 import pyarrow as pa
 
-from shiftdata.results import (
+from shiftdata.papers import (
     PAPERS,
     VERDICTS,
     Finding,

@@ -30,9 +30,9 @@ from shiftdata.fetching.staging import (
 )
 from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.files import clear_when_full
-from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.places import is_offline
-from shiftdata.verification.form import refuse
+from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.places.search import is_offline
+from shiftdata.verifying.form import refuse
 
 __all__ = ["carry_out", "fetch"]
 

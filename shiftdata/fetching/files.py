@@ -9,8 +9,8 @@ from shiftdata.errors import IntegrityError
 from shiftdata.fetching.sources import Source, Tell
 from shiftdata.fetching.staging import is_right
 from shiftdata.fetching.supply import NoPlaceError, Supply
-from shiftdata.manifest import FileRecord
-from shiftdata.reading.threads import in_threads
+from shiftdata.format.manifest import FileRecord
+from shiftdata.loading.byte_ranges.threads import in_threads
 
 __all__ = ["bring", "bring_all", "bring_renderings", "here"]
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shiftdata.attribution import ATTRIBUTION, attribution_text, credited, terms
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.fetching.files import bring_all
 from shiftdata.fetching.part_card import part_card
@@ -26,11 +25,12 @@ from shiftdata.fetching.sources import Source, Tell, is_far
 from shiftdata.fetching.staging import MANIFEST, check_space
 from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.files import clear_when_full, sha256_of, write_text
-from shiftdata.identity import base_content_id, dataset_content_id
-from shiftdata.manifest import FILE_NAME, Base, Config, FileRecord, Manifest
-from shiftdata.reading import ExampleReader
-from shiftdata.schema import SPLITS
-from shiftdata.shards import rows_in, write_keys
+from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.format.identity import base_content_id, dataset_content_id
+from shiftdata.format.manifest import FILE_NAME, Base, Config, FileRecord, Manifest
+from shiftdata.format.schema import SPLITS
+from shiftdata.format.writer import rows_in, write_keys
+from shiftdata.loading.byte_ranges import ExampleReader
 
 __all__ = ["PartFetch", "purpose_of"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shiftdata.attribution import ATTRIBUTION
-from shiftdata.front_matter import Entry, config_entry, split_entries, task_category, yaml_lines
-from shiftdata.licenses import hub_terms
-from shiftdata.manifest import Manifest
-from shiftdata.markdown import cell
+from shiftdata.format.attribution import ATTRIBUTION
+from shiftdata.format.front_matter import Entry, config_entry, split_entries, task_category, yaml_lines
+from shiftdata.format.licenses import hub_terms
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.markdown import cell
 
 __all__ = ["part_card"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from shiftdata.fetching.resolve import short_name
 from shiftdata.fetching.selection import Select, parsed
 from shiftdata.fetching.supply import Supply
-from shiftdata.places import NAMESPACE
+from shiftdata.places.search import NAMESPACE
 
 __all__ = ["Outcome", "Plan", "Request"]
 

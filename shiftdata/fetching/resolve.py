@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftdata import catalog, places
 from shiftdata.errors import NotFoundError, not_found
+from shiftdata.places import catalog
+from shiftdata.places import search as places
 
 __all__ = ["Found", "resolve", "short_name", "unknown"]
 

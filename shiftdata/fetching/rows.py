@@ -13,9 +13,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.errors import IntegrityError
-from shiftdata.manifest import Manifest, Split
-from shiftdata.schema import POINTER_COLUMNS, Roles, columns, data_schema, example_type, metadata_schema
-from shiftdata.shards import (
+from shiftdata.format.manifest import Manifest, Split
+from shiftdata.format.schema import (
+    POINTER_COLUMNS,
+    Roles,
+    columns,
+    data_schema,
+    example_type,
+    metadata_schema,
+)
+from shiftdata.format.writer import (
     BYTES_PER_GROUP,
     BYTES_PER_SHARD,
     ROWS_PER_GROUP,

@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.manifest import Config, Manifest, Part
+from shiftdata.format.manifest import Config, Manifest, Part
+from shiftdata.format.schema import SPLITS, columns
 from shiftdata.protocols import rows_matching
-from shiftdata.schema import SPLITS, columns
 
 __all__ = ["Select", "Selection", "parsed", "selection_of"]
 

@@ -9,9 +9,9 @@ from typing import IO, Any, Protocol, TypeAlias
 
 from shiftdata.errors import ShiftdataError
 from shiftdata.fetching.staging import is_right
-from shiftdata.hubs import HubRepo
-from shiftdata.manifest import FILE_NAME, FileRecord
-from shiftdata.places import filesystem, is_url, persistently
+from shiftdata.format.manifest import FILE_NAME, FileRecord
+from shiftdata.places.hubs import HubRepo
+from shiftdata.places.search import filesystem, is_url, persistently
 
 __all__ = ["Source", "Tell", "is_far", "source_of"]
 

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import clear_when_full, sha256_of
-from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.verification import RENDERINGS
+from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.verifying import RENDERINGS
 
 __all__ = [
     "MANIFEST",

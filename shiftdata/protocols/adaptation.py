@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
+from shiftdata.metadata.folds import Clause, cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes
-from shiftdata.rows.folds import Clause, cut
 
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task

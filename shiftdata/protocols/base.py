@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.manifest import Filters
-from shiftdata.rows import Metadata
-from shiftdata.rows.folds import hashes64
+from shiftdata.format.manifest import Filters
+from shiftdata.metadata import Metadata
+from shiftdata.metadata.folds import hashes64
 
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.manifest import Filters
+from shiftdata.format.manifest import Filters
+from shiftdata.metadata import Metadata
 from shiftdata.protocols.base import Protocol, named
-from shiftdata.rows import Metadata
 
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.manifest import Filters
+from shiftdata.format.manifest import Filters
+from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, named
-from shiftdata.rows.folds import cut
 
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task

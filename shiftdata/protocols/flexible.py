@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
+from shiftdata.format.conditions import matches
+from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes
-from shiftdata.rows.filters import matches
-from shiftdata.rows.folds import cut
 from shiftdata.stable import hash64
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.manifest import Filters
+from shiftdata.format.manifest import Filters
 from shiftdata.protocols.base import Protocol
 from shiftdata.stable import ranks, uniform
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
+from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes, named
-from shiftdata.resampling import dirichlet_marginal
-from shiftdata.rows.folds import cut
+from shiftdata.sampling import dirichlet_marginal
 from shiftdata.stable import rng
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.manifest import Filters
+from shiftdata.format.conditions import both, either, matches
+from shiftdata.format.manifest import Filters
+from shiftdata.format.schema import SPLITS
+from shiftdata.format.writer import write_keys
+from shiftdata.metadata import Metadata
 from shiftdata.metrics import GroupAccuracy, align, group_accuracy
-from shiftdata.resampling import SAMPLERS, FixedRows, Sampler, make_sampler
-from shiftdata.rows import Metadata
-from shiftdata.rows.filters import both, either, matches
-from shiftdata.schema import SPLITS
-from shiftdata.shards import write_keys
+from shiftdata.sampling import SAMPLERS, FixedRows, Sampler, make_sampler
 from shiftdata.tasks.frozen import frozen_id, frozen_table, read_frozen
 from shiftdata.tasks.report import Report, SetReport
 from shiftdata.tasks.sets import Indices, LeakWarning, RowSet
@@ -27,9 +27,9 @@ from shiftdata.tasks.sets import Indices, LeakWarning, RowSet
 if TYPE_CHECKING:
     from PIL import Image
 
-    from shiftdata.loaders import Examples, Loader
-    from shiftdata.loaders.loader import OnError, Transform
-    from shiftdata.reading import ExampleReader
+    from shiftdata.loading.batches import Examples, Loader
+    from shiftdata.loading.batches.loader import OnError, Transform
+    from shiftdata.loading.byte_ranges import ExampleReader
 
 __all__ = ["Task"]
 
@@ -256,9 +256,9 @@ class Task:
     ) -> Examples:
         """The examples of a set, `(x, y, metadata)` each: a map-style dataset for torch, or for no torch.
 
-        See `shiftdata.loaders.Examples`. `reader` is one with options of its own (a cache, hashes checked).
+        See `loading.batches.Examples`. `reader` is one with options of its own (a cache, hashes checked).
         """
-        from shiftdata.loaders import examples_of
+        from shiftdata.loading.batches import examples_of
 
         rows = self._set(name)
         return examples_of(
@@ -282,7 +282,7 @@ class Task:
         reader: ExampleReader | None = None,
         **options: Any,
     ) -> Loader:
-        """Batches `(x, y, metadata)` of a set's pictures, for training; see `shiftdata.loaders.Loader`.
+        """Batches `(x, y, metadata)` of a set's pictures, for training; see `loading.batches.Loader`.
 
         Args:
             name: the set.
@@ -300,7 +300,7 @@ class Task:
             reader: a reader with options of its own.
 
         """
-        from shiftdata.loaders import loader_of
+        from shiftdata.loading.batches import loader_of
 
         rows = self._set(name)
         if isinstance(sampler, str) and sampler == "shuffle" and rows.counts is not None and not options:

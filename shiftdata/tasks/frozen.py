@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError
-from shiftdata.rows import Metadata
+from shiftdata.metadata import Metadata
 from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:

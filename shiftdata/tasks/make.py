@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.errors import InputError
+from shiftdata.metadata import Metadata
 from shiftdata.protocols import Protocol, protocol
-from shiftdata.rows import Metadata
 from shiftdata.tasks.core import Task
 from shiftdata.tasks.sets import OnEmpty
 

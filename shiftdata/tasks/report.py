@@ -71,7 +71,7 @@ class Report:
         """A heat map of each set, side by side; labels and nuisances without examples are left out."""
         import numpy as np
 
-        from shiftdata.heatmap import draw, panel_of
+        from shiftdata.pictures import draw, panel_of
 
         found = [
             panel_of(f"{name}: {one.examples:,}", self.labels, self.nuisances, np.array(one.counts))

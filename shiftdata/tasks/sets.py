@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.manifest import Filters
+from shiftdata.format.manifest import Filters
 
 __all__ = ["Indices", "LeakWarning", "OnEmpty", "RowSet"]
 

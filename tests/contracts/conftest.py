@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from builders.build import build
+from builders.make.build import build
 from builders.recipe import Recipe, load_recipe
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 from tests.contracts.kinds import KINDS, prepare
 
 #: Recipes are run where their material was made, not where they lie here.

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from builders.build import build
+from builders.make.build import build
 
 HERE = Path(__file__).parent
 KINDS = sorted(path.parent.name for path in HERE.glob("*/recipe.py"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from shiftdata.manifest import Manifest
+from shiftdata.format.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def duckdb(folder: Path, manifest: Manifest, base: str) -> Rows:
 def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
     """Every row by its byte range or row group."""
     import shiftdata as sd
-    from shiftdata.reading import ExampleReader
+    from shiftdata.loading.byte_ranges import ExampleReader
 
     with ExampleReader(folder, base, verify=True) as reader:
         held = sd.Metadata.of(folder, base).table.to_pylist()
@@ -103,7 +103,7 @@ def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
 def webdataset(folder: Path, manifest: Manifest, base: str) -> Rows:
     """The tars that an export makes of it."""
     import shiftdata as sd
-    from shiftdata.wds import export
+    from shiftdata.exporting.webdataset import export
 
     tars = export(folder, folder.parent / f"{folder.name}_wds")
     splits = manifest.base(base).splits

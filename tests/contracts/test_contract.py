@@ -17,11 +17,11 @@ import pytest
 from datasets.utils.metadata import DatasetInfosDict, MetadataConfigs
 from huggingface_hub import DatasetCard
 
-from builders.build import build
-from builders.check import check
-from builders.renderings import card_of_recipe
+from builders.describe.renderings import card_of_recipe
+from builders.make.build import build
+from builders.make.check import check
 from shiftdata import verify
-from shiftdata.schema import SPLITS, columns, metadata_schema
+from shiftdata.format.schema import SPLITS, columns, metadata_schema
 from tests.contracts.readers import READERS, pyarrow
 
 

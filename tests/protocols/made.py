@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from shiftdata.rows import Metadata
+from shiftdata.metadata import Metadata
 from shiftdata.tasks import Task
 
 NICO = ("autumn", "dark", "dim", "grass", "indoor", "outdoor", "rock", "sand", "water", "winter")

@@ -9,9 +9,9 @@ import shutil
 import pytest
 
 from builders.publish import folder as into_folder
-from shiftdata.catalog import Catalog
-from shiftdata.manifest import FILE_NAME
-from shiftdata.verification import verify
+from shiftdata.format.manifest import FILE_NAME
+from shiftdata.places.catalog import Catalog
+from shiftdata.verifying import verify
 from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, run_killed
 
 

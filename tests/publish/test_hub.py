@@ -24,9 +24,9 @@ from builders.publish.plan import compare
 from builders.publish.publishing import Publication
 from builders.publish.source import Source
 from builders.publish.targets import target_of
-from shiftdata.catalog import Catalog
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.manifest import FILE_NAME, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.places.catalog import Catalog
 from tests.publish.versions import PICTURE, contents
 
 SECRET = "hf_SecretSecretSecret"

@@ -19,11 +19,11 @@ from huggingface_hub import HfApi
 import shiftdata as sd
 from builders.publish.checking import refuse_unchecked
 from builders.publish.publishing import WORK, Publication
-from shiftdata.catalog import Catalog
 from shiftdata.errors import StorageError
+from shiftdata.places.catalog import Catalog
 from tests.publish.versions import PICTURE, contents, edited, run_killed
 
-pytest.importorskip("shiftdata.mirror.app")
+pytest.importorskip("shiftdata.serving.app")
 # The client's own way to send a file.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
@@ -57,7 +57,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     root = tmp_path / "served"
     root.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "shiftdata.cli", "serve", str(root), "--writable", "--port", "0"],
+        [sys.executable, "-m", "shiftdata", "serve", str(root), "--writable", "--port", "0"],
         env={**os.environ, "SHIFTDATA_MIRROR_TOKEN": TOKEN},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -169,7 +169,7 @@ def test_without_the_token_it_is_said_what_to_do(publish, tiny, mirror, monkeypa
 def test_the_tars_of_a_dataset_are_published_alike(
     publish: Callable[..., str], tiny: Path, mirror: Mirror, tmp_path: Path
 ) -> None:
-    from shiftdata.wds import export
+    from shiftdata.exporting.webdataset import export
 
     tars = export(tiny, tmp_path / "tiny_wds")
     publish(tars, "--to", mirror.url)

@@ -24,8 +24,8 @@ import shiftdata as sd
 from builders.publish import objects
 from builders.publish.publishing import WORK
 from builders.publish.source import Source
-from shiftdata.catalog import Catalog
-from shiftdata.manifest import FILE_NAME
+from shiftdata.format.manifest import FILE_NAME
+from shiftdata.places.catalog import Catalog
 from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, run_killed
 
 NEW = {PICTURE, "README.md", "croissant.json", FILE_NAME}

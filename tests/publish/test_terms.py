@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import build
-from builders.check import check
+from builders.make.build import build
+from builders.make.check import check
 from builders.publish.terms import refuse_withheld
 from builders.recipe import load_recipe
-from shiftdata.attribution import ATTRIBUTION, attribution_text
 from shiftdata.errors import InputError
-from shiftdata.licenses import noncommercial, redistribution_problem, withheld
-from shiftdata.manifest import Credit, Manifest
-from shiftdata.markdown import cell
-from shiftdata.wds import export
+from shiftdata.exporting.webdataset import export
+from shiftdata.format.attribution import ATTRIBUTION, attribution_text
+from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.format.manifest import Credit, Manifest
+from shiftdata.format.markdown import cell
 from tests.publish.versions import edited
 from tests.tiny import write_recipe
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from builders.renderings import write_renderings
+from builders.describe.renderings import write_renderings
 from shiftdata.errors import IntegrityError
-from shiftdata.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 
 #: A file of the dataset that is small, and whose bytes no reader but a browser looks at.
 PICTURE = "preview.jpg"

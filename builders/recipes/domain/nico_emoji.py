@@ -7,10 +7,10 @@ from PIL import Image
 
 from builders.albums.emoji import EmojiAlbum
 from builders.datasheet import Datasheet
+from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.sample import Item
-from builders.steps.context import Contexts
-from builders.steps.encode import ImageEncoding
+from builders.shifts.contexts.step import Contexts
 from shiftdata.stable import content_hash
 
 SIZE = 128

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from builders.albums.emoji import EmojiAlbum
 from builders.datasheet import Datasheet
+from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
-from builders.steps.compose import OnGround
-from builders.steps.encode import ImageEncoding
-from builders.steps.stylize import Stylize
+from builders.shifts.compose import OnGround
+from builders.shifts.styles.step import Stylize
 from shiftdata.protocols import GroupFairness
 
 GROUND = OnGround(size=128)

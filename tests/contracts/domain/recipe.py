@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from builders.albums.folder import FolderAlbum
+from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
-from builders.steps.compose import OnGround
-from builders.steps.domains import Domains
-from builders.steps.encode import ImageEncoding
+from builders.shifts.compose import OnGround
+from builders.shifts.domains import Domains
 
 RECIPE = Recipe(
     name="tiny_domain",

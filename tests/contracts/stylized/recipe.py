@@ -7,10 +7,10 @@ from pathlib import Path
 from PIL import Image
 
 from builders.albums.folder import FolderAlbum
+from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.sample import Sample
-from builders.steps.compose import OnGround
-from builders.steps.encode import ImageEncoding
+from builders.shifts.compose import OnGround
 from shiftdata.protocols import GroupFairness
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
+from builders.encode import TableEncoding
 from builders.recipe import Base, Recipe
-from builders.steps.domains import Domains
-from builders.steps.encode import TableEncoding
+from builders.shifts.domains import Domains
 
 FEATURES = {"age": "int64", "dose": "float64", "smoker": ("no", "quit", "yes"), "town": "string"}
 

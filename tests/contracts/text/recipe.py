@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
+from builders.encode import TextEncoding
 from builders.recipe import Base, Recipe
-from builders.steps.domains import Domains
-from builders.steps.encode import TextEncoding
+from builders.shifts.domains import Domains
 from shiftdata.protocols import GroupFairness
 
 RECIPE = Recipe(

@@ -1,0 +1,178 @@
+"""Render a dataset's README from its manifest: YAML for `datasets` and the Hub, prose for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shiftdata.errors import MissingExtraError
+from shiftdata.format.attribution import ATTRIBUTION
+from shiftdata.format.front_matter import config_entry, split_entries, task_category
+from shiftdata.format.licenses import hub_terms
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.markdown import cell
+from shiftdata.format.schema import SPLITS
+
+CARDS = Path(__file__).resolve().parent.parent / "cards"
+TEMPLATE = "dataset.md.jinja"
+MOST_NAMES = 60
+SIZES = {
+    1_000: "n<1K",
+    10_000: "1K<n<10K",
+    100_000: "10K<n<100K",
+    1_000_000: "100K<n<1M",
+    10_000_000: "1M<n<10M",
+}
+
+
+def render_card(manifest: Manifest, picture: str | None = None) -> str:
+    """The whole README.md; `picture` shows the examples where the manifest lists no picture of its own.
+
+    A manifest that was only drafted from a recipe has no counts, and its card says so.
+    """
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError(
+            "cards need jinja2, which is not installed: pip install -e '.[build]'"
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(CARDS),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell}
+    return environment.get_template(TEMPLATE).render(
+        m=manifest,
+        built=bool(manifest.files),
+        nuisance=manifest.roles.nuisance,
+        scaled=len(manifest.severities) > 1,
+        has_content="content" in {base.name for base in manifest.bases},
+        virtual=[config.name for config in manifest.configs if config.virtual],
+        frozen=[config.name for config in manifest.configs if not config.virtual],
+        example=_example(manifest),
+        severity=_severity(manifest),
+        config_table=_config_table(manifest),
+        totals={base.name: sum(s.rows for s in base.splits.values()) for base in manifest.bases},
+        empty_groups=_empty_groups(manifest),
+        dropped=[(b, *entry) for b, found in manifest.dropped.items() for entry in sorted(found.items())],
+        preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
+        attribution=ATTRIBUTION if ATTRIBUTION in manifest.files else None,
+        groups="groups.png" if "groups.png" in manifest.files else None,
+        filters="filters.png" if "filters.png" in manifest.files else None,
+        sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
+        said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
+        front_matter=yaml_of(front_matter(manifest)),
+    )
+
+
+def front_matter(manifest: Manifest) -> dict[str, Any]:
+    """The card's YAML: licence, sizes, and every config with its files, filters and counts.
+
+    Features are not repeated here: every file carries them in its schema.
+    """
+    front: dict[str, Any] = {
+        "pretty_name": manifest.title,
+        **hub_terms(manifest.license.split(" AND ")),
+        "task_categories": [task_category(manifest.roles.modality)],
+        "tags": ["distribution-shift", manifest.family, "shiftdata", "croissant"],
+    }
+    if manifest.files:
+        rows = sum(split.rows for split in manifest.splits_of(manifest.default_base).values())
+        front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
+    names = manifest.config_names()
+    front["configs"] = [config_entry(manifest, name) for name in names]
+    if manifest.files:
+        counted = [name for name in names if name != "metadata"]
+        front["dataset_info"] = [
+            {"config_name": name, "splits": split_entries(manifest.splits_of(name))} for name in counted
+        ]
+    return front
+
+
+def yaml_of(front: dict[str, Any]) -> str:
+    """One line a config: every load of any config parses all of it, and block style is half as long again."""
+    lines = []
+    for key, value in front.items():
+        if key in ("configs", "dataset_info"):
+            lines.append(f"{key}:")
+            lines += [f"- {_flow(entry)}" for entry in value]
+        else:
+            lines.append(f"{key}: {_flow(value)}")
+    return "\n".join(lines)
+
+
+def _empty_groups(manifest: Manifest) -> int:
+    """How many groups of the default base have no training row; 0 before anything is built."""
+    train = manifest.splits_of(manifest.default_base).get("train") if manifest.files else None
+    return len(manifest.labels) * len(manifest.nuisances) - train.groups if train and train.groups else 0
+
+
+def _example(manifest: Manifest) -> str:
+    """What an example is, and where it stands."""
+    if manifest.roles.modality == "table":
+        names = list(manifest.roles.example)
+        shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
+        return f"a row of {len(names)} features: {shown}{', ...' if len(names) > MOST_NAMES else ''}"
+    return {"image": "a picture, in the column `image`", "text": "a text, in the column `text`"}[
+        manifest.roles.modality
+    ]
+
+
+def _severity(manifest: Manifest) -> str:
+    """What the column `severity` holds."""
+    nuisance, steps = manifest.roles.nuisance, manifest.severities
+    if not steps:
+        return f"null: these {nuisance}s have no scale"
+    if len(steps) == 1:
+        return f"strength of the {nuisance}: {steps[0]:g}; 0 is the untouched example"
+    listed = ", ".join(f"{step:g}" for step in steps)
+    return f"strength of the {nuisance}: {listed}; 0 is the untouched example"
+
+
+def _config_table(manifest: Manifest) -> str:
+    """Every config that can be loaded, with its counts where they are known."""
+    about = {base.name: cell(base.summary) for base in manifest.bases}
+    default, example = manifest.default_base, manifest.roles.modality
+    place = ", with the place of its bytes" if example == "image" else ""
+    about["metadata"] = f"the rows of `{default}` without the {example}{place}"
+    for config in manifest.configs:
+        about[config.name] = f"{cell(config.summary)} Rows of `{config.base}` by {config.protocol}."
+    built = bool(manifest.files)
+    header = ["config", "what it is", *([*SPLITS, "groups in train", "rows in each"] if built else [])]
+    rows = []
+    for name in manifest.config_names():
+        shown = f"`{name}`" + (" (default)" if name == default else "")
+        rows.append([shown, about[name], *(_counts(manifest, name) if built else [])])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
+
+
+def _counts(manifest: Manifest, name: str) -> list[str]:
+    splits = manifest.splits_of(name)
+    train = splits["train"]
+    sizes = f"{train.smallest:,}" + (f" to {train.largest:,}" if train.largest > train.smallest else "")
+    return [
+        *(f"{splits[split].rows:,}" for split in SPLITS),
+        f"{train.groups:,}" if train.groups else "none",
+        sizes if train.groups else "",
+    ]
+
+
+def _flow(value: Any) -> str:
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, width=float("inf"), sort_keys=False, allow_unicode=True
+    )
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _named(names: Sequence[str]) -> str:
+    """Names in a sentence, not more than can be read."""
+    shown = ", ".join(cell(name) for name in names[:MOST_NAMES])
+    more = len(names) - MOST_NAMES
+    return shown + (f" and {more:,} more (all of them are in the features of every file)" if more > 0 else "")

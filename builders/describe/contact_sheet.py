@@ -1,0 +1,143 @@
+"""A picture of a dataset: classes in rows and nuisances in columns, or nuisances and their severities."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from PIL import Image, ImageDraw
+
+from shiftdata.errors import InputError
+from shiftdata.format.manifest import Manifest
+from shiftdata.pictures import INK, PADDING, PAPER, font, margins, on_end
+from shiftdata.stable import hash64
+
+CELL = 72
+GAP = 3
+UNTOUCHED = "content"
+
+Cell = tuple[str, dict[str, Any]]  # base and metadata row
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a sheet: its name, and what stands in which column."""
+
+    name: str
+    cells: dict[int, Cell] = field(default_factory=dict)
+
+
+def contact_sheet(
+    folder: Path,
+    manifest: Manifest,
+    base: str | None = None,
+    split: str = "train",
+    *,
+    cell: int = CELL,
+    most: tuple[int, int] = (100, 100),
+) -> Image.Image:
+    """Draw one picture a class and nuisance, along a row the same content where there is such.
+
+    Of a continuous shift: a row a nuisance, a column a severity, along a row one trajectory. `most` limits
+    rows and columns. Images are read by their byte offsets, so a sheet of a large dataset reads only what it
+    shows.
+    """
+    if manifest.roles.modality != "image":
+        raise InputError(f"{manifest.name} holds no pictures ({manifest.roles.modality}): nothing to draw")
+    name = manifest.base(base or manifest.default_base).name
+    rows = _rows(folder, name, split)
+    if len(manifest.severities) > 1 and name != UNTOUCHED:
+        columns = [f"{step:g}" for step in manifest.severities]
+        every = _trajectories(manifest, rows, name)
+    else:
+        columns = [UNTOUCHED, *manifest.nuisances]
+        untouched = UNTOUCHED in {b.name for b in manifest.bases}
+        every = _classes(manifest, rows, name, _rows(folder, UNTOUCHED, split) if untouched else None)
+        if not untouched:
+            columns, every = columns[1:], map(_one_to_the_left, every)
+    lines, columns = list(islice(every, most[0])), columns[: most[1]]
+    sheet = _empty([line.name for line in lines], columns, cell)
+    left, top = margins([line.name for line in lines], columns)
+    for y, line in enumerate(lines):
+        for x, place in line.cells.items():
+            if x < len(columns):
+                corner = (left + x * (cell + GAP), top + y * (cell + GAP))
+                sheet.paste(_thumbnail(folder, split, *place, cell), corner)
+    return sheet
+
+
+def _classes(manifest: Manifest, rows: pa.Table, base: str, untouched: pa.Table | None) -> Iterator[Line]:
+    """A line a class: the content picture with most nuisances, others where it has none."""
+    for number, label in enumerate(manifest.labels):
+        content, found = _by_nuisance(rows.filter(pc.field("label") == number), manifest.roles.nuisance)
+        line = Line(label, {nuisance + 1: (base, row) for nuisance, row in found.items()})
+        if untouched is not None:
+            for row in untouched.filter(pc.field("key") == content).to_pylist():
+                line.cells[0] = (UNTOUCHED, row)
+        yield line
+
+
+def _by_nuisance(rows: pa.Table, nuisance: str) -> tuple[str, dict[int, dict[str, Any]]]:
+    """The content with most nuisances, and a row for each nuisance (-1: none), its own where it has one."""
+    by_content: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for row in rows.to_pylist():
+        number = -1 if row[nuisance] is None else row[nuisance]
+        by_content[json.loads(row["params"])["content"]].setdefault(number, row)
+    ordered = sorted(
+        by_content.items(), key=lambda entry: (-len(entry[1]), hash64("contact-sheet", entry[0]))
+    )
+    found: dict[int, dict[str, Any]] = {}
+    for _, mine in ordered:
+        found = mine | found
+    return (ordered[0][0] if ordered else ""), found
+
+
+def _trajectories(manifest: Manifest, rows: pa.Table, base: str) -> Iterator[Line]:
+    """A line a nuisance: one trajectory, of another class from line to line."""
+    steps = {step: column for column, step in enumerate(manifest.severities)}
+    for number, nuisance in enumerate(manifest.nuisances):
+        mine = rows.filter(pc.field(manifest.roles.nuisance) == number)
+        labels = sorted(pc.unique(mine["label"]).to_pylist())
+        line = Line(nuisance)
+        if labels:
+            of_label = mine.filter(pc.field("label") == labels[number % len(labels)])
+            first = of_label.filter(pc.field("quantile") == pc.min(of_label["quantile"]).as_py())
+            line.cells.update({steps[row["severity"]]: (base, row) for row in first.to_pylist()})
+        yield line
+
+
+def _one_to_the_left(line: Line) -> Line:
+    return Line(line.name, {column - 1: place for column, place in line.cells.items()})
+
+
+def _rows(folder: Path, base: str, split: str) -> pa.Table:
+    return pq.read_table(folder / f"metadata/{base}/{split}.parquet")
+
+
+def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any], side: int) -> Image.Image:
+    shards = sorted(folder.glob(f"data/{base}/{split}-*.parquet"))
+    with shards[row["shard"]].open("rb") as stream:
+        stream.seek(row["offset"])
+        picture = Image.open(io.BytesIO(stream.read(row["length"]))).convert("RGB")
+    return picture.resize((side, side), Image.Resampling.LANCZOS)
+
+
+def _empty(rows: Sequence[str], columns: Sequence[str], cell: int) -> Image.Image:
+    """A sheet with its names and no pictures yet; column names stand on end."""
+    left, top = margins(rows, columns)
+    sheet = Image.new("RGB", (left + len(columns) * (cell + GAP), top + len(rows) * (cell + GAP)), PAPER)
+    draw = ImageDraw.Draw(sheet)
+    for y, name in enumerate(rows):
+        draw.text((left - PADDING, top + y * (cell + GAP) + cell // 2), name, INK, font(), anchor="rm")
+    for x, name in enumerate(columns):
+        sheet.paste(on_end(name, top, cell), (left + x * (cell + GAP), 0))
+    return sheet

@@ -1,0 +1,313 @@
+"""Render a dataset's Croissant metadata from its manifest: what it is, where it lies, what its columns mean.
+
+`mlcroissant` reads from it what `datasets` reads from the same files. One split alone is
+`records("mini", filters={"mini/split": "train"})`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from shiftdata.errors import InputError
+from shiftdata.format.attribution import ATTRIBUTION
+from shiftdata.format.manifest import FILE_NAME, Config, FileRecord, Manifest, Split
+from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns, example_type
+
+Json: TypeAlias = dict[str, Any]
+Kind: TypeAlias = str | list[str]
+
+CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one of Croissant 1.1
+CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+PARQUET = "application/x-parquet"
+ENCODINGS = {"parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
+
+#: What Croissant calls each split, and each Arrow type: the others are integers, and bytes have no name.
+SPLIT_TYPES = {"train": "cr:TrainingSplit", "validation": "cr:ValidationSplit", "test": "cr:TestSplit"}
+TYPES = {pa.string(): "sc:Text", pa.binary(): "sc:Text", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
+TYPES[FEATURE_TYPES["image"]] = "sc:ImageObject"
+
+#: Which answers of the datasheet make up each property of the Responsible AI vocabulary.
+RAI = {
+    "dataCollection": ("collection", "selection"),
+    "dataAnnotationProtocol": ("labelling",),
+    "dataPreprocessingProtocol": ("preprocessing",),
+    "personalSensitiveInformation": ("people",),
+    "dataBiases": ("biases",),
+    "dataLimitations": ("limitations", "misuses"),
+    "dataUseCases": ("purpose", "uses"),
+    "dataSocialImpact": ("impact",),
+    "dataReleaseMaintenancePlan": ("maintenance",),
+}
+
+#: What each column means; the words in braces are those of the dataset.
+MEANINGS = {
+    "key": "The name of the row, unique within its base.",
+    "split": "The canonical split of the row. It follows from `fold`.",
+    "fold": "Percentile (0 to 99) of the row's origin within its class (within its group, where each origin "
+    "has one {nuisance}): train is below 50, validation 50 to 69, test from 70. Other cuts of it are as free "
+    "of leaks.",
+    "label": "The class to predict, as its id in `labels`.",
+    "nuisance": "The {nuisance}: what shifts and is not to be predicted, as its id in `{nuisance}s`. "
+    "Null for untouched content.",
+    "severity": "Strength of the {nuisance}; 0 is the untouched example. Null where there is no scale.",
+    "group": "Class and {nuisance} as one: label * {nuisances} + {nuisance}. Null for untouched content.",
+    "origin": "What the example was made from. No origin is in two splits.",
+    "quantile": "Position in split, group and severity, 0 to below 1. Below f lies the share f, never none.",
+    "license": "The licence of this row, as an SPDX expression. Rows may differ; each keeps its own.",
+    "attribution": "Whom the licence of this row asks to credit.",
+    "params": "JSON: everything needed to make this example again.",
+    "image": "The picture.",
+    "text": "The text.",
+    "feature": "A feature of the example. Null where it is not known.",
+    "category": "A feature of the example, as its id in `{column}_values`. Null where it is not known.",
+    "shard": "The number k of the file `data/{base}/<split>-0000k-of-0000n.parquet` with the example.",
+    "row": "Position of the row in that file, from 0.",
+    "offset": "Where the bytes of the example begin in that file. Null unless they are stored as they are.",
+    "length": "How many bytes the example has.",
+    "sha256": "SHA-256 of the bytes of the example, as 32 bytes.",
+    "count": "How many times the split takes the row.",
+}
+EQUIVALENT = {"license": "sc:license", "attribution": "sc:creditText"}
+LONGEST_FILTERS = 4_000  # characters; longer ones stand in manifest.json alone
+
+
+def render_croissant(manifest: Manifest) -> str:
+    """The whole text of croissant.json; equal manifests give equal bytes."""
+    return json.dumps(_dataset(manifest), indent=1, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A record set that is read from Parquet files.
+
+    `path` is one file, or a pattern for files that begin with the name of their split. `links` gives for
+    some columns the field that lists what their values name.
+    """
+
+    name: str
+    about: str
+    path: str
+    kinds: Mapping[str, pa.DataType]
+    links: Mapping[str, str]
+
+    def files(self, records: Mapping[str, FileRecord]) -> Json:
+        """Its entry in the distribution; the hashes of files in a set stand in manifest.json."""
+        if "*" not in self.path:
+            return _file(self.path, records[self.path])
+        entry = {"@type": "cr:FileSet", "@id": self.path, "name": self.path}
+        return entry | {"encodingFormat": PARQUET, "includes": self.path}
+
+    def record_set(self, meanings: Mapping[str, str]) -> Json:
+        """The record set, with a field for each column."""
+        fields = [self._field(column, meanings[column]) for column in self.kinds]
+        return _record_set(self.name, self.about, fields, "key")
+
+    def _field(self, column: str, meaning: str) -> Json:
+        kind = TYPES.get(self.kinds[column], "sc:Integer")
+        field = _field(f"{self.name}/{column}", kind, meaning) | {"source": self._source(column)}
+        if column in self.links:
+            field["cr:annotation"] = self._link(field, self.links[column])
+        if column in EQUIVALENT:
+            field["equivalentProperty"] = EQUIVALENT[column]
+        if column == "label":
+            field["dataType"] = [kind, "cr:Label"]
+        return field
+
+    def _link(self, field: Json, target: str) -> Json:
+        """Which entry of another record set a field names, as an annotation.
+
+        A field with `references` of its own makes mlcroissant 1.1 join: it holds every shard in memory, gives
+        no rows when it is read a second time, and cannot filter by split where others have them too. Rows
+        that can be read again, shard by shard and split by split, are worth more to users than that join.
+        """
+        about = f"The entry of `{target.split('/')[0]}` that it names."
+        link = _field(f"{field['@id']}/entry", field["dataType"], about)
+        return link | {"source": field["source"], "references": {"field": {"@id": target}}}
+
+    def _source(self, column: str) -> Json:
+        files = {"fileSet" if "*" in self.path else "fileObject": {"@id": self.path}}
+        if column == "split" and "*" in self.path:
+            # The column says the same, but only by the path can a reader leave other splits unopened.
+            regex = f"{re.escape(self.path.removesuffix('*.parquet'))}({'|'.join(SPLITS)})[-.].*"
+            return {**files, "extract": {"fileProperty": "fullpath"}, "transform": {"regex": regex}}
+        if self.kinds[column] == FEATURE_TYPES["image"]:
+            return {**files, "extract": {"column": column}, "transform": {"jsonPath": "bytes"}}
+        return {**files, "extract": {"column": column}}
+
+
+def _dataset(manifest: Manifest) -> Json:
+    tables, meanings = list(_tables(manifest)), _meanings(manifest)
+    record_sets = [*_enumerations(manifest), *(table.record_set(meanings) for table in tables)]
+    repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
+    if repeated:
+        raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename the base")
+    text = manifest.to_json().encode()
+    itself = FileRecord(bytes=len(text), sha256=hashlib.sha256(text).hexdigest(), rows=None)
+    return {
+        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")),
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS_TO,
+        **_words(manifest),
+        "distribution": [
+            _file(FILE_NAME, itself),
+            *_attribution(manifest),
+            *(table.files(manifest.files) for table in tables),
+        ],
+        "recordSet": record_sets,
+    }
+
+
+def _words(manifest: Manifest) -> Json:
+    """Everything about the dataset but its files and records; what the datasheet leaves open is left out."""
+    said = manifest.datasheet
+    rai = {f"rai:{name}": " ".join(said[key] for key in keys if key in said) for name, keys in RAI.items()}
+    rai["rai:dataCollectionMissingData"] = " ".join(
+        f"{count:,} left out of {base}: {reason}."
+        for base, reasons in manifest.dropped.items()
+        for reason, count in sorted(reasons.items())
+    )
+    told: Json = {name: text for name, text in rai.items() if text}
+    # A manifest knows no more of its creators than their names.
+    kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
+    if "funding" in said:
+        told["funding"] = {"@type": "sc:Grant", "description": said["funding"]}
+    return {
+        "name": manifest.name,
+        "alternateName": manifest.title,
+        "description": " ".join([manifest.summary, said.get("instances", "")]).strip(),
+        "url": f"https://huggingface.co/datasets/shift/{manifest.name}",
+        "version": manifest.version,
+        "datePublished": manifest.released,
+        "isLiveDataset": False,
+        "license": [_license(name) for name in manifest.license.split(" AND ")],
+        "creator": [{"@type": f"sc:{kind}", "name": name} for name, kind in kinds.items()],
+        "citeAs": manifest.citation,
+        "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
+        **told,
+    }
+
+
+def _license(name: str) -> str:
+    """The page of a licence; one's own terms, or a choice between several, have none."""
+    has_page = re.fullmatch(r"(?!LicenseRef-)[A-Za-z0-9.+-]+", name)
+    return f"https://spdx.org/licenses/{name}.html" if has_page else name
+
+
+def _named(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
+    """The columns that hold ids of names: the record set of the names, what they are, and the names."""
+    nuisance = manifest.roles.nuisance
+    named: dict[str, tuple[str, str, Sequence[str]]] = {
+        "label": ("labels", "The classes.", manifest.labels),
+        nuisance: (f"{nuisance}s", f"The {nuisance}s: what shifts.", manifest.nuisances),
+    }
+    for column, feature in manifest.roles.example.items():
+        if not isinstance(feature, str):
+            named[column] = (f"{column}_values", f"The categories of the feature `{column}`.", feature)
+    return named
+
+
+def _enumerations(manifest: Manifest) -> Iterator[Json]:
+    """The record sets whose records stand in croissant.json itself."""
+    fields: dict[str, tuple[Kind, str]] = {
+        "name": ("sc:Text", "The name."),
+        "url": (["sc:URL", "cr:Split"], "What Croissant calls it."),
+    }
+    splits = ((split, SPLIT_TYPES[split]) for split in SPLITS)
+    yield _enumeration("splits", "The splits. No origin is in two.", fields, splits, "cr:Split")
+    fields = {"id": ("sc:Integer", "The number in the files."), "name": fields["name"]}
+    for name, about, values in _named(manifest).values():
+        yield _enumeration(name, about, fields, enumerate(values), "sc:Enumeration")
+
+
+def _enumeration(
+    name: str,
+    about: str,
+    fields: Mapping[str, tuple[Kind, str]],
+    rows: Iterable[tuple[object, str]],
+    kind: str,
+) -> Json:
+    listed = [_field(f"{name}/{field}", *what) for field, what in fields.items()]
+    data = [dict(zip((field["@id"] for field in listed), row, strict=True)) for row in rows]
+    return _record_set(name, about, listed, next(iter(fields))) | {"dataType": kind, "data": data}
+
+
+def _tables(manifest: Manifest) -> Iterator[Table]:
+    """The record sets that are read from files, each named as the config that `datasets` loads."""
+    roles, default = manifest.roles, manifest.default_base
+    ids = {column: f"{names}/id" for column, (names, *_) in _named(manifest).items()}
+    links = {"split": "splits/name"} | ids
+    plain = columns(roles.nuisance)
+    whole = plain | {column: example_type(feature) for column, feature in roles.example.items()}
+    for base in manifest.bases:
+        about, path = f"{base.summary} {_counts(base.splits)}.", f"data/{base.name}/*.parquet"
+        yield Table(name=base.name, about=about, path=path, kinds=whole, links=links)
+    yield Table(
+        name="metadata",
+        about=f"The rows of `{default}` without the example, and where it lies.",
+        path=f"metadata/{default}/*.parquet",
+        kinds=plain | POINTER_COLUMNS,
+        links=links,
+    )
+    for config in manifest.configs:
+        yield Table(
+            name=config.name,
+            about=_about(config),
+            path=f"protocols/{config.name}.parquet",
+            kinds={"key": pa.string(), "split": pa.string(), "count": pa.int32()},
+            links={"key": f"{config.base}/key", "split": "splits/name"},
+        )
+
+
+def _about(config: Config) -> str:
+    params = ", ".join(f"{name}={value}" for name, value in config.params.items())
+    rule = f"{config.summary} Keys of rows of `{config.base}`, chosen by {config.protocol} ({params})"
+    filters = json.dumps(config.filters, ensure_ascii=False)
+    where = filters if len(filters) <= LONGEST_FILTERS else f"see {FILE_NAME}"
+    return f"{rule}: {_counts(config.splits)}. Filters: {where}"
+
+
+def _counts(splits: Mapping[str, Split]) -> str:
+    return ", ".join(f"{split.rows:,} {name}" for name, split in splits.items()) + " rows"
+
+
+def _meanings(manifest: Manifest) -> dict[str, str]:
+    """What each column of this dataset means."""
+    roles = manifest.roles
+    meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
+    if roles.modality == "table":
+        for column, feature in roles.example.items():
+            meanings[column] = MEANINGS["feature" if isinstance(feature, str) else "category"]
+    words = {"nuisance": roles.nuisance, "nuisances": len(manifest.nuisances), "base": manifest.default_base}
+    return {column: text.format(column=column, **words) for column, text in meanings.items()}
+
+
+def _record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
+    entry = {"@type": "cr:RecordSet", "@id": name, "name": name, "description": about}
+    return entry | {"key": {"@id": f"{name}/{key}"}, "field": fields}
+
+
+def _field(identifier: str, kind: Kind, about: str) -> Json:
+    name = identifier.rsplit("/", 1)[-1]
+    return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
+
+
+def _attribution(manifest: Manifest) -> Iterator[Json]:
+    """The file with every licence and attribution of the rows."""
+    if ATTRIBUTION in manifest.files:  # not of a draft
+        about = "Every licence and attribution of the rows; each row has its own in its columns."
+        yield _file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about}
+
+
+def _file(path: str, record: FileRecord) -> Json:
+    encoding = ENCODINGS[path.rpartition(".")[2]]
+    entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
+    return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}

@@ -1,0 +1,57 @@
+"""The pictures on a dataset's card: some examples, and how many rows each group has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from builders.describe.contact_sheet import contact_sheet
+from builders.filters import judged_rows, overview
+from shiftdata.files import whole_file
+from shiftdata.format.manifest import Manifest
+from shiftdata.pictures import Panel, draw, panel_of
+from shiftdata.protocols import rows_matching
+
+PREVIEW = "preview.jpg"
+GROUPS = "groups.png"
+FILTERS = "filters.png"
+
+
+def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
+    """Draw the pictures of a packed dataset's card into its folder."""
+    written = []
+    if manifest.roles.modality == "image":
+        sheet = contact_sheet(folder, manifest, cell=56, most=(12, 14))
+        with whole_file(folder / PREVIEW) as temporary:
+            sheet.save(temporary, "JPEG", quality=85)
+        written.append(folder / PREVIEW)
+    panels = _panels(folder, manifest)
+    if panels:
+        with whole_file(folder / GROUPS) as temporary:
+            draw(panels).save(temporary, "PNG", optimize=True)
+        written.append(folder / GROUPS)
+    if f"filters/{manifest.default_base}.parquet" in manifest.files:
+        with whole_file(folder / FILTERS) as temporary:
+            overview(judged_rows(folder, manifest.default_base)).save(temporary, "PNG", optimize=True)
+        written.append(folder / FILTERS)
+    return written
+
+
+def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
+    """The training rows of the default base and of the largest canonical split, where they can be drawn."""
+    rows = pq.read_table(folder / f"metadata/{manifest.default_base}/train.parquet")
+    found = [(manifest.default_base, rows)]
+    if manifest.configs:
+        largest = max(manifest.configs, key=lambda config: config.splits["train"].groups)
+        found.append((largest.name, rows_matching(rows, largest.filters)))
+    shape = (len(manifest.labels), len(manifest.nuisances))
+    panels = []
+    for title, table in found:
+        groups = table["group"].drop_null().to_numpy()
+        counts = np.bincount(groups, minlength=shape[0] * shape[1]).reshape(shape)
+        panel = panel_of(f"{title}, training rows", manifest.labels, manifest.nuisances, counts)
+        panels += [panel] if panel else []
+    uneven = [panel for panel in panels if panel.counts.min() < panel.counts.max()]
+    return uneven or panels[:1]  # a square of equal numbers says nothing beside another

@@ -1,0 +1,1 @@
+"""From a recipe to a packed dataset: plan, render, spool, gather, pack, build, check."""

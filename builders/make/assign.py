@@ -1,0 +1,118 @@
+"""Which item is in which fold, split and base, and in which order rows stand: all by stable hash of names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from builders.recipe import Base, Recipe
+from builders.sample import Item
+from shiftdata.errors import InputError
+from shiftdata.format.schema import KEY_PATTERN, SPLITS, split_of_fold
+from shiftdata.metadata.folds import folds as folds_of
+from shiftdata.stable import hash64
+
+#: The share of each split in a base that takes a fixed number of items a group.
+SHARES = {"train": 0.5, "validation": 0.2, "test": 0.3}
+
+
+def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
+    """Refuse, before anything is rendered, an album or a protocol that would make a broken dataset."""
+    if not items:
+        raise InputError(f"the album of {recipe.name} holds nothing: give it content")
+    for protocol in recipe.protocols:
+        protocol.pairs(recipe.album.labels, recipe.shift.nuisances)
+    known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
+    labels: dict[str, str] = {}
+    keys: set[str] = set()
+    for item in items:
+        if not KEY_PATTERN.fullmatch(item.key):
+            raise InputError(f"the album gives the key {item.key!r}; a key is made of {KEY_PATTERN.pattern}")
+        if item.key in keys:
+            raise InputError(f"the album gives the key {item.key!r} twice; keys must be unique")
+        keys.add(item.key)
+        if item.label not in known_labels:
+            raise InputError(
+                f"{item.key} has the label {item.label!r}; the album lists {_listed(recipe.album.labels)}"
+            )
+        if item.nuisance not in known_nuisances:
+            raise InputError(
+                f"{item.key} has the {recipe.nuisance} {item.nuisance!r}; "
+                f"the recipe's shift lists {_listed(recipe.shift.nuisances)}"
+            )
+        if not item.license or not item.attribution:
+            raise InputError(f"{item.key} has no licence or no attribution: every item needs both")
+        if labels.setdefault(item.origin, item.label) != item.label:
+            raise InputError(
+                f"the origin {item.origin!r} occurs under {labels[item.origin]!r} and {item.label!r}: "
+                "pictures that share an origin must share a label, or they would leak over splits"
+            )
+
+
+def folds(items: Sequence[Item]) -> dict[str, int]:
+    """The fold of the origin of each item."""
+    return folds_of((item.label, item.nuisance, item.origin) for item in items)
+
+
+def check_splits(recipe: Recipe, fold_of: Mapping[str, int]) -> None:
+    """Refuse, before anything is rendered, an album too small to have every split."""
+    present = {split_of_fold(fold) for fold in fold_of.values()}
+    lacking = [split for split in SPLITS if split not in present]
+    if lacking:
+        raise InputError(
+            f"the album of {recipe.name} has {len(fold_of)} origins, and none of them falls into "
+            f"{', '.join(lacking)}: some label needs at least 4"
+        )
+
+
+def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple[Item, ...]:
+    """The items of a base, the same few first: a smaller base is always part of a larger one.
+
+    Within a group and split, one item of each origin is taken before a second of any. Where the album gives
+    no nuisance, all items of a label will be in each of its groups.
+    """
+    if base.per_group is None:
+        return tuple(items)
+    groups: dict[tuple[str, str | None], dict[str, list[Item]]] = {}
+    for item in items:
+        cells = groups.setdefault((item.label, item.nuisance), {split: [] for split in SPLITS})
+        cells[split_of_fold(fold_of[item.origin])].append(item)
+    picked: set[str] = set()
+    for (label, nuisance), cells in groups.items():
+        for split, quota in quotas(base.per_group).items():
+            if len(cells[split]) < quota:
+                group = " in ".join(filter(None, (label, nuisance)))
+                raise InputError(
+                    f"the base {base.name!r} takes {base.per_group} items a group, {quota} for {split}; "
+                    f"the album has {len(cells[split])} of {group} there: lower per_group or add some"
+                )
+            picked |= {item.key for item in _one_of_each_origin_first(cells[split])[:quota]}
+    return tuple(item for item in items if item.key in picked)
+
+
+def quotas(per_group: int) -> dict[str, int]:
+    """How many items of a group go to each split.
+
+    >>> quotas(40)
+    {'train': 20, 'validation': 8, 'test': 12}
+    """
+    counts = {split: int(per_group * share + 0.5) for split, share in SHARES.items()}
+    counts["train"] = per_group - counts["validation"] - counts["test"]
+    return counts
+
+
+def _one_of_each_origin_first(cell: Sequence[Item]) -> list[Item]:
+    by_origin: dict[str, list[Item]] = defaultdict(list)
+    for item in sorted(cell, key=lambda item: hash64("pick", item.key)):
+        by_origin[item.origin].append(item)
+    turns = [
+        (turn, hash64("pick", origin), item)
+        for origin, mine in by_origin.items()
+        for turn, item in enumerate(mine)
+    ]
+    return [item for _, _, item in sorted(turns, key=lambda turn: turn[:2])]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in an error, not more than can be read."""
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

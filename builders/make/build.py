@@ -1,0 +1,274 @@
+"""Build a dataset: render what is missing, pack, and put the whole into place in one move."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from builders.describe.draft import words
+from builders.describe.renderings import renderings, write_renderings
+from builders.filters.scorers import View
+from builders.filters.scoring import decoded, score
+from builders.make import assign
+from builders.make.pack import Plan, pack
+from builders.make.render import Block, cut_into_blocks, render, render_item
+from builders.make.spool import Spool
+from builders.recipe import Recipe, file_versions, load_recipe
+from builders.sample import BadItem, Item
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.exporting.webdataset import export
+from shiftdata.files import swap
+from shiftdata.format.attribution import ATTRIBUTION
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.places.search import NAMESPACE
+
+Format: TypeAlias = Literal["parquet", "webdataset", "both"]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where a build of one dataset happens: the finished folder, and everything unfinished beside it."""
+
+    out: Path
+    name: str
+    keep_parquet: bool = True
+
+    @property
+    def folder(self) -> Path:
+        """The finished dataset, as Parquet; where only tars are wanted, it is nobody else's."""
+        return self.out / NAMESPACE / self.name if self.keep_parquet else self.work / "parquet"
+
+    @property
+    def tars(self) -> Path:
+        """The WebDataset face of the finished dataset."""
+        return self.out / NAMESPACE / f"{self.name}_wds"
+
+    @property
+    def work(self) -> Path:
+        """What is unfinished; on the same disk as the finished folder, so that a move is one step."""
+        return self.out / ".work" / self.name
+
+    @property
+    def fresh(self) -> Path:
+        """The dataset while it is packed; whole once its manifest is there."""
+        return self.work / "packing"
+
+    def swap(self) -> None:
+        """Put the fresh dataset in the place of the old one; a reader sees one or the other."""
+        swap(self.fresh, self.folder, self.work / "replaced")
+
+    def finish_swap(self) -> None:
+        """End a swap that was killed between its two moves."""
+        if (self.fresh / FILE_NAME).is_file() and not self.folder.exists():
+            self.swap()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One build of a dataset at a time; the lock goes with its process, however that ends."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.work / "lock", timeout=0):
+                yield
+        except Timeout as error:
+            raise ShiftdataError(
+                f"another process is building {self.name} in {self.out}: wait for it to end"
+            ) from error
+
+
+def build(
+    reference: str,
+    out: Path = Path("build"),
+    *,
+    format: Format = "parquet",  # noqa: A002
+    bases: Sequence[str] | None = None,
+    workers: int | None = None,
+    replace: bool = False,
+    keep_spool: bool = False,
+    quiet: bool = False,
+) -> Path:
+    """Build the dataset of a recipe into `out/shift/<name>`, and return that folder.
+
+    Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
+    to some of the recipe's bases; those of an earlier build stay. `replace` allows to overwrite the dataset
+    of another recipe. With the format "both" its WebDataset face is made too, in `out/shift/<name>_wds`;
+    with "webdataset" that alone, and its folder is returned.
+    """
+    recipe = load_recipe(reference)
+    keep = format != "webdataset" or (out / NAMESPACE / recipe.name).exists()
+    workshop = Workshop(out, recipe.name, keep)
+    with workshop.locked():
+        workshop.finish_swap()
+        folders = [workshop.folder] if format == "parquet" else [workshop.folder, workshop.tars]
+        earlier = {folder: _earlier(folder, recipe, replace) for folder in folders}
+        wanted = _wanted(recipe, bases, [done for done in earlier.values() if done is not None])
+        complete = {folder for folder, done in earlier.items() if done and _complete(folder, done, wanted)}
+        if workshop.folder not in complete and (keep or workshop.tars not in complete):
+            _make(reference, recipe, wanted, workshop, workers, keep_spool, quiet)
+        if format != "parquet" and workshop.tars not in complete:
+            _export(workshop, quiet)
+        for folder, done in earlier.items():
+            if done and folder in complete:
+                _mend_words(folder, done, recipe)
+        if not keep:
+            shutil.rmtree(workshop.folder, ignore_errors=True)
+    return folders[-1] if format == "webdataset" else workshop.folder
+
+
+def _make(
+    reference: str,
+    recipe: Recipe,
+    wanted: Sequence[str],
+    workshop: Workshop,
+    workers: int | None,
+    keep_spool: bool,
+    quiet: bool,
+) -> None:
+    """Render what is missing, and pack it as Parquet."""
+    items = recipe.album.items()
+    assign.check_items(recipe, items)
+    fold_of = assign.folds(items)
+    assign.check_splits(recipe, fold_of)
+    blocks = plan_blocks(recipe, wanted, items, fold_of)
+    spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
+    _render(reference, blocks, spool, workers or available_cores(), quiet)
+    ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
+    plan = Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
+    _score(plan, quiet)
+    _pack(plan, workshop, quiet)
+    if not keep_spool:
+        for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
+            shutil.rmtree(folder)
+
+
+def plan_blocks(
+    recipe: Recipe, bases: Sequence[str], items: Sequence[Item], fold_of: dict[str, int]
+) -> dict[str, list[Block]]:
+    """The blocks of each base. A larger base is the blocks of the smaller ones and some more."""
+    plan: dict[str, list[Block]] = {}
+    for layer in ("content", "shift"):
+        blocks: list[Block] = []
+        taken: set[str] = set()
+        of_layer = [base for base in recipe.bases if base.layer == layer]
+        for base in sorted(of_layer, key=lambda base: base.per_group or len(items) + 1):
+            picked = assign.pick(items, fold_of, base)
+            blocks = blocks + cut_into_blocks(
+                recipe, layer, [item for item in picked if item.key not in taken]
+            )
+            taken |= {item.key for item in picked}
+            if base.name in bases:
+                plan[base.name] = blocks
+    return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _earlier(folder: Path, recipe: Recipe, replace: bool) -> Manifest | None:
+    """The manifest of an earlier build of the same recipe; anything else in the way is an error."""
+    if not folder.exists() or replace:
+        return None
+    if not (folder / FILE_NAME).is_file():
+        raise InputError(
+            f"{folder} exists and is no finished dataset: move it away, or pass --replace to delete it"
+        )
+    manifest = Manifest.read(folder)
+    if manifest.recipe_id != recipe.recipe_id():
+        was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
+        raise InputError(
+            f"{folder} was built from another recipe (id {was}, now {now}): "
+            "build into another --out, or pass --replace to overwrite it"
+        )
+    return manifest
+
+
+def _wanted(recipe: Recipe, bases: Sequence[str] | None, earlier: Sequence[Manifest]) -> list[str]:
+    """The bases to end up with, in the recipe's order; the default base is always among them."""
+    asked = {recipe.base(name).name for name in bases} if bases else {base.name for base in recipe.bases}
+    kept = {base.name for done in earlier for base in done.bases}
+    return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
+
+
+def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
+    """Whether an earlier build holds everything that is wanted, made with the same libraries."""
+    return (
+        {base.name for base in done.bases} == set(wanted)
+        and done.versions == file_versions()
+        and ATTRIBUTION in done.files  # datasets of earlier builders have none
+        and all(
+            (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
+            for path, record in done.files.items()
+        )
+    )
+
+
+def _mend_words(folder: Path, done: Manifest, recipe: Recipe) -> None:
+    """Bring a finished dataset's words, and its renderings, to what the recipe says today."""
+    bases = [replace(base, summary=recipe.base(base.name).summary) for base in done.bases]
+    manifest = replace(done, **words(recipe), bases=bases)
+    stale = manifest != done or any(
+        not (folder / name).is_file() or (folder / name).read_bytes() != text.encode()
+        for name, text in renderings(manifest).items()
+    )
+    if stale:
+        write_renderings(folder, manifest)
+
+
+def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, workers: int, quiet: bool) -> None:
+    every = {block.id: block for of_base in blocks.values() for block in of_base}
+    missing = [block for block in every.values() if block.id not in spool]
+    total = sum(block.weight for block in every.values())
+    finished = total - sum(block.weight for block in missing)
+    with tqdm(total=total, initial=finished, desc="render", unit="img", disable=quiet, smoothing=0.05) as bar:
+        render(reference, missing, spool, workers=workers, on_done=lambda block: bar.update(block.weight))
+
+
+def _score(plan: Plan, quiet: bool) -> None:
+    """Score what the filters judge; what was scored before is not scored again."""
+    if plan.recipe.filters is None:
+        return
+    blocks = sorted({block for base, of in plan.blocks.items() if _shifted(plan, base) for block in of})
+    with tqdm(total=len(blocks), desc="score", unit="block", disable=quiet) as bar:
+        score(plan.recipe.filters, plan.spool, blocks, plan.items, lambda: _content(plan), bar.update)
+
+
+def _shifted(plan: Plan, base: str) -> bool:
+    return plan.recipe.base(base).layer == "shift"
+
+
+def _content(plan: Plan) -> Iterator[View]:
+    """The untouched content, as it would be published."""
+    for item in plan.items:
+        try:
+            for sample in render_item(plan.recipe, "content", item):
+                picture = decoded(plan.recipe.encoding.encode(sample))
+                yield View(
+                    key=sample.key, picture=picture, start=picture, label=item.label, origin=item.origin
+                )
+        except BadItem:
+            continue  # counted where it is rendered
+
+
+def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:
+    """Pack into a folder beside the finished one, then swap."""
+    shutil.rmtree(workshop.fresh, ignore_errors=True)
+    with tqdm(desc="pack", unit="img", disable=quiet) as bar:
+        pack(plan, workshop.fresh, bar.update)
+    workshop.swap()
+
+
+def _export(workshop: Workshop, quiet: bool) -> None:
+    """Write the WebDataset face of the finished Parquet files: they hold every rendered byte."""
+    manifest = Manifest.read(workshop.folder)
+    total = sum(split.rows for base in manifest.bases for split in base.splits.values())
+    with tqdm(total=total, desc="tars", unit="img", disable=quiet) as bar:
+        export(workshop.folder, workshop.tars, overwrite=True, on_samples=bar.update)

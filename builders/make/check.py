@@ -1,0 +1,138 @@
+"""Check a built dataset: everything a reader can verify, and that it is what its recipe and card say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from builders.describe.draft import words
+from builders.describe.licenses import spdx_problem
+from builders.describe.renderings import CROISSANT, README, renderings
+from builders.recipe import Recipe, load_recipe, recipe_names
+from shiftdata.errors import MissingExtraError
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.verifying import Problem, verify
+
+
+def check(
+    folder: Path, recipe: Recipe | None = None, on_file: Callable[[str], object] = lambda path: None
+) -> list[Problem]:
+    """Every problem of the dataset in a folder; an empty list means that it may be published.
+
+    `recipe` is the one it was built from; without it, the recipe of the house with the dataset's name.
+    """
+    problems = verify(folder, on_file=on_file)
+    manifest = Manifest.read(folder)
+    if manifest.part is not None:
+        what = f"is a part of {manifest.name} ({manifest.part.content_id[:12]}): publish the whole"
+        return [*problems, Problem(path=FILE_NAME, what=what, kind="part")]
+    name = manifest.name.removesuffix("_wds")
+    if recipe is None and name in recipe_names():
+        recipe = load_recipe(name)
+    if all(problem.path != FILE_NAME or problem.kind == "form" for problem in problems):
+        problems += _rendering_problems(
+            folder, manifest
+        )  # of a manifest that contradicts itself there is none
+    problems += _license_problems(manifest)
+    if not problems:  # what the clients say of a broken dataset is of no use
+        if manifest.face == "parquet":
+            problems += _croissant_problems(folder)
+        problems += _client_problems(folder, manifest)
+    if recipe is not None:
+        problems += _recipe_problems(manifest, recipe)
+    return problems
+
+
+def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    for name, text in renderings(manifest).items():
+        file = folder / name
+        if not file.is_file():
+            yield Problem(path=name, what="is missing: run the build again, it writes it afresh")
+            continue
+        found = file.read_bytes()
+        if found.replace(b"\r\n", b"\n") == text.encode() != found:
+            yield Problem(path=name, what="has other line endings (CRLF): run the build again")
+        elif found != text.encode():
+            what = "was edited: it differs from a fresh rendering of the manifest; run the build again"
+            yield Problem(path=name, what=what)
+
+
+def _license_problems(manifest: Manifest) -> Iterator[Problem]:
+    for credit in manifest.credits:
+        said = spdx_problem(credit.license)
+        if said:
+            what = f"{said} ({credit.rows} rows); see spdx.org/licenses, or use LicenseRef-<name>"
+            yield Problem(path=FILE_NAME, what=what)
+
+
+def _croissant_problems(folder: Path) -> Iterator[Problem]:
+    """What mlcroissant has against croissant.json."""
+    try:
+        import mlcroissant
+    except ImportError as error:
+        raise MissingExtraError(
+            "check reads croissant.json with mlcroissant, which is not installed: pip install -e '.[build]'"
+        ) from error
+    try:
+        issues = mlcroissant.Dataset(jsonld=str(folder / CROISSANT)).metadata.ctx.issues
+    except mlcroissant.ValidationError as error:
+        yield Problem(path=CROISSANT, what=f"is no valid Croissant: {error}")
+        return
+    for said in sorted([*issues.errors, *issues.warnings]):
+        yield Problem(path=CROISSANT, what=f"is not as mlcroissant wants it: {said}")
+
+
+def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    """Whether plain `datasets` gives the promised rows of every config, and the frozen ones of splits."""
+    for name in manifest.config_names():
+        config = manifest.config(name)
+        for split, promised in manifest.splits_of(name).items():
+            keys = _keys(folder, name, split, manifest)
+            if len(keys) != promised.rows:
+                what = (
+                    f"`datasets` reads {len(keys)} rows of {name}/{split}, the manifest says {promised.rows}"
+                )
+                yield Problem(path=README, what=what)
+            elif config is not None:
+                frozen = pq.read_table(folder / f"protocols/{name}.parquet", filters=[("split", "==", split)])
+                if set(keys) != set(frozen["key"].to_pylist()):
+                    what = f"`datasets` reads other rows of {name}/{split} than the frozen ones"
+                    yield Problem(path=README, what=what)
+
+
+def _keys(folder: Path, name: str, split: str, manifest: Manifest) -> list[str]:
+    """The keys that plain `datasets` reads."""
+    from datasets import load_dataset
+
+    if manifest.face == "webdataset":
+        stream = load_dataset(str(folder), name, split=split, streaming=True)
+        return [sample["__key__"] for sample in stream.select_columns("__key__")]
+    stream = load_dataset(str(folder), name, split=split, streaming=True, columns=["key"])
+    batches = stream.with_format("arrow").iter(batch_size=5000)
+    return [key for batch in batches for key in batch["key"].to_pylist()]
+
+
+def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:
+    """Whether the dataset is the one of the recipe, and holds what the recipe expects."""
+    if recipe.recipe_id() != manifest.recipe_id:
+        was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
+        what = f"was built from recipe {was}, and {recipe.name} is now {now}: build it again with --replace"
+        yield Problem(path=FILE_NAME, what=what)
+    elif replace(manifest, **words(recipe)) != manifest:
+        yield Problem(path=FILE_NAME, what="has other words than the recipe: run the build again")
+    built = {base.name for base in manifest.bases}
+    for expected in recipe.expected:
+        if expected.base not in built:
+            continue  # --bases left it out
+        splits = manifest.base(expected.base).splits
+        rows = {split: record.rows for split, record in splits.items()}
+        if rows != dict(expected.rows):
+            what = f"the base {expected.base!r} has {rows} rows, the recipe expects {dict(expected.rows)}"
+            yield Problem(path=FILE_NAME, what=what)
+        smallest = min(record.smallest for record in splits.values())
+        if smallest < expected.smallest_group:
+            what = f"the base {expected.base!r} has a group of {smallest} rows, the recipe expects at least "
+            yield Problem(path=FILE_NAME, what=what + str(expected.smallest_group))

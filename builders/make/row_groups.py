@@ -1,0 +1,101 @@
+"""The layout of shards: which rows share a row group, and which row groups a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.format.writer import (
+    BYTES_PER_GROUP,
+    BYTES_PER_SHARD,
+    ROWS_PER_GROUP,
+    SMALL_STRETCH,
+    within_limits,
+)
+from shiftdata.stable import hash64
+
+SHARED_ROWS_PER_GROUP = 400
+SMALL_ROWS_PER_GROUP = 5000
+
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the layout of a split depends on, one entry a row."""
+
+    keys: Sequence[str]
+    cells: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    quantiles: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+
+def row_groups(rows: Rows) -> list[Indices]:
+    """Cut a split into row groups: stretches of one group in quantile order, ordered by stable hash.
+
+    Short stretches, so that a plain shuffle buffer meets many groups; of one group each, so that a filter
+    skips the others. Groups of a few rows share with others of their label, and labels of a few rows with
+    other labels, more rows together: ten thousand classes must not become thousands of row groups.
+    """
+    order = np.lexsort((rows.quantiles, rows.cells))
+    boundaries = np.flatnonzero(np.diff(rows.cells[order])) + 1
+    stretches: list[Indices] = []
+    small: dict[int, list[Indices]] = {}
+    for cell in np.split(order, boundaries):
+        pieces = within_limits(cell, rows.sizes, ROWS_PER_GROUP)
+        if len(cell) < SMALL_STRETCH:
+            small.setdefault(int(rows.labels[cell[0]]), []).extend(pieces)
+        else:
+            stretches += pieces
+
+    def place(stretch: Indices) -> int:
+        return hash64("row-group", rows.keys[stretch[0]])
+
+    tiny: list[list[Indices]] = []
+    for cells in small.values():
+        cells.sort(key=place)
+        if sum(map(len, cells)) < SMALL_STRETCH:
+            tiny.append(cells)
+        else:
+            stretches += _joined(cells, rows.sizes)
+    tiny.sort(key=lambda cells: place(cells[0]))
+    stretches += _joined([cell for cells in tiny for cell in cells], rows.sizes, SHARED_ROWS_PER_GROUP)
+    return sorted(stretches, key=place)
+
+
+def shuffled_row_groups(rows: Rows) -> list[Indices]:
+    """Cut a split of texts or features into row groups in stable-hash order.
+
+    They are so small that skipping a group saves nothing, while every reader profits from mixed rows.
+    """
+    hashes = np.array([hash64("row", key) for key in rows.keys], dtype=np.uint64)
+    return within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
+
+
+def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list[list[Indices]]:
+    """Consecutive row groups, about equally many bytes a shard."""
+    weights = np.array([sizes[group].sum() for group in groups], dtype=np.int64)
+    shards = max(1, -(-int(weights.sum()) // BYTES_PER_SHARD))
+    ends = np.cumsum(weights) - weights / 2
+    number = np.minimum((ends * shards // max(1, weights.sum())).astype(int), shards - 1)
+    return [[group for group, n in zip(groups, number, strict=True) if n == shard] for shard in range(shards)]
+
+
+def _joined(
+    cells: Sequence[Indices], sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP
+) -> Iterator[Indices]:
+    """Join small groups while they stay below the limits."""
+    pending: list[Indices] = []
+    for cell in cells:
+        candidate = np.concatenate([*pending, cell])
+        if pending and (len(candidate) > most_rows or sizes[candidate].sum() > BYTES_PER_GROUP):
+            yield np.concatenate(pending)
+            pending = []
+        pending.append(cell)
+    if pending:
+        yield np.concatenate(pending)

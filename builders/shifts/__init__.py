@@ -1,0 +1,1 @@
+"""What shifts examples: styles, contexts, weather, corruptions, domains, continuous severities."""

@@ -1,0 +1,58 @@
+"""Which domains there are, which scenes each is made of, and which unique ones each class has."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from builders.shifts.contexts import company, edits, land, lights, places, seasons, views
+from builders.shifts.contexts.stage import Make
+from shiftdata.errors import not_found
+
+TABLE = Path(__file__).with_name("unique.tsv")
+
+#: The domains of every class, each a family of scenes.
+COMMON: Mapping[str, tuple[Make, ...]] = {
+    "autumn": seasons.AUTUMN,
+    "dark": lights.DARK,
+    "dim": lights.DIM,
+    "grass": land.GRASS,
+    "indoor": places.INDOOR,
+    "outdoor": places.OUTDOOR,
+    "rock": land.ROCK,
+    "sand": land.SAND,
+    "water": land.WATER,
+    "winter": seasons.WINTER,
+}
+
+#: The domains of some classes, by kind; each is one scene that varies within itself.
+KINDS: Mapping[str, tuple[Make, ...]] = {
+    "attribute": edits.ATTRIBUTES,
+    "action": edits.ACTIONS,
+    "background": views.BACKGROUNDS,
+    "camera": views.CAMERAS,
+    "company": company.COMPANIES,
+}
+
+UNIQUE: Mapping[str, tuple[Make, ...]] = {make.__name__: (make,) for kind in KINDS.values() for make in kind}
+
+#: Every domain in the order of its number: the common ones first.
+DOMAINS: Mapping[str, tuple[Make, ...]] = {**COMMON, **dict(sorted(UNIQUE.items()))}
+
+
+@cache
+def unique_of(label: str) -> tuple[str, ...]:
+    """The ten unique domains of a class: two of each kind, as the reviewed table says."""
+    table = _table()
+    if label not in table:
+        raise not_found("class with unique domains", label, table, "Add a row for it to unique.tsv.")
+    return table[label]
+
+
+@cache
+def _table() -> dict[str, tuple[str, ...]]:
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines, delimiter="\t"))
+    return {row["label"]: tuple(name for kind in KINDS for name in row[kind].split()) for row in rows}

@@ -1,0 +1,83 @@
+"""The 14 shifts of CNS-Bench, each from the untouched picture to a scale of 2.5, in complete trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from PIL import Image
+
+from builders.sample import Json, Sample
+from builders.shifts import weather
+from builders.shifts.styles import sliders
+from builders.shifts.styles.network import network_fingerprint, shared_network
+from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
+from builders.shifts.weather import WEATHERS, render
+from shiftdata.errors import InputError
+from shiftdata.stable import content_hash, rng
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continuous:
+    """Each picture along one trajectory for each shift and seed; along a trajectory only the scale changes.
+
+    A seed chooses the style picture of a style shift, and the place of every stroke, flake and cloud.
+    """
+
+    dataset: str
+    seeds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        known = range(sliders.style_codes().size)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not set(self.seeds) <= set(known):
+            raise InputError(f"seeds are of 0 to {known[-1]}, each once, at least one; got {self.seeds}")
+
+    @property
+    def nuisances(self) -> tuple[str, ...]:
+        """The 14 shifts, in the order of the paper."""
+        return (*SLIDERS, *WEATHERS)
+
+    @property
+    def severities(self) -> tuple[float, ...]:
+        """The scales."""
+        return SCALES
+
+    def fingerprint(self) -> str:
+        """The parameters, the assets behind the style shifts, and the figures of the weather."""
+        parts = (self.dataset, *map(str, self.seeds), *self.nuisances, *map(str, SCALES))
+        return content_hash(*parts, sliders.fingerprint(), network_fingerprint(), weather.fingerprint())
+
+    def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+        for sample in samples:
+            subject = Subject.of(sample.image, shared_network())
+            for shift in self.nuisances:
+                for seed in self.seeds:
+                    yield from self._trajectory(sample, subject, shift, seed)
+
+    def _trajectory(self, sample: Sample, subject: Subject, shift: str, seed: int) -> Iterator[Sample]:
+        trajectory = f"{sample.key}-{shift}-s{seed}"
+        for scale in SCALES:
+            image, params = self._shifted(sample.key, subject, shift, seed, scale)
+            yield replace(
+                sample,
+                key=f"{trajectory}-{round(100 * scale):03d}",
+                example=image,
+                nuisance=shift,
+                severity=scale,
+                trajectory=trajectory,
+                params={**sample.params, "shift": shift, "seed": seed, **params},
+            )
+
+    def _shifted(
+        self, content: str, subject: Subject, shift: str, seed: int, scale: float
+    ) -> tuple[Image.Image, dict[str, Json]]:
+        """One picture of a trajectory, and what else is needed to make it again."""
+        key = (seed, self.dataset, content)
+        if shift in WEATHERS:
+            return render(shift, subject.image, scale, key=key), {}
+        # A fixed order for each content and shift: no two seeds have the same style picture.
+        order = rng(self.dataset, "style-picture", content, shift).permutation(sliders.style_codes().size)
+        index, strength = int(order[seed]), sliders.strength_at(shift, scale)
+        image = sliders.slide(shared_network(), subject, shift, index, strength, (*key, shift))
+        blend = sliders.blend_at(strength)
+        return image, {"style_picture": index, "strength": round(strength, 3), "blend": round(blend, 3)}

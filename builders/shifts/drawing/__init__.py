@@ -1,0 +1,1 @@
+"""Noise fields and palettes, shared by styles, weather and contexts."""

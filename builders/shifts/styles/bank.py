@@ -1,0 +1,81 @@
+"""The style bank: 20 styles of generative art with 40 style pictures each, as codes of the style network.
+
+A style picture is drawn by this project's own code from a seed (`generators`), so no picture ships: its code
+of 100 numbers is all that stylizing needs. `scripts/regenerate_style_bank.py` draws and encodes them again;
+which candidates became the 20 styles, with every number behind it, is in `assets/candidates.tsv`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from builders.sample import Json
+from shiftdata.errors import InputError, not_found
+from shiftdata.stable import content_hash
+
+__all__ = ["BANK", "CODE_LENGTH", "StyleBank"]
+
+BANK = Path(__file__).parent / "assets" / "bank.parquet"
+CODE_LENGTH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class StyleBank:
+    """Codes and provenance of all style pictures, by style name and index. Picklable."""
+
+    names: tuple[str, ...]
+    codes: NDArray[np.float32]  # style x index x 100
+    records: tuple[tuple[dict[str, Json], ...], ...]  # style x index
+
+    @staticmethod
+    @cache
+    def load() -> StyleBank:
+        """The bank that ships with the package, read once a process."""
+        return read_bank(BANK)
+
+    @property
+    def size(self) -> int:
+        """How many style pictures each style has."""
+        return int(self.codes.shape[1])
+
+    def code(self, style: str, index: int) -> NDArray[np.float32]:
+        """The code of one style picture, as a copy that the caller may change."""
+        return np.array(self.codes[self._position(style, index)])
+
+    def provenance(self, style: str, index: int) -> dict[str, Json]:
+        """What the style picture shows, what seeded it, and its licence."""
+        style_at, index_at = self._position(style, index)
+        return dict(self.records[style_at][index_at])
+
+    def fingerprint(self) -> str:
+        """A hash of all names and codes, part of what determines a stylized dataset."""
+        little_endian = np.ascontiguousarray(self.codes, dtype="<f4")
+        return content_hash(*self.names, str(self.codes.shape), little_endian.tobytes())
+
+    def _position(self, style: str, index: int) -> tuple[int, int]:
+        if style not in self.names:
+            raise not_found("style", style, self.names)
+        if not 0 <= index < self.size:
+            raise InputError(f"style {style!r} has style pictures 0 to {self.size - 1}, got {index}")
+        return self.names.index(style), index
+
+
+def read_bank(path: Path) -> StyleBank:
+    """Read a bank file: one row a style picture, sorted by style and index, as many rows for every style."""
+    table = pq.read_table(path)
+    rows = table.drop_columns(["code"]).to_pylist()
+    names = tuple(sorted({row["style"] for row in rows}))
+    size = len(rows) // len(names)
+    expected = [(name, index) for name in names for index in range(size)]
+    if [(row["style"], row["index"]) for row in rows] != expected:
+        raise InputError(f"{path.name}: rows are not {len(names)} styles x {size} style pictures in order")
+    flat = table["code"].combine_chunks().flatten().to_numpy()
+    codes = np.array(flat, dtype=np.float32).reshape(len(names), size, CODE_LENGTH)
+    records = tuple(tuple(rows[at * size : (at + 1) * size]) for at in range(len(names)))
+    return StyleBank(names, codes, records)

@@ -1,0 +1,108 @@
+"""The eight style shifts of CNS-Bench as sliders: from the untouched picture to a whole style, step by step.
+
+A slider paints with a style code that runs from the picture's own to that of a style picture, and adds a
+look (`looks`) that a code alone does not give; both grow with one *strength* from 0 to 1. The network
+repaints even a picture's own style, so over the first half of the way the result is blended with the
+untouched one. Which strength belongs to which scale was measured (`assets/sliders.tsv`): the mean distance to
+the untouched picture grows evenly with the scale. `scripts/regenerate_sliders.py` makes codes and measures
+again.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from PIL import Image
+
+from builders.shifts.styles.bank import BANK, StyleBank, read_bank
+from builders.shifts.styles.network import FloatArray, StyleNetwork, mix
+from builders.shifts.styles.sliders.looks import LOOKS
+from builders.shifts.styles.sliders.pixels import to_field, to_picture
+from shiftdata.errors import InputError, not_found
+from shiftdata.stable import content_hash, rng
+
+__all__ = ["SCALES", "SLIDERS", "Subject", "blend_at", "fingerprint", "slide", "strength_at", "style_codes"]
+
+CODES = BANK.with_name("sliders.parquet")
+CALIBRATION = BANK.with_name("sliders.tsv")
+
+SLIDERS = tuple(LOOKS)
+SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
+
+BLENDED_UNTIL = 0.5  # the strength from which nothing of the untouched picture is blended in
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A picture to shift, with what the network computes of it once for all styles."""
+
+    image: Image.Image
+    features: FloatArray
+    own: FloatArray
+
+    @staticmethod
+    def of(image: Image.Image, network: StyleNetwork) -> Subject:
+        """The subject of a picture."""
+        plain = image.convert("RGB")
+        return Subject(plain, network.features(plain), network.code(plain))
+
+
+def slide(
+    network: StyleNetwork,
+    subject: Subject,
+    slider: str,
+    style_picture: int,
+    strength: float,
+    key: tuple[str | int, ...],
+) -> Image.Image:
+    """The subject in a style, so strong; strokes and grain of one `key` stay in place at every strength."""
+    if slider not in SLIDERS:
+        raise not_found("style shift", slider, SLIDERS)
+    if not 0 <= strength <= 1:
+        raise InputError(f"strength must be between 0 and 1, got {strength}")
+    if strength == 0:
+        return subject.image
+    code = mix(subject.own, style_codes().code(slider, style_picture), strength)
+    untouched = to_field(subject.image)
+    painted = to_field(network.paint(subject.features, code, subject.image.size))
+    look = LOOKS[slider](painted, untouched, rng(*key)).clip(0, 1)
+    styled = painted + strength * (look - painted)
+    return to_picture(untouched + blend_at(strength) * (styled - untouched))
+
+
+def blend_at(strength: float) -> float:
+    """How much of the styled picture is seen over the untouched one."""
+    return min(1.0, strength / BLENDED_UNTIL)
+
+
+def strength_at(slider: str, scale: float) -> float:
+    """The strength that belongs to a scale, between measured scales on a straight line."""
+    if not SCALES[0] <= scale <= SCALES[-1]:
+        raise InputError(f"scale must be between {SCALES[0]:g} and {SCALES[-1]:g}, got {scale}")
+    measured = _calibration()
+    if slider not in measured:
+        raise not_found("style shift", slider, measured)
+    return float(np.interp(scale, SCALES, measured[slider]))
+
+
+@cache
+def style_codes() -> StyleBank:
+    """The codes of every slider's style pictures."""
+    return read_bank(CODES)
+
+
+@cache
+def _calibration() -> dict[str, tuple[float, ...]]:
+    with CALIBRATION.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return {
+        name: (0.0, *(float(row["strength"]) for row in rows if row["shift"] == name)) for name in SLIDERS
+    }
+
+
+def fingerprint() -> str:
+    """A hash of codes and calibration, part of what determines a dataset."""
+    return content_hash(style_codes().fingerprint(), CALIBRATION.read_bytes())

@@ -1,1 +1,0 @@
-"""Steps: `Iterator[Sample] -> Iterator[Sample]`, frozen records that a recipe lists."""

@@ -1,0 +1,246 @@
+"""`manifest.json`: the only machine truth about a dataset, and its only definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from shiftdata.errors import IntegrityError, NotFoundError, not_found
+from shiftdata.format.schema import Roles
+
+__all__ = [
+    "FILE_NAME",
+    "Base",
+    "Config",
+    "Credit",
+    "FileRecord",
+    "Filters",
+    "Manifest",
+    "Part",
+    "Split",
+]
+
+FILE_NAME = "manifest.json"
+FORMAT = 1
+
+#: Alternatives of conditions, as `pyarrow` and `datasets` read them: [[(column, operator, value), ...], ...]
+Filters: TypeAlias = list[list[tuple[str, str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """How much one split of a base or a config holds.
+
+    `bytes` are those of its cells in memory; `groups` counts those that have a row, and `smallest` and
+    `largest` are their sizes (0 where rows have no group, as untouched content).
+    """
+
+    rows: int
+    bytes: int
+    groups: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """One set of files: `data/<name>/` and `metadata/<name>/`."""
+
+    name: str
+    summary: str
+    content_id: str
+    splits: Mapping[str, Split]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """A canonical split: rows of a base chosen by filters alone, and frozen as keys.
+
+    A `virtual` one stands with its filters in the card, so that `load_dataset(repo, name)` finds it.
+    """
+
+    name: str
+    summary: str
+    base: str
+    protocol: str
+    params: Mapping[str, Any]
+    filters: Filters
+    splits: Mapping[str, Split]
+    virtual: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credit:
+    """One licence with one attribution, and how many rows carry them."""
+
+    license: str
+    attribution: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """What a published file must be; a picture has no rows."""
+
+    bytes: int
+    sha256: str
+    rows: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Of what whole a dataset holds only some rows, and which.
+
+    `manifest` is the sha256 of the whole's `manifest.json`. The rows are those of `config` there, in
+    `splits`, that fulfil every one of `conditions`, which are written as in filters.
+    """
+
+    manifest: str
+    content_id: str
+    config: str
+    splits: Sequence[str]
+    conditions: Sequence[tuple[str, str, Any]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """Everything a reader, a card or a check needs to know about a dataset.
+
+    `severities` lists the steps of a continuous shift; it is empty where a nuisance has no scale.
+    `credits` are the licences and attributions of the rows, most rows first; of very many only the first
+    stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
+    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; of a
+    WebDataset face, the members of one sample, an image as None. `part` is None for a whole dataset.
+    """
+
+    name: str
+    family: str
+    version: str
+    released: str
+    title: str
+    summary: str
+    creators: Sequence[str]
+    citation: str
+    license: str
+    credits: Sequence[Credit]
+    more_credits: int
+    datasheet: Mapping[str, str]
+    seed: int
+    recipe_id: str
+    content_id: str
+    roles: Roles
+    origins_shared: bool
+    labels: Sequence[str]
+    nuisances: Sequence[str]
+    severities: Sequence[float]
+    default_base: str
+    bases: Sequence[Base]
+    configs: Sequence[Config]
+    dropped: Mapping[str, Mapping[str, int]]
+    sample: Mapping[str, Any]
+    files: Mapping[str, FileRecord]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
+    part: Part | None = None
+
+    @property
+    def face(self) -> Literal["parquet", "webdataset"]:
+        """In what its examples lie."""
+        return "webdataset" if any(path.endswith(".tar") for path in self.files) else "parquet"
+
+    def base(self, name: str) -> Base:
+        """The base of that name."""
+        found = {base.name: base for base in self.bases}
+        if name not in found:
+            raise not_found("base", name, found, f"It was asked of {self.name}.")
+        return found[name]
+
+    def config_names(self) -> list[str]:
+        """Every name that `load_dataset(repo, name)` accepts, the default first."""
+        bases = [base.name for base in self.bases]
+        bases.sort(key=lambda name: (name != self.default_base, name))
+        if self.face == "webdataset":
+            return bases
+        return [*bases, *(config.name for config in self.configs if config.virtual), "metadata"]
+
+    def config(self, name: str) -> Config | None:
+        """The canonical split of that name, if it is one."""
+        return next((config for config in self.configs if config.name == name), None)
+
+    def splits_of(self, name: str) -> Mapping[str, Split]:
+        """The splits of a base, a canonical split, or `metadata`."""
+        of = {base.name: base.splits for base in self.bases} | {c.name: c.splits for c in self.configs}
+        of["metadata"] = of[self.default_base]
+        if name not in of:
+            raise not_found("config", name, of, f"See `shiftdata info {self.name}`.")
+        return of[name]
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`: equal manifests give equal bytes."""
+        told = asdict(self)
+        if self.part is None:  # so that whole datasets are written as before there were parts
+            del told["part"]
+        return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str = FILE_NAME) -> Manifest:
+        """Read the text of a `manifest.json`; `where` names it in errors."""
+        try:
+            raw = json.loads(text)
+            version = raw["format"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise IntegrityError(f"{where} is not a shiftdata manifest ({error!r})") from error
+        if version != FORMAT:
+            raise IntegrityError(
+                f"{where} has manifest format {version!r}; this shiftdata reads format {FORMAT}: "
+                "install a newer shiftdata"
+            )
+        try:
+            return cls(**{**raw, **_records(raw)})
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise IntegrityError(f"{where} lacks a field or has an unknown one: {error}") from error
+
+    @classmethod
+    def read(cls, repo: Path) -> Manifest:
+        """Read the manifest of a dataset in a folder."""
+        path = repo / FILE_NAME
+        if not path.is_file():
+            raise NotFoundError(
+                f"no {FILE_NAME} in {repo}: not a shiftdata dataset, or its build has not finished"
+            )
+        try:
+            text = path.read_bytes().decode()
+        except UnicodeDecodeError as error:
+            raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
+        return cls.from_json(text, str(path))
+
+
+def _records(raw: dict[str, Any]) -> dict[str, Any]:
+    """The nested records of a manifest, from their JSON form."""
+    return {
+        "roles": Roles(**raw["roles"]),
+        "bases": [Base(**{**base, "splits": _splits(base)}) for base in raw["bases"]],
+        "configs": [
+            Config(**{**config, "splits": _splits(config), "filters": _filters(config["filters"])})
+            for config in raw["configs"]
+        ],
+        "credits": [Credit(**credit) for credit in raw["credits"]],
+        "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
+        "part": _part(raw["part"]) if raw.get("part") is not None else None,
+    }
+
+
+def _part(raw: dict[str, Any]) -> Part:
+    (conditions,) = _filters([raw["conditions"]])
+    return Part(**{**raw, "conditions": conditions})
+
+
+def _splits(raw: dict[str, Any]) -> dict[str, Split]:
+    return {name: Split(**split) for name, split in raw["splits"].items()}
+
+
+def _filters(raw: list[list[list[Any]]]) -> Filters:
+    return [[(column, operator, value) for column, operator, value in clause] for clause in raw]

@@ -1,0 +1,1 @@
+"""Data for training and evaluation: plain datasets, bytes of rows, batches, tars."""

@@ -1,0 +1,97 @@
+"""The examples of a set one by one: what torch calls a map-style dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shiftdata.errors import IntegrityError
+from shiftdata.format.schema import Modality
+from shiftdata.loading.batches.decode import decode
+from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.metadata import Metadata
+
+__all__ = ["Example", "Examples"]
+
+#: x, the label's number, and what else is known.
+Example: TypeAlias = tuple[Any, int, dict[str, Any]]
+
+
+class Examples:
+    """The examples of some rows of the metadata: `(x, y, metadata)` each, read when they are asked for.
+
+    x is a uint8 array of height x width x 3 (the text, or the list of features, of other kinds of data), or
+    what `transform` makes of it; the encoded bytes with `decode=False`. y is the label's number, `metadata`
+    has group, nuisance, key and position: the row in `task.table(...)`. torch's DataLoader takes it as it
+    is, with worker processes too.
+    """
+
+    def __init__(
+        self,
+        reader: ExampleReader,
+        metadata: Metadata,
+        indices: NDArray[np.int64],
+        counts: NDArray[np.int64] | None = None,
+        *,
+        modality: Modality = "image",
+        transform: Callable[[Any], Any] | None = None,
+        decode: bool = True,
+    ) -> None:
+        times = np.ones(len(indices), np.int64) if counts is None else counts
+        self.reader = reader
+        self.name = metadata.name
+        self.positions = np.repeat(np.arange(len(indices)), times)
+        self.rows = indices[self.positions]
+        self.labels = metadata.label[self.rows].astype(np.int64)
+        self.groups = metadata.group[self.rows].astype(np.int64)
+        self.nuisances = metadata.kind[self.rows].astype(np.int64)
+        self.modality = modality
+        self._keys = metadata.table["key"].take(pa.array(self.rows)).combine_chunks()
+        self._transform = transform
+        self._decode = decode
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: int) -> Example:
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Example]:
+        """Several examples, which are read together."""
+        data = self.reader.read(self.rows[numbers].tolist())
+        return [self._example(number, one) for number, one in zip(numbers, data, strict=True)]
+
+    def key(self, number: int) -> str:
+        """The key of an example."""
+        key: str = self._keys[number].as_py()
+        return key
+
+    def named(self, number: int, error: Exception) -> IntegrityError:
+        """What is wrong with an example, by its name."""
+        return IntegrityError(
+            f"{self.key(number)}, row {self.rows[number]:,} of {self.name}: {error}. `shiftdata verify` "
+            'checks every file; fetch or build the dataset again, or take a loader with on_error="skip"'
+        )
+
+    def _example(self, number: int, data: bytes) -> Example:
+        try:
+            x = self._decoded(data) if self._decode else data
+        except IntegrityError as error:
+            raise self.named(number, error) from error
+        known = {
+            "group": int(self.groups[number]),
+            "nuisance": int(self.nuisances[number]),
+            "key": self.key(number),
+            "position": int(self.positions[number]),
+        }
+        return x if self._transform is None else self._transform(x), int(self.labels[number]), known
+
+    def _decoded(self, data: bytes) -> Any:
+        if self.modality == "image":
+            return decode(data)
+        return data.decode() if self.modality == "text" else json.loads(data)

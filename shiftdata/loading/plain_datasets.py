@@ -1,0 +1,137 @@
+"""List, describe and load datasets. Reading itself is left to `datasets`."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
+
+import datasets
+
+from shiftdata.errors import InputError, IntegrityError
+from shiftdata.format.manifest import Manifest
+from shiftdata.places import search as places
+from shiftdata.places.hubs import HubRepo
+
+__all__ = ["DatasetSummary", "info", "list_datasets", "load_dataset"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSummary:
+    """One line of the list of datasets."""
+
+    name: str
+    family: str
+    license: str
+    rows: int
+    bytes: int
+    where: Path
+
+
+def list_datasets() -> list[DatasetSummary]:
+    """Every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift.
+
+    One that cannot be read is warned of and left out: it must not hide the others.
+    """
+    found = []
+    for folder in places.local_datasets():
+        try:
+            found.append(_summary(folder, Manifest.read(folder)))
+        except IntegrityError as error:
+            warnings.warn(str(error), stacklevel=2)
+    return found
+
+
+def info(name: str | Path) -> Manifest:
+    """All that is known about a dataset: splits, configs, classes, licence, hashes."""
+    return places.find(name).manifest()
+
+
+AnyDataset: TypeAlias = (
+    datasets.Dataset | datasets.DatasetDict | datasets.IterableDataset | datasets.IterableDatasetDict
+)
+
+
+@overload
+def load_dataset(
+    name: str | Path, config: str | None = ..., *, split: str, streaming: Literal[True], **options: Any
+) -> datasets.IterableDataset: ...
+@overload
+def load_dataset(
+    name: str | Path, config: str | None = ..., *, split: str, streaming: Literal[False] = ..., **options: Any
+) -> datasets.Dataset: ...
+@overload
+def load_dataset(
+    name: str | Path, config: str | None = ..., *, split: None = ..., streaming: bool = ..., **options: Any
+) -> datasets.DatasetDict | datasets.IterableDatasetDict: ...
+def load_dataset(
+    name: str | Path,
+    config: str | None = None,
+    *,
+    split: str | None = None,
+    streaming: bool = False,
+    **options: Any,
+) -> AnyDataset:
+    """Load a dataset by name, from wherever it is, as a `datasets` object.
+
+    Args:
+        name: `sma_emoji`, `shift/sma_emoji`, the path of a dataset's folder, or its URL.
+        config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is only
+            frozen) or `metadata`; None is the default.
+        split: `train`, `validation` or `test`; None gives all of them.
+        streaming: iterate without preparing a copy on disk.
+        options: passed on to `datasets.load_dataset`. `filters=` replaces those of a canonical split.
+
+    """
+    place = places.find(name)
+    manifest = place.manifest()
+    if config is not None:
+        manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
+    frozen = manifest.config(config) if config is not None else None
+    if frozen is not None and not frozen.virtual:  # the card has no room for it: give what it would say
+        config = frozen.base
+        options = {"filters": frozen.filters, "verification_mode": "no_checks"} | options
+    if place.url is not None:
+        return _load_url(place.url, manifest, config or manifest.default_base, split, streaming, options)
+    loaded: AnyDataset = datasets.load_dataset(
+        place.source, config, split=split, streaming=streaming, **options
+    )
+    return loaded
+
+
+def _load_url(
+    url: str, manifest: Manifest, config: str, split: str | None, streaming: bool, options: dict[str, Any]
+) -> AnyDataset:
+    """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    if url.startswith("hf+"):
+        repo = HubRepo.parse(url)
+        raise InputError(
+            f"`datasets` asks one Hub at a time: set HF_ENDPOINT={repo.endpoint} before Python starts, "
+            f"and load {repo.repo_id!r} by its name; or `shiftdata fetch` it"
+        )
+    if manifest.face == "webdataset":
+        raise InputError(f"{url} holds tars: read them with `shiftdata.webdataset`, or load the Parquet face")
+    virtual = manifest.config(config)
+    if virtual is not None:
+        config, options = virtual.base, {"filters": virtual.filters} | options
+    folder = f"metadata/{manifest.default_base}" if config == "metadata" else f"data/{config}"
+    of_split = {
+        name: [f"{url}/{path}" for path in sorted(manifest.files) if path.startswith(f"{folder}/{name}")]
+        for name in manifest.splits_of(config)
+    }
+    loaded: AnyDataset = datasets.load_dataset(
+        "parquet", data_files=of_split, split=split, streaming=streaming, **options
+    )
+    return loaded
+
+
+def _summary(folder: Path, manifest: Manifest) -> DatasetSummary:
+    return DatasetSummary(
+        name=manifest.name,
+        family=manifest.family,
+        license=manifest.license,
+        rows=sum(split.rows for base in manifest.bases for split in base.splits.values()),
+        bytes=sum(record.bytes for record in manifest.files.values()),
+        where=folder,
+    )

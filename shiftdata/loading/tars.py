@@ -1,0 +1,112 @@
+"""Read a WebDataset face with the `webdataset` library."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shiftdata.errors import InputError, MissingExtraError, NotFoundError, not_found
+from shiftdata.format.manifest import Manifest
+from shiftdata.places import search as places
+
+if TYPE_CHECKING:
+    from webdataset import WebDataset
+
+__all__ = ["webdataset"]
+
+
+def webdataset(
+    dataset: str | Path,
+    base: str | None = None,
+    *,
+    split: str = "train",
+    decode: str | None = "pil",
+    shuffle: int = 0,
+    resampled: bool = False,
+    seed: int = 0,
+) -> WebDataset:
+    """Give a `webdataset` pipeline over one split: an iterable dataset for torch's or its own loader.
+
+    A sample is a dict: `__key__`, `image` or `text`, `label` (a number), `metadata` (every other column, and
+    the features of a table). Go on as with any such pipeline: `.map(...)`, `.to_tuple("image", "label")`,
+    `.batched(64)`. Nodes and workers share the tars among them; each must get one, so cut more of them
+    (`--shard-mb`) where there are too few.
+
+    Args:
+        dataset: the dataset (its face `<dataset>_wds` is looked for) or the face: a name, `shift/<name>`, a
+            folder, or a URL that the library opens (https://, hf://, gs://).
+        base: a base, such as `mini`; None is the default one.
+        split: `train`, `validation` or `test`.
+        decode: how pictures are decoded: "pil", "rgb8", "torchrgb", ... (as `.decode` of the library takes
+            it); None leaves every member as bytes.
+        shuffle: the samples in the shuffle buffer. Tars are mixed already, in the same order each time.
+        resampled: draw tars without end, as nodes with unequal shares need; add `.with_epoch(samples)`.
+        seed: of the buffer and of the drawn tars.
+
+    """
+    try:
+        import webdataset as library
+    except ImportError as error:
+        raise MissingExtraError(
+            "shiftdata.webdataset needs the `webdataset` library, which is not installed: "
+            "pip install 'shiftdata[wds]'"
+        ) from error
+    place, manifest = _face(dataset)
+    found = manifest.base(base or manifest.default_base)
+    if split not in found.splits:
+        raise not_found("split", split, found.splits, f"It was asked of {manifest.name}/{found.name}.")
+    start = f"data/{found.name}/{split}-"
+    urls = [f"{place.address}/{path}" for path in sorted(manifest.files) if path.startswith(start)]
+    _check_shares(urls, resampled)
+    pipeline = library.WebDataset(
+        urls,
+        resampled=resampled,
+        shardshuffle=False,
+        nodesplitter=None if resampled else library.split_by_node,
+        empty_check=False,
+        seed=seed,
+    )
+    if shuffle:
+        pipeline = pipeline.shuffle(shuffle, seed=seed)
+    if decode is not None:
+        pipeline = pipeline.decode(decode)
+    return pipeline.rename(**_names(manifest))
+
+
+def _face(dataset: str | Path) -> tuple[places.Place, Manifest]:
+    """The face that was named, or that of the dataset that was named."""
+    named = str(dataset).rstrip("/")
+    if not named.endswith("_wds"):
+        with suppress(NotFoundError):
+            face = places.find(f"{named}_wds")
+            # Of a dataset that is on this machine, the Hub is not asked for the other face.
+            if not face.on_hub or places.find(named).on_hub:
+                return face, face.manifest()
+    place = places.find(named)
+    manifest = place.manifest()
+    if manifest.face == "webdataset":
+        return place, manifest
+    raise NotFoundError(
+        f"{named} is there as Parquet, and no {named}_wds beside it: make it by "
+        f"`shiftdata export {named} --to webdataset`, and give the folder that it prints"
+    )
+
+
+def _check_shares(urls: list[str], resampled: bool) -> None:
+    """Refuse nodes without a tar: they would have no samples, and the others would wait for them."""
+    nodes = int(os.environ.get("WORLD_SIZE", "1"))
+    if nodes > len(urls) and not resampled:
+        raise InputError(
+            f"{nodes} nodes (WORLD_SIZE) cannot share {len(urls)} tars: export with a smaller --shard-mb, "
+            "or pass resampled=True"
+        )
+
+
+def _names(manifest: Manifest) -> dict[str, str]:
+    """What each member is called in a sample."""
+    named = {"cls": "label", "json": "metadata"}
+    return {"__key__": "__key__"} | {
+        named.get(member, manifest.roles.modality): member for member in manifest.sample
+    }

@@ -1,0 +1,184 @@
+"""Metadata from a table of one's own: what it lacks is computed by stable hash."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.format.schema import SPLITS, split_of_fold
+from shiftdata.metadata.folds import folds, quantiles
+from shiftdata.metadata.rows import Array, Metadata
+
+__all__ = ["metadata_from_table"]
+
+
+def metadata_from_table(
+    table: pa.Table,
+    *,
+    key: str = "key",
+    label: str = "label",
+    nuisance: str,
+    origin: str | None = None,
+    severity: str | None = None,
+    split: str | None = None,
+    fold: str | None = None,
+    quantile: str | None = None,
+    labels: Sequence[str] | None = None,
+    nuisances: Sequence[str] | None = None,
+    name: str = "rows",
+) -> Metadata:
+    """Metadata from a table: each argument names a column.
+
+    Args:
+        table: one row an example, in any order.
+        key: unique names of the rows; everything that is drawn is keyed by them.
+        label: the class: names or numbers.
+        nuisance: the style, domain, ...: names or numbers.
+        origin: what a row was made from; rows of one origin are never put on two sides. Default: the key.
+        severity: the strength of a continuous shift.
+        split: `train`, `validation` or `test`; default: by fold.
+        fold: 0-99; default: the percentile of the origin within its label, or within its group where no
+            origin has several nuisances (and within its split, where one is given).
+        quantile: the position in the group; default: by stable hash.
+        labels, nuisances: the names in their order; default: those found, sorted.
+        name: what to call the table in errors and reports.
+
+    """
+    named = {"key": key, "label": label, "nuisance": nuisance, "origin": origin or key}
+    named |= {what: one for what, one in (("severity", severity), ("split", split), ("fold", fold)) if one}
+    held = {what: _column(table, one) for what, one in named.items()}
+    keys = [str(one) for one in held["key"].to_pylist()]
+    if len(set(keys)) < len(keys):
+        repeated = min(one for one, count in Counter(keys).items() if count > 1)
+        raise InputError(f"the key {repeated!r} occurs more than once in {key!r}: keys must be unique")
+    origins = [str(one) for one in held["origin"].to_pylist()]
+    label_names, label_codes = _coded("label", held["label"], labels)
+    kind_names, kind_codes = _coded(nuisance, held["nuisance"], nuisances)
+    of_split = _splits(held["split"]) if split else None
+    names = [
+        [known[code] for code in codes]
+        for known, codes in ((label_names, label_codes), (kind_names, kind_codes))
+    ]
+    of_fold = (
+        _checked_folds(held["fold"]) if fold else _folds(list(zip(*names, origins, strict=True)), of_split)
+    )
+    expected = [split_of_fold(one) for one in of_fold]
+    if of_split is not None and of_split != expected:
+        raise InputError(
+            f"{split!r} and {fold!r} disagree: give one of them; "
+            "train is fold 0-49, validation 50-69, test 70-99"
+        )
+    groups = label_codes * len(kind_names) + kind_codes
+    steps = held["severity"].cast(pa.float64()) if severity else pa.nulls(len(keys), pa.float64())
+    columns = {
+        "key": pa.array(keys, pa.string()),
+        "split": pa.array(expected, pa.string()),
+        "fold": pa.array(of_fold, pa.int8()),
+        "label": pa.array(label_codes, pa.int64()),
+        nuisance: pa.array(kind_codes, pa.int64()),
+        "severity": steps,
+        "group": pa.array(groups, pa.int32()),
+        "origin": pa.array(origins, pa.string()),
+        "quantile": (
+            _column(table, quantile).cast(pa.float64())
+            if quantile
+            else pa.array(_quantiles(keys, origins, expected, groups, steps))
+        ),
+    }
+    if len(columns) < 9:
+        raise InputError(f"the nuisance column cannot be called {nuisance!r}, a name of the house: rename it")
+    kinds_of_origin = set(zip(origins, kind_codes.tolist(), strict=True))
+    return Metadata(
+        table=pa.table(columns),
+        labels=label_names,
+        nuisances=kind_names,
+        nuisance=nuisance,
+        origins_shared=len(kinds_of_origin) > len(set(origins)),
+        name=name,
+    )
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    if name not in table.column_names:
+        raise not_found("column", name, table.column_names, "Name the columns of your table.")
+    column = table[name]
+    bad = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+    if pc.any(bad).as_py():
+        row = pc.index(bad, True).as_py()
+        raise InputError(f"the column {name!r} is empty or nan in row {row}: every row needs a value")
+    return column
+
+
+def _coded(what: str, column: pa.ChunkedArray, names: Sequence[str] | None) -> tuple[tuple[str, ...], Array]:
+    """The names of a category and the number of each row's."""
+    found = pc.unique(column).to_pylist()
+    if names is None:
+        ordered = sorted(found)
+        known = tuple(str(one) for one in ordered)
+    elif pa.types.is_integer(column.type):
+        known, ordered = tuple(names), list(range(len(names)))
+    else:
+        known, ordered = tuple(names), list(names)
+    if len(set(known)) < len(known):
+        raise InputError(f"a {what} is named twice in {', '.join(known)}: give each name once")
+    for one in found:
+        if one not in ordered:
+            raise not_found(what, str(one), map(str, ordered), "A row has it, and the names given do not.")
+    codes: Array = pc.index_in(column, value_set=pa.array(ordered, column.type)).to_numpy().astype(np.int64)
+    return known, codes
+
+
+def _splits(column: pa.ChunkedArray) -> list[str]:
+    values: list[str] = column.to_pylist()
+    for one in set(values) - set(SPLITS):
+        raise not_found("split", str(one), SPLITS)
+    return values
+
+
+def _checked_folds(column: pa.ChunkedArray) -> list[int]:
+    values: list[int] = column.to_pylist()
+    if not all(isinstance(one, int) and 0 <= one < 100 for one in values):
+        raise InputError("folds are whole numbers from 0 to 99")
+    return values
+
+
+def _folds(groups: list[tuple[str, str, str]], splits: list[str] | None) -> list[int]:
+    """The fold of each (label, nuisance, origin); those of a given split lie in the split's own range."""
+    label_of: dict[str, str] = {}
+    for label, _, origin in groups:
+        if label_of.setdefault(origin, label) != label:
+            pair = " and ".join(sorted({label, label_of[origin]}))
+            raise InputError(f"the origin {origin!r} occurs under {pair}: give `fold`, or mend it")
+    if splits is None:
+        found = folds(groups)
+        return [found[origin] for _, _, origin in groups]
+    result = [0] * len(groups)
+    bounds = [*SPLITS.values(), 100]
+    for number, split in enumerate(SPLITS):
+        rows = [row for row, one in enumerate(splits) if one == split]
+        found = folds(groups[row] for row in rows)
+        for row in rows:
+            width = bounds[number + 1] - bounds[number]
+            result[row] = bounds[number] + found[groups[row][2]] * width // 100
+    return result
+
+
+def _quantiles(
+    keys: list[str], origins: list[str], splits: list[str], groups: Array, steps: pa.Array
+) -> Array:
+    """Quantiles by the origin where it occurs once in each cell (a trajectory), else by the key."""
+    severity = np.nan_to_num(np.asarray(steps.to_numpy(zero_copy_only=False)), nan=-1.0)
+    split = np.array([list(SPLITS).index(one) for one in splits])
+    step = np.unique(severity, return_inverse=True)[1]
+    cells = ((groups * len(SPLITS) + split) * (int(step.max(initial=0)) + 1) + step).astype(np.int64)
+    once = len(set(zip(cells.tolist(), origins, strict=True))) == len(keys)
+    order = np.argsort(np.array(keys))  # equal hashes must not be told apart by the rows' order
+    result = np.empty(len(keys))
+    names = origins if once else keys
+    result[order] = quantiles(cells[order], [names[row] for row in order.tolist()])
+    return result

@@ -1,0 +1,162 @@
+"""The checker: everything that a paper prints twice, or that its own numbers decide, is computed again.
+
+    reproduces          the recomputed value rounds to the printed one, or the statement holds
+    within rounding     it does not, but the inputs were rounded themselves, and leave room for it
+    inconsistent        no inputs that round to the printed ones give the printed value
+
+One module a paper says what is computed from what; `rules` and `judging` hold what they share. The metrics
+are the package's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.metrics.records import table as aligned
+from shiftdata.papers.checks import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
+from shiftdata.papers.checks.cells import Book
+from shiftdata.papers.checks.judging import VERDICTS, Finding, Verdict
+from shiftdata.papers.schema import KEY, read_number
+from shiftdata.papers.shipped import fingerprint, numbers, published_tables
+
+__all__ = ["VERDICTS", "Finding", "Report", "Verdict", "check"]
+
+_CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
+    sma.checks,
+    nico.checks,
+    cns_bench.checks,
+    domainbed_v2.checks,
+    rlsbench.checks,
+    everywhere.checks,
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A verdict for each number or statement that was checked, and what is wrong with the stored data."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[str, ...]
+
+    def count(self, verdict: Verdict, paper: str | None = None) -> int:
+        """How many findings have a verdict."""
+        return sum(one.verdict == verdict and paper in (None, one.paper) for one in self.findings)
+
+    @property
+    def inconsistent(self) -> tuple[Finding, ...]:
+        """What does not reproduce."""
+        return tuple(one for one in self.findings if one.verdict == "inconsistent")
+
+    def of(self, paper: str | None = None, table: str | None = None) -> Report:
+        """The findings of one paper, or one table of it."""
+        papers = {one.paper for one in self.findings}
+        if paper is not None and paper not in papers:
+            raise not_found("paper", paper, papers)
+        tables = {one.table for one in self.findings if paper in (None, one.paper)}
+        if table is not None and table not in tables:
+            raise not_found("table with checks", table, tables)
+        chosen = [one for one in self.findings if paper in (None, one.paper) and table in (None, one.table)]
+        return Report(tuple(chosen), self.problems)
+
+    def counts(self) -> str:
+        """Findings by paper and verdict."""
+        papers = list(dict.fromkeys(one.paper for one in self.findings))
+        rows = [[paper, *[str(self.count(verdict, paper)) for verdict in VERDICTS]] for paper in papers]
+        total = ["all", *[str(self.count(verdict)) for verdict in VERDICTS]]
+        return aligned(["paper", *VERDICTS], [*rows, total])
+
+    def text(self) -> str:
+        """The counts, then every inconsistent finding with both values."""
+        lines = [self.counts(), ""]
+        for one in self.inconsistent:
+            allowed = f" (rounding allows {one.allowed})" if one.allowed else ""
+            note = f"; {one.note}" if one.note else ""
+            lines.append(
+                f"{one.place}\n    {one.check}: printed {one.printed}, found {one.recomputed}{allowed}{note}"
+            )
+        return "\n".join(lines) + "\n"
+
+    def to_csv(self) -> str:
+        """Every finding, one a line."""
+        buffer = io.StringIO()
+        names = [one.name for one in fields(Finding)]
+        writer = csv.DictWriter(buffer, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(one.to_dict() for one in self.findings)
+        return buffer.getvalue()
+
+    def to_markdown(self) -> str:
+        """The inconsistent findings, as a table."""
+        head = ["where", "check", "printed", "recomputed", "rounding allows", "note"]
+        rows = [
+            [one.place, one.check, one.printed, one.recomputed, one.allowed, one.note]
+            for one in self.inconsistent
+        ]
+        lines = [head, ["---"] * len(head), *rows]
+        return "".join(f"| {' | '.join(cell.replace('|', ' ') for cell in line)} |\n" for line in lines)
+
+
+def check(rows: pa.Table) -> Report:
+    """Compute again what can be computed from some results; see the module for the verdicts."""
+    problems = tuple(_stored(rows))
+    book = Book(rows)
+    findings = [one for checks in _CHECKS for one in checks(book)]
+    return Report(tuple(findings), problems)
+
+
+def _stored(rows: pa.Table) -> Iterator[str]:
+    """What is wrong with the data: values that are not the printed ones, tables that were changed."""
+    yield from _values(rows.to_pylist())
+    present = set(zip(rows["paper"].to_pylist(), rows["table"].to_pylist(), strict=True))
+    for table in published_tables():
+        if (table.paper, table.table) not in present:
+            continue
+        if fingerprint(rows, table.paper, table.table) != table.sha256:
+            yield (
+                f"{table.paper}, table {table.table}: these are not the {table.numbers} numbers that were "
+                f"extracted from the paper{_changed(rows, table.paper, table.table)}"
+            )
+
+
+def _changed(rows: pa.Table, paper: str, table: str) -> str:
+    """Where some rows of a table differ from the shipped ones, in words; at most three places."""
+    own, shipped = (_printed(one, paper, table) for one in (rows, numbers(paper)))
+    places = [place for place in own | shipped if own.get(place) != shipped.get(place)]
+    named = [
+        f"{place} {own.get(place, 'missing')} (extracted: {shipped.get(place, 'nothing')})"
+        for place in places
+    ]
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+    return f": {'; '.join(named[:3])}{more}" if named else ""
+
+
+def _printed(rows: pa.Table, paper: str, table: str) -> dict[str, str]:
+    return {
+        ", ".join(row[name] for name in KEY[2:] if row[name]): row["printed"]
+        for row in rows.to_pylist()
+        if (row["paper"], row["table"]) == (paper, table)
+    }
+
+
+def _values(rows: Iterable[dict[str, object]]) -> Iterator[str]:
+    seen = set()
+    for row in rows:
+        place = ", ".join(str(row[name]) for name in KEY if row[name])
+        if place in seen:
+            yield f"{place}: two numbers for one place"
+        seen.add(place)
+        try:
+            value, spread = read_number(str(row["printed"]))
+        except InputError as error:
+            yield f"{place}: {error}"
+            continue
+        stored = (row["value"], row["spread"])
+        if stored != (value, spread) or not all(math.isfinite(one) for one in (value, spread or 0.0)):
+            yield f"{place}: stored {stored[0]} and {stored[1]}, printed {row['printed']}"

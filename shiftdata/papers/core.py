@@ -1,0 +1,173 @@
+"""Results: published numbers and those of one's own, in one form, to be chosen, shown and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.papers import show
+from shiftdata.papers.papers import PAPERS
+from shiftdata.papers.schema import KEY, SCHEMA, read_number
+from shiftdata.papers.shipped import PublishedTable, numbers, published_tables, read_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from PIL import Image
+
+__all__ = ["Results", "published"]
+
+#: Names by which numbers are chosen.
+CHOICES = ("paper", "table", "part", "row", "column", "method", "metric", "unit")
+
+
+class Results:
+    """Numbers with where they stand: one row a number, with the columns of `shiftdata.papers.schema`.
+
+    >>> print(published("domainbed-v2", 5).where(method=["ERM", "SWAD"], column=["PACS", "Ranking"]))
+    domainbed-v2, table 5: Leaderboards of supervised and self-supervised pretraining
+    <BLANKLINE>
+    Supervised ResNet-50      PACS  Ranking
+    ERM                   85.5±0.2        6
+    SWAD                  88.1±0.1        1
+    <BLANKLINE>
+    MoCo-v2 ResNet-50      PACS  Ranking
+    ERM                84.1±0.3        6
+    SWAD               86.2±0.6        1
+    <BLANKLINE>
+    MoCo-v3 ViT-B/16      PACS  Ranking
+    ERM               85.8±0.3        5
+    SWAD              88.1±0.3        1
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+
+    @classmethod
+    def read(cls, path: str | Path) -> Results:
+        """Results that `save` has written, or anybody else in the same columns."""
+        return cls(read_numbers(path))
+
+    @classmethod
+    def of(
+        cls, records: Iterable[Mapping[str, Any]], *, paper: str = "own", table: str = "run", **same: Any
+    ) -> Results:
+        """Results of one's own: a mapping a number, with what is the same for all by name.
+
+        A record needs `method`, `column`, `metric` and `value`; `spread`, `row` (the method), `part`, `unit`
+        (%) and `section` may be left out.
+
+        >>> mine = Results.of(
+        ...     [{"method": "ERM", "column": "PACS", "value": 84.9, "spread": 0.4}],
+        ...     table="2026-11-21", metric="accuracy", part="MoCo-v2 ResNet-50",
+        ... )
+        >>> mine.rows["printed"].to_pylist()
+        ['84.9±0.4']
+        """
+        return cls(pa.Table.from_pylist([_row(paper, table, same | dict(one)) for one in records], SCHEMA))
+
+    def where(self, **chosen: str | int | Iterable[str]) -> Results:
+        """The numbers whose paper, table, part, row, column, method, metric or unit is one of those given."""
+        rows = self.rows
+        for name, wanted in chosen.items():
+            if name not in CHOICES:
+                raise not_found("name of results", name, CHOICES)
+            values = [str(wanted)] if isinstance(wanted, str | int) else [str(one) for one in wanted]
+            known = set(rows[name].to_pylist()) - {None}
+            for value in values:
+                if value not in known:
+                    raise not_found(name, value, known)
+            rows = rows.filter(pc.is_in(rows[name], pa.array(values, pa.string())))
+        return Results(rows)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows.to_pylist())
+
+    def __add__(self, other: Results) -> Results:
+        return Results(pa.concat_tables([self.rows, other.rows]))
+
+    def save(self, path: str | Path) -> None:
+        """Write the numbers as Parquet; `read` gives them back."""
+        pq.write_table(self.rows, path, compression="zstd")
+
+    def __str__(self) -> str:
+        return show.as_text(self.rows)
+
+    def _repr_html_(self) -> str:
+        return show.as_html(self.rows)
+
+    def to_csv(self) -> str:
+        """One line a number, with a header."""
+        return show.as_csv(self.rows)
+
+    def to_markdown(self) -> str:
+        """One Markdown table a block, as printed."""
+        return show.as_markdown(self.rows)
+
+    def to_latex(self) -> str:
+        """One LaTeX `tabular` a block (package booktabs), as printed."""
+        return show.as_latex(self.rows)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame, one row a number."""
+        frame: pd.DataFrame = self.rows.to_pandas()
+        return frame
+
+    def picture(self) -> Image.Image:
+        """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
+        from shiftdata.papers.pictures import draw
+
+        return draw(self.rows)
+
+
+def published(
+    paper: str | None = None, table: str | int | None = None, **chosen: str | Iterable[str]
+) -> Results:
+    """The numbers that the five papers print, or those of one paper, one table, one part, row, column ...
+
+    >>> len(published("nico++", 3)), len(published("sma", metric="H-score", method="UniOT"))
+    (36, 130)
+
+    What was damaged when the papers were turned into text is left out and named in `published_tables()`.
+    `shiftdata.papers.check` computes again what can be.
+    """
+    if paper is not None and paper not in PAPERS:
+        raise not_found("paper", paper, PAPERS)
+    found = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
+    if table is not None:
+        found = found.where(table=table)
+    return found.where(**chosen)
+
+
+def tables_of(paper: str | None = None) -> tuple[PublishedTable, ...]:
+    """The tables of one paper, or of all."""
+    if paper is not None and paper not in PAPERS:
+        raise not_found("paper", paper, PAPERS)
+    return tuple(one for one in published_tables() if paper in (None, one.paper))
+
+
+def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = set(given) - set(SCHEMA.names)
+    missing = {"column", "metric", "value"} - set(given)
+    if unknown or missing:
+        what = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
+        raise InputError(f"a result {what}; it may have {', '.join(SCHEMA.names)}")
+    if not (given.get("row") or given.get("method")):
+        raise InputError("a result needs the method (or the row) that it belongs to")
+    printed = f"{given['value']}"
+    if given.get("spread") is not None:
+        printed += f"±{given['spread']}"
+    usual = {"paper": paper, "table": table, "part": "", "unit": "%", "section": "", "printed": printed}
+    row: dict[str, Any] = usual | {"row": given.get("method")} | dict(given)
+    value, spread = read_number(row["printed"])
+    if (value, spread) != (float(row["value"]), None if spread is None else float(given["spread"])):
+        raise InputError(f"printed {row['printed']!r} is not the value {row['value']}")
+    return {name: row.get(name) for name in SCHEMA.names} | {name: str(row[name]) for name in KEY}

@@ -1,0 +1,191 @@
+"""Charts of results: bars with their spread, lines along a scale, heat maps of large blocks."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from shiftdata.errors import InputError, MissingExtraError
+from shiftdata.papers.papers import PAPERS
+from shiftdata.papers.schema import read_number
+from shiftdata.papers.show import Grid, grids
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw"]
+
+#: Okabe and Ito's colours, which most colour-blind readers tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
+MOST_BARS, MOST_LINES, MOST_BLOCKS = 64, 12, 12
+DPI = 120
+
+
+def draw(rows: pa.Table) -> Image.Image:
+    """One chart a block, below each other; the paper is named under them."""
+    blocks = [_for_eyes(grid) for grid in grids(_of_one_unit(rows)) if grid.table != "text"]
+    if not 1 <= len(blocks) <= MOST_BLOCKS:
+        raise InputError(
+            f"a picture shows 1 to {MOST_BLOCKS} blocks, these results have {len(blocks)}: "
+            "choose a table or a part, as in published('nico++', 2)"
+        )
+    figure = _figure(blocks)
+    for place, (grid, axes) in enumerate(zip(blocks, figure.axes, strict=True)):
+        _draw_block(axes, grid)
+        new = place == 0 or grid.title != blocks[place - 1].title
+        title = grid.title if new else ""
+        axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
+    cited = {PAPERS[grid.paper].citation for grid in blocks if grid.paper in PAPERS}
+    figure.supxlabel("\n".join(sorted(cited)), fontsize=6, color="0.4")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
+    return Image.open(buffer)
+
+
+def _of_one_unit(rows: pa.Table) -> pa.Table:
+    """The numbers of the most frequent unit of each table: ranks beside per cents have no scale."""
+    units: dict[tuple[str, str], Counter[str]] = {}
+    listed = rows.select(["paper", "table", "unit"]).to_pylist()
+    for row in listed:
+        units.setdefault((row["paper"], row["table"]), Counter())[row["unit"]] += 1
+    kept = [units[row["paper"], row["table"]].most_common(1)[0][0] == row["unit"] for row in listed]
+    return rows.filter(pa.array(kept, pa.bool_()))
+
+
+def _for_eyes(grid: Grid) -> Grid:
+    """A block without totals and spreads; where each row has columns of its own, by their number."""
+    kept = [place for place, name in enumerate(grid.columns) if name not in ("Total", "Std")]
+    lines = [(row, tuple(cells[place] for place in kept)) for row, cells in grid.lines]
+    filled = sum(bool(cell) for _, cells in lines for cell in cells)
+    columns = tuple(grid.columns[place] for place in kept)
+    if filled < 0.25 * len(lines) * len(columns):
+        numbers = [name.split()[0] for name in columns]  # "3 on track" is the third domain of its row
+        columns = tuple(sorted(set(numbers), key=lambda name: (len(name), name)))
+        own = [dict(zip(numbers, ("" for _ in numbers), strict=True)) for _ in lines]
+        for places, (_, cells) in zip(own, lines, strict=True):
+            places.update({name: cell for name, cell in zip(numbers, cells, strict=True) if cell})
+        lines = [
+            (row, tuple(places[name] for name in columns))
+            for places, (row, _) in zip(own, lines, strict=True)
+        ]
+    return replace(grid, columns=columns, lines=tuple(lines))
+
+
+def _figure(blocks: Sequence[Grid]) -> Figure:
+    """An empty figure, as high as its blocks need."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError(
+            "a chart needs matplotlib, which is not installed: pip install 'shiftdata[plots]'"
+        ) from error
+    heights = [_height(grid) for grid in blocks]
+    figure = Figure(figsize=(11, sum(heights) + 0.5), layout="constrained")
+    figure.subplots(len(blocks), 1, height_ratios=heights, squeeze=False)
+    return figure
+
+
+def _height(grid: Grid) -> float:
+    return 1.2 + 0.22 * len(grid.lines) if _kind(grid) == "map" else 3.6
+
+
+def _kind(grid: Grid) -> str:
+    """Points of scenarios under their mean, lines along a scale, bars, or a heat map."""
+    names = [row for row, _ in grid.lines]
+    if "mean" in names and len(names) > 2:
+        return "points"
+    if len(grid.lines) <= MOST_LINES and len(_scale(grid)) > 2:
+        return "lines"
+    return "bars" if len(names) * len(grid.columns) <= MOST_BARS else "map"
+
+
+def _draw_block(axes: Axes, grid: Grid) -> None:
+    kinds = {"points": _points, "lines": _lines, "bars": _bars, "map": _map}
+    kinds[_kind(grid)](axes, grid)
+
+
+def _points(axes: Axes, grid: Grid) -> None:
+    """Each scenario as a point, the mean with its standard error as a bar."""
+    values, spreads = _numbers(grid)
+    mean = [row for row, _ in grid.lines].index("mean")
+    others = np.delete(values, mean, axis=0)
+    places = np.arange(len(grid.columns))
+    errors = np.nan_to_num(spreads[mean])
+    axes.bar(places, values[mean], 0.6, yerr=errors, capsize=4, color=COLOURS[4], alpha=0.8)
+    for place, value, error in zip(places, values[mean], errors, strict=True):
+        axes.text(float(place), 2, f"{value:.2f} ± {error:.2f}", ha="center", fontsize=9)
+    shift = np.linspace(-0.22, 0.22, len(others))[:, None]
+    axes.plot(places + shift, others, ".", color="0.25", markersize=4, alpha=0.7)
+    axes.set_xticks(places, grid.columns)
+    axes.set_ylabel(f"{len(others)} scenarios and their mean")
+
+
+def _lines(axes: Axes, grid: Grid) -> None:
+    """One line a row over the steps of the scale, evenly spaced."""
+    values, spreads = _numbers(grid)
+    scale = _scale(grid)
+    kept = [grid.columns.index(name) for name in scale]
+    for place, (name, _) in enumerate(grid.lines):
+        axes.errorbar(
+            range(len(kept)), values[place, kept], _or_none(spreads[place, kept]), marker="o", markersize=4,
+            capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
+            linestyle=("-", "--")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    axes.set_xticks(range(len(kept)), scale)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _bars(axes: Axes, grid: Grid) -> None:
+    values, spreads = _numbers(grid)
+    groups, bars = values.shape
+    width = 0.8 / bars
+    for place, name in enumerate(grid.columns):
+        axes.bar(
+            np.arange(groups) + (place - (bars - 1) / 2) * width, values[:, place], width, label=name,
+            yerr=_or_none(spreads[:, place]), capsize=2, color=COLOURS[place % len(COLOURS)],
+            hatch=("", "//")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    axes.set_xticks(np.arange(groups), [row for row, _ in grid.lines], rotation=20 if groups > 6 else 0)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _map(axes: Axes, grid: Grid) -> None:
+    values, _ = _numbers(grid)
+    columns = [name if len(name) < 28 else f"{name[:26]}..." for name in grid.columns]
+    low, high = np.nanmin(values), np.nanmax(values)
+    axes.imshow(values, aspect="auto", cmap="viridis", vmin=low, vmax=high)
+    middle = (low + high) / 2
+    if len(columns) <= 20:
+        for (row, column), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = "black" if value > middle else "white"
+                axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=6, color=colour)
+    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=7)
+    axes.set_yticks(range(len(grid.lines)), [row for row, _ in grid.lines], fontsize=7)
+
+
+def _scale(grid: Grid) -> list[str]:
+    """The columns that are steps of a scale: numbers, such as severities, or settings of one parameter."""
+    steps = [name for name in grid.columns if re.fullmatch(r"(Alpha = \w+(\.\d)?|\d+(\.\d+)?)", name)]
+    return steps if len(steps) >= len(grid.columns) - 1 else []
+
+
+def _numbers(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """The values and the spreads of a block, nan where nothing stands."""
+    read = [[read_number(cell) if cell else (np.nan, None) for cell in cells] for _, cells in grid.lines]
+    values = np.array([[value for value, _ in row] for row in read], float)
+    spreads = np.array([[np.nan if spread is None else spread for _, spread in row] for row in read], float)
+    return values, spreads
+
+
+def _or_none(spreads: np.ndarray) -> np.ndarray | None:
+    return spreads if np.isfinite(spreads).any() else None

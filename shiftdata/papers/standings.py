@@ -1,0 +1,154 @@
+"""One leaderboard of published results and those of one's own: ranks, and how far two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shiftdata.errors import InputError
+from shiftdata.metrics import RankAgreement, rank_agreement, ranks
+from shiftdata.metrics.records import number, table
+from shiftdata.papers.core import Results
+
+__all__ = ["Leaderboard", "Standing", "leaderboard"]
+
+#: Metrics of which less is better; of all others more is.
+LESS_IS_BETTER = frozenset(
+    {
+        "accuracy drop", "concept shift, max", "concept shift, min", "epoch spread", "leakage", "oracle gap",
+        "rank", "seed spread", "Std over domains",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method in one set of results: the mean over the columns that all methods have, and its rank."""
+
+    method: str
+    value: float
+    rank: float
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Several sets of results side by side, each with its own ranks; the first is what others are held to.
+
+    `agreement` compares each further set with the first and `changes` says what each method gains in places,
+    both over the methods that the two have in common.
+    """
+
+    metric: str
+    columns: Mapping[str, tuple[str, ...]]
+    standings: Mapping[str, tuple[Standing, ...]]
+    agreement: Mapping[str, RankAgreement]
+    changes: Mapping[str, Mapping[str, float]]
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def table(self) -> str:
+        """One line a method: value and rank in each set, and the places gained against the first."""
+        names = list(self.standings)
+        header = [self.metric]
+        for place, name in enumerate(names):
+            header += [name, "rank", *(["change"] if place else [])]
+        lines = [self._line(method, names) for method in self._methods()]
+        notes = [f"{name} against {names[0]}: {one}" for name, one in self.agreement.items()]
+        return "\n".join([table(header, lines), *notes])
+
+    def _methods(self) -> list[str]:
+        """Every method, by its rank in the first set that has it."""
+        found: dict[str, float] = {}
+        for place, standings in enumerate(self.standings.values()):
+            for one in standings:
+                found.setdefault(one.method, one.rank + 1000 * place)
+        return sorted(found, key=lambda method: found[method])
+
+    def _line(self, method: str, names: Sequence[str]) -> list[str]:
+        cells = [method]
+        for place, name in enumerate(names):
+            one = next((one for one in self.standings[name] if one.method == method), None)
+            cells += ["-", "-"] if one is None else [number(one.value, 2), f"{one.rank:g}"]
+            if place:
+                gained = self.changes.get(name, {}).get(method)
+                cells.append("-" if gained is None else f"{gained:+g}")
+        return cells
+
+
+def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = None) -> Leaderboard:
+    """Rank the methods of one or more sets of results, published or one's own, and compare the rankings.
+
+    A method's value is the mean over the columns that every method of its set has. Choose with `where` what
+    is to be ranked: one metric, and one part of a table.
+
+    >>> from shiftdata.papers.core import published
+    >>> old = published("domainbed-v2", 5, part="Supervised ResNet-50", column=["PACS", "VLCS", "OfficeHome"])
+    >>> measured = {"ERM": 84.0, "SWAD": 87.2}
+    >>> mine = Results.of(
+    ...     [{"method": name, "value": value} for name, value in measured.items()],
+    ...     column="PACS", metric="accuracy",
+    ... )
+    >>> print(leaderboard(old.where(method=["ERM", "SWAD", "RSC"]), mine, names=["paper", "mine"]))
+    accuracy  paper  rank   mine  rank  change
+    SWAD      79.27     1  87.20     1      +0
+    ERM       76.50     2  84.00     2      +0
+    RSC       75.93     3      -     -       -
+    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods)
+    """
+    sets = [first, *others]
+    if names is not None and (len(names) != len(sets) or len(set(names)) < len(names)):
+        raise InputError(f"{len(sets)} sets of results need as many different names, got {list(names)}")
+    labels = list(names or [f"set {place}" for place in range(1, len(sets) + 1)])
+    metrics = {metric for one in sets for metric in one.rows["metric"].to_pylist()}
+    if len(metrics) != 1:
+        raise InputError(
+            f"a leaderboard ranks one metric, these results have {', '.join(sorted(metrics)) or 'none'}: "
+            "choose one, as in results.where(metric=...)"
+        )
+    (metric,) = metrics
+    lower = metric in LESS_IS_BETTER
+    values = {label: _values(one, label) for label, one in zip(labels, sets, strict=True)}
+    standings = {
+        label: tuple(
+            Standing(method, value, float(rank))
+            for (method, value), rank in zip(
+                means.items(), ranks(list(means.values()), lower_is_better=lower), strict=True
+            )
+        )
+        for label, (means, _) in values.items()
+    }
+    agreement, changes = {}, {}
+    for label in labels[1:]:
+        shared = [method for method in values[labels[0]][0] if method in values[label][0]]
+        if len(shared) > 1:
+            both = [[values[name][0][method] for method in shared] for name in (labels[0], label)]
+            agreement[label] = rank_agreement(*both, lower_is_better=lower)
+            changes[label] = dict(zip(shared, agreement[label].change.tolist(), strict=True))
+    columns = {label: names_of for label, (_, names_of) in values.items()}
+    return Leaderboard(metric, columns, standings, agreement, changes)
+
+
+def _values(results: Results, label: str) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Each method's mean over the columns that all methods have, and those columns."""
+    cells: dict[str, dict[str, float]] = {}
+    for row in results:
+        if row["method"] is None:
+            continue
+        other = row["column"] if row["method"] == row["row"] else row["row"]
+        where = ", ".join(name for name in (row["part"], other) if name)
+        of_method = cells.setdefault(row["method"], {})
+        if where in of_method:
+            raise InputError(
+                f"{label}: {row['method']} has two numbers for {where}: choose one table or paper"
+            )
+        of_method[where] = row["value"]
+    if not cells:
+        raise InputError(f"{label}: none of these numbers belongs to a method")
+    shared = set.intersection(*(set(one) for one in cells.values()))
+    if not shared:
+        raise InputError(f"{label}: no column has a number for each of {', '.join(cells)}")
+    columns = tuple(one for one in next(iter(cells.values())) if one in shared)
+    return {name: float(np.mean([one[column] for column in columns])) for name, one in cells.items()}, columns

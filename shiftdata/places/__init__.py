@@ -1,0 +1,1 @@
+"""Where datasets lie: the search path, addresses of Hubs, catalogs."""

@@ -1,0 +1,173 @@
+"""A catalog: the name of a dataset -> the places that hold it, and the hash of its manifest.
+
+It is one small JSON file. With the hash every byte of a dataset can be checked, whichever place gives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError, not_found
+from shiftdata.files import write_text
+from shiftdata.places.search import filesystem, is_url, persistently
+
+__all__ = ["FILE_NAME", "VARIABLE", "Catalog", "Entry", "addresses", "look_up"]
+
+FILE_NAME = "catalog.json"
+#: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
+VARIABLE = "SHIFTDATA_CATALOG"
+
+NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+KEYS = ("manifest", "places")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dataset: the sha256 of its `manifest.json`, and the places that hold it, the first tried first."""
+
+    manifest: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Datasets by name; `where` is what it was read from.
+
+    >>> toys = Catalog({"toy": Entry("0" * 64, ("/data/toy",))})
+    >>> Catalog.from_json(toys.to_json()) == toys
+    True
+    """
+
+    entries: Mapping[str, Entry]
+    where: str = FILE_NAME
+
+    @classmethod
+    def read(cls, address: str | Path) -> Catalog:
+        """Read a catalog from a file or a URL."""
+        where = str(address)
+        try:
+            return cls.from_json(_bytes_of(where).decode(), where)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where} is no catalog: it is not UTF-8 ({error})") from error
+
+    @classmethod
+    def from_json(cls, text: str, where: str = FILE_NAME) -> Catalog:
+        """Read the text of a catalog; `where` names it in errors."""
+        try:
+            raw = json.loads(text, object_pairs_hook=_unique)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{where} is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+            ) from error
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from error
+        if not isinstance(raw, dict):
+            raise InputError(
+                f'{where} is no catalog: it holds {{"<name>": {{"manifest": ..., "places": ...}}}}'
+            )
+        return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
+
+    def to_json(self) -> str:
+        """The text of the file: equal catalogs give equal bytes."""
+        entries = {
+            name: {"manifest": entry.manifest, "places": list(entry.places)}
+            for name, entry in sorted(self.entries.items())
+        }
+        return json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
+
+    def write(self, path: Path) -> None:
+        """Write the whole file; it is checked as one that is read."""
+        text = self.to_json()
+        self.from_json(text, str(path))
+        write_text(path, text)
+
+    def find(self, name: str) -> Entry:
+        """The entry of that name."""
+        if name not in self.entries:
+            raise not_found("dataset", name, self.entries, f"Looked in {self.where}.")
+        return self.entries[name]
+
+
+def addresses() -> list[str]:
+    """Where catalogs are looked for: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
+
+    The user's own is `shiftdata/places/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
+    """
+    given = [part.strip() for part in os.environ.get(VARIABLE, "").split(",")]
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    own = config / "shiftdata" / FILE_NAME
+    return [*(part for part in given if part), *([str(own)] if own.is_file() else [])]
+
+
+def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
+    """The entry of a name in the first catalog that has one, and which catalogs could not be read, and why.
+
+    A catalog that is away must not keep a dataset away that another one knows. Offline, URLs are not visited.
+    """
+    notes = []
+    for address in addresses():
+        if offline and is_url(address):
+            notes.append(f"{address}: not asked (offline)")
+            continue
+        try:
+            entries = Catalog.read(address).entries
+        except (StorageError, NotFoundError) as error:
+            notes.append(str(error))
+            continue
+        if name in entries:
+            return entries[name], notes
+    return None, notes
+
+
+def _entry(where: str, name: str, raw: Any) -> Entry:
+    """One entry, checked."""
+    if not NAME.fullmatch(name):
+        raise InputError(f"{where}: a name is <name> or <owner>/<name> of letters, digits, '.', '_' and '-'")
+    if not isinstance(raw, dict) or set(raw) != set(KEYS):
+        held = ", ".join(map(str, raw)) if isinstance(raw, dict) else type(raw).__name__
+        raise InputError(f"{where} has {held or 'nothing'}; it needs exactly {' and '.join(KEYS)}")
+    manifest, places = raw["manifest"], raw["places"]
+    if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
+        raise InputError(
+            f"{where}: manifest is {manifest!r}; it is the sha256 of manifest.json, 64 digits of 0-9a-f"
+        )
+    if not isinstance(places, list) or not places or not all(isinstance(one, str) and one for one in places):
+        raise InputError(f"{where}: places is {places!r}; it is a list of at least one folder or URL")
+    return Entry(manifest, tuple(places))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a name that comes twice would hide an entry."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands there twice: keep one")
+    return found
+
+
+def _bytes_of(address: str) -> bytes:
+    if not is_url(address):
+        path = Path(address).expanduser()
+        if not path.is_file():
+            raise NotFoundError(f"there is no catalog {path}: look at ${VARIABLE}")
+        return path.read_bytes()
+    system, path_there = filesystem(address)
+    try:
+        data: bytes = persistently(lambda: system.cat_file(path_there))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no catalog {address}: look at ${VARIABLE}") from error
+    except ShiftdataError:
+        raise
+    except Exception as error:  # each backend has its own kinds
+        raise StorageError(
+            f"cannot read the catalog {address} ({type(error).__name__}: {error}): look at the network"
+        ) from error
+    return data

@@ -1,0 +1,116 @@
+"""Check a whole dataset: its manifest, every file, and at depth every row of every base."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+
+from shiftdata.format.manifest import FILE_NAME
+from shiftdata.places import search as places
+from shiftdata.verifying.base import Site, check_base
+from shiftdata.verifying.form import manifest_problems, refuse
+from shiftdata.verifying.order import origin_problems
+from shiftdata.verifying.problem import Problem
+from shiftdata.verifying.repo import Folder, Remote, Repo
+from shiftdata.verifying.splits import dataset_problems
+from shiftdata.verifying.tars import tar_problems
+from shiftdata.verifying.work import Listener, Work
+
+__all__ = ["RENDERINGS", "verify"]
+
+#: Written from the manifest, so compared with a fresh rendering (`python -m builders check`), not by hash.
+RENDERINGS = {FILE_NAME, "README.md", "croissant.json"}
+
+
+def verify(
+    name: str | Path,
+    *,
+    deep: bool = True,
+    on_file: Callable[[str], object] | None = None,
+    on_bytes: Callable[[int], object] | None = None,
+    on_rows: Callable[[int], object] | None = None,
+    on_note: Callable[[str], object] | None = None,
+) -> list[Problem]:
+    """Check every file of a dataset, and with `deep` every row and image; an empty list means all is well.
+
+    A damaged file hides no other problem: rows are checked as far as they can be read. Files at a URL or on
+    the Hub are fetched once each, a few at a time, and deleted when they are checked.
+
+    Args:
+        name: a name, `shift/<name>`, a folder, or a URL that fsspec reads.
+        deep: check rows and examples, not only the hashes of files.
+        on_file: called with the name of each file when it has been hashed.
+        on_bytes: called with how many more bytes were fetched or hashed.
+        on_rows: called with how many more rows were checked.
+        on_note: called with what could not be looked at, such as extra files where no list is given.
+
+    """
+    place = places.find(name)
+    written = place.manifest_bytes()
+    manifest = place.parsed(written)
+    refuse(manifest)
+    listener = Listener(on_file=on_file, on_bytes=on_bytes, on_rows=on_rows, on_note=on_note)
+    with ExitStack() as stack:
+        repo: Repo
+        if place.folder is not None:
+            work = stack.enter_context(Work(listener))
+            repo = Folder(place.folder, work)
+        else:
+            # Entered first, so that it goes when no thread writes to it any more.
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftdata-verify-"))
+            work = stack.enter_context(Work(listener, remote=True))
+            repo = Remote(place.address, Path(scratch), work)
+        site = Site(manifest, repo, work)
+        problems = [*manifest_problems(manifest, written), *_extra_files(site)]
+        in_depth = tar_problems if manifest.face == "webdataset" else _rows
+        problems += in_depth(site) if deep else _files(site, sorted(manifest.files))
+    return sorted(problems, key=lambda problem: problem.path)
+
+
+def _extra_files(site: Site) -> Iterator[Problem]:
+    """Files that no manifest knows, and renderings that lead elsewhere."""
+    names = site.repo.names()
+    if names is None:
+        site.work.note("extra files could not be looked for: the place gives no list of its files")
+        return
+    known = set(site.manifest.files) | RENDERINGS
+    for path in sorted(names - known):
+        # A link to a folder of known files is not extra: each of them is refused if it leads out.
+        if not any(name.startswith(f"{path}/") for name in known):
+            what = "is not in the manifest: an extra file; delete it, or build the dataset again"
+            yield Problem(path=path, what=what, kind="extra")
+    for path in sorted(names & RENDERINGS):
+        refused = site.repo.refused(path)
+        if refused:
+            yield refused
+
+
+def _files(site: Site, paths: Sequence[str]) -> list[Problem]:
+    """Files by length and hash alone."""
+
+    def check(path: str) -> Problem | None:
+        held = site.hold(path)
+        held.release()
+        return held.fault
+
+    return [fault for fault in site.work.each(check, paths) if fault]
+
+
+def _rows(site: Site) -> list[Problem]:
+    """Every file, and every row of every base."""
+    found = [check_base(site, base) for base in site.manifest.bases]
+    problems = [problem for one in found for problem in one.problems]
+    done = {path for one in found for path in one.paths}
+    problems += _files(site, sorted(set(site.manifest.files) - done))
+    whole = all(one.whole for one in found)
+    origins = [one.origins for one in found if one.origins is not None]
+    if origins:
+        problems += origin_problems(site.manifest, pa.concat_tables(origins), whole)
+    terms = sum((one.terms for one in found), Counter[tuple[str, str]]())
+    problems += dataset_problems(site.manifest, terms if whole else None)
+    return problems

@@ -1,0 +1,111 @@
+"""The map-style dataset: alone, in torch's loaders with worker processes, and beside plain `datasets`."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pytest
+from torch.utils.data import DataLoader
+
+import shiftdata as sd
+from builders.make.build import build
+from shiftdata.errors import InputError
+from tests.contracts.kinds import prepare
+
+
+def test_examples_are_the_rows_of_the_set(task):
+    examples, table = task.dataset("test"), task.table("test")
+    assert len(examples) == len(table)
+    for number in (0, 7, len(examples) - 1):
+        x, y, known = examples[number]
+        row = table.slice(number, 1).to_pylist()[0]
+        assert (x.dtype, x.shape) == (np.uint8, (24, 24, 3))
+        assert (y, known["key"], known["position"]) == (row["label"], row["key"], number)
+        assert (known["nuisance"], known["group"]) == (row["style"], row["group"])
+    with pytest.raises(IndexError):
+        examples[len(examples)]
+
+
+def test_transform_and_encoded_bytes(task):
+    assert task.dataset(transform=np.mean)[3][0] == task.dataset()[3][0].mean()
+    assert task.dataset(decode=False)[3][0].startswith(b"\x89PNG")
+
+
+def test_a_copy_in_another_process_reads_the_same(task):
+    examples = task.dataset()
+    x, y, known = pickle.loads(pickle.dumps(examples))[11]
+    np.testing.assert_array_equal(x, examples[11][0])
+    assert (y, known) == examples[11][1:]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torch_takes_it_with_a_sampler_of_ours(task, workers):
+    sampler = task.sampler("subg", seed=1)
+    made = DataLoader(task.dataset(), batch_size=16, sampler=sampler, num_workers=workers)
+    batches = [(x.permute(0, 3, 1, 2), y, known["position"]) for x, y, known in made]
+    ours = task.loader(sampler="subg", seed=1, batch_size=16)
+    for (x, y, position), (our_x, our_y, our_known) in zip(batches, ours, strict=True):
+        assert x.equal(our_x)
+        assert y.equal(our_y)
+        assert position.equal(our_known["position"])
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata's own call of torch
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_dataloader_resumes_exactly(task, workers):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader():
+        sampler = task.sampler("shuffle", seed=6)
+        return stateful.StatefulDataLoader(
+            task.dataset(),
+            batch_size=16,
+            sampler=sampler,
+            num_workers=workers,
+            multiprocessing_context=context,
+        )
+
+    context = "fork" if workers else None
+    whole = [known["key"] for _, _, known in loader()]
+    interrupted = loader()
+    taken = [known["key"] for _, _, known in itertools.islice(interrupted, 5)]
+    resumed = loader()
+    resumed.load_state_dict(interrupted.state_dict())
+    assert taken + [known["key"] for _, _, known in resumed] == whole
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_plain_datasets_has_the_same_samples(task, tiny, streaming):
+    theirs = datasets.load_dataset(str(tiny), task.metadata.base, split="test", streaming=streaming)
+    ours = {known["key"]: (x, y, known) for x, y, known in task.dataset("test")}
+    read = 0
+    for row in theirs:
+        x, y, known = ours[row["key"]]
+        np.testing.assert_array_equal(x, np.asarray(row["image"].convert("RGB")))
+        assert (y, known["nuisance"], known["group"]) == (row["label"], row["style"], row["group"])
+        read += 1
+    assert read == len(ours)
+
+
+def test_texts_and_tables_have_examples_but_no_loader(tmp_path):
+    for kind, held in (("text", str), ("table", list)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
+        (made,) = (folder / "out" / "shift").iterdir()
+        task = sd.task(made)
+        name = next(iter(task.sets))
+        assert type(task.dataset(name)[0][0]) is held
+        with pytest.raises(InputError, match="decodes pictures"):
+            task.loader(name)
+
+
+def test_a_table_of_ones_own_has_no_examples():
+    table = pa.table({"id": ["a", "b"], "y": ["cat", "dog"], "style": ["ink", "oil"]})
+    task = sd.task(sd.Metadata.from_table(table, key="id", label="y", nuisance="style"))
+    with pytest.raises(InputError, match="no examples to read"):
+        task.dataset(next(iter(task.sets)))

@@ -1,0 +1,229 @@
+"""The checker: verdicts, the room that rounding leaves, what it finds in the papers, planted errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shiftdata.papers import check, published, published_tables
+from shiftdata.papers.checks.cells import Book
+from shiftdata.papers.checks.judging import box, exactly, judge, std_span
+from shiftdata.papers.checks.rules import spread_of_mean
+
+REPORT = check(published().rows)
+
+
+def results(rows: list[tuple[str, str, str]], **same: str) -> pa.Table:
+    """(row, column, printed) as results."""
+    schema = published("sma", 4).rows.schema
+    usual = {
+        "paper": "own",
+        "table": "1",
+        "part": "",
+        "metric": "accuracy",
+        "unit": "%",
+        "section": "",
+    } | same
+    records = []
+    for row, column, printed in rows:
+        value, _, spread = printed.partition("±")
+        number = {"value": float(value), "spread": float(spread) if spread else None, "printed": printed}
+        records.append(usual | {"row": row, "column": column} | number)
+    return pa.Table.from_pylist(records, schema)
+
+
+def judged(printed: str, inputs: list[str], span=None):
+    sheet = Book(results([("r", str(n), text) for n, text in enumerate([printed, *inputs])]))("own", 1)
+    cells = [sheet.get("r", str(n)) for n in range(len(inputs) + 1)]
+    (found,) = judge(cells[0], span or box(lambda x: float(x.mean())), cells[1:], "mean")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("printed", "inputs", "verdict"),
+    [
+        ("76.10", ["74.19", "78.01"], "reproduces"),
+        ("67.15", ["66.09", "68.20"], "reproduces"),  # 67.145: either way to round a half
+        ("67.14", ["66.09", "68.20"], "reproduces"),
+        ("67.16", ["66.09", "68.20"], "inconsistent"),
+        ("70.2", ["70.0", "70.2"], "within rounding"),  # 70.1; 70.05 and 70.25 would do
+        ("70.3", ["70.0", "70.2"], "inconsistent"),
+        ("3", ["2", "4"], "reproduces"),
+        ("4", ["2", "4"], "inconsistent"),  # counts are exact
+    ],
+)
+def test_verdicts(printed, inputs, verdict):
+    assert judged(printed, inputs).verdict == verdict
+
+
+def test_a_missing_input_gives_no_finding():
+    sheet = Book(results([("r", "a", "1.0")]))("own", 1)
+    assert judge(sheet.get("r", "a"), exactly(1.0), [sheet.get("r", "b")], "mean") == []
+    assert judge(None, exactly(1.0), [sheet.get("r", "a")], "mean") == []
+
+
+def test_digits_belong_to_the_column():
+    book = Book(results([("a", "x", "0.9"), ("b", "x", "0.92"), ("a", "y", "3"), ("b", "y", "4")]))
+    sheet = book("own", 1)
+    assert [sheet.get(*place).half for place in (("a", "x"), ("b", "x"), ("a", "y"))] == [0.005, 0.005, 0.0]
+
+
+VALUES = st.lists(st.integers(0, 9999).map(lambda number: number / 100), min_size=2, max_size=5)
+
+
+@given(VALUES, st.sampled_from([0.005, 0.05, 0.5]))
+@settings(max_examples=60, deadline=None)
+def test_the_room_of_a_standard_deviation_holds_every_corner_and_no_more(values, half):
+    halves = [half] * len(values)
+    corners = [np.array(signs) * half + values for signs in itertools.product((-1, 1), repeat=len(values))]
+    value, low, high = std_span("nico++-tables")(values, halves)
+    spreads = [float(corner.std()) for corner in corners]
+    assert value == pytest.approx(np.std(values))
+    assert high == pytest.approx(max(spreads))
+    assert low <= min(spreads) + 1e-12
+    assert low >= 0
+
+
+@given(VALUES)
+@settings(max_examples=60, deadline=None)
+def test_the_room_of_a_mean_is_half_a_unit(values):
+    value, low, high = box(lambda x: float(x.mean()))(values, [0.05] * len(values))
+    assert (low, high) == (pytest.approx(value - 0.05), pytest.approx(value + 0.05))
+
+
+@given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=2, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_the_spread_of_a_mean_over_seeds_is_always_called_possible(accuracies):
+    seeds = np.array(accuracies)  # domains x seeds
+    of_parts, of_mean = seeds.std(axis=1), seeds.mean(axis=0).std()
+    rows = [("r", f"d{n}", f"0.0±{spread:.6f}") for n, spread in enumerate(of_parts)]
+    sheet = Book(results([*rows, ("r", "Avg", f"0.0±{of_mean:.6f}")]))("own", 1)
+    parts = [sheet.spread("r", f"d{n}") for n in range(len(of_parts))]
+    (found,) = spread_of_mean(sheet.spread("r", "Avg"), parts, "domains")
+    assert found.verdict != "inconsistent"
+
+
+def test_an_impossible_spread_of_a_mean_is_found():
+    sheet = Book(results([("r", "a", "0.0±1.0"), ("r", "b", "0.0±1.0"), ("r", "Avg", "0.0±1.5")]))("own", 1)
+    parts = [sheet.spread("r", name) for name in "ab"]
+    assert spread_of_mean(sheet.spread("r", "Avg"), parts, "domains")[0].verdict == "inconsistent"
+
+
+def test_the_shipped_numbers_are_those_that_were_extracted():
+    assert REPORT.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "place", "recomputed"),
+    [
+        ("sma", "1", "Multi-source benchmarks, Office-31, instances per source, min", "4,410"),
+        ("sma", "2", "SMA_PLT_DOC, stylized images", "42700"),
+        ("sma", "7", "PLT_DOC, mean, CDAN", "DANN 43.00"),
+        ("sma", "12", "PLT_DOC, mean, UniOT", "OSBP 39.75"),
+        ("nico++", "7", "test S, Wi, O, Da, Deepall, Std", "3.557"),
+        ("nico++", "9", "test R, I, O, Di, Deepall, R", "autumn, dark, grass, sand, water, winter"),
+        ("nico++", "text", "images, thousands, stated", "218.62"),
+        ("domainbed-v2", "5", "MoCo-v2 ResNet-50, SagNet, OfficeHome", "61.20"),
+        ("domainbed-v2", "6", "TerraInc, ViT-B/16, MoCo-v3, FT, L38", "VLCS"),
+        ("domainbed-v2", "21", "NICO++, ResNet-50 trained from scratch, SWAD, Avg", "Mixup 46.65"),
+        ("rlsbench", "5", "RS+RW, Avg, NoisyStudent", "69.7 to 69.6"),
+    ],
+)
+def test_known_inconsistencies_are_found(paper, table, place, recomputed):
+    found = [one for one in REPORT.of(paper, table).inconsistent if one.place.endswith(place)]
+    assert any(recomputed in one.recomputed for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "check_name"),
+    [
+        ("sma", "4", "SEM over 25 scenarios (ddof 1)"),
+        ("sma", "1", "sum over 12 datasets of table 2"),
+        ("nico++", "3", "mean over 2 settings"),
+        ("nico++", "10", "sum over 10 domains"),
+        ("cns-bench", "2", "mean drop over 6 scales, 0 among them"),
+        ("cns-bench", "5", "mean weighted by images"),
+        ("cns-bench", "text", "stage (ii) less stage (iii), all scales"),
+        ("domainbed-v2", "4", "leakage against K = 1"),
+        ("domainbed-v2", "5", "rank by the recomputed average"),
+        ("domainbed-v2", "text", "Spearman correlation of the averages"),
+        ("rlsbench", "text", "sum over 14 datasets"),
+    ],
+)
+def test_known_agreements_are_found(paper, table, check_name):
+    found = [one for one in REPORT.of(paper, table).findings if one.check == check_name]
+    assert found
+    assert "inconsistent" not in {one.verdict for one in found}
+
+
+@pytest.mark.parametrize("one", published_tables(), ids=lambda one: f"{one.paper}-{one.table}")
+def test_a_planted_error_is_found_in_every_table(one):
+    rows = published(one.paper, one.table).rows.to_pylist()
+    place = len(rows) // 2
+    for changes in ({"value": rows[place]["value"] + 1}, _moved(rows[place]), {"row": "another"}):
+        damaged = pa.Table.from_pylist(
+            [*rows[:place], rows[place] | changes, *rows[place + 1 :]], published("sma").rows.schema
+        )
+        problems = check(damaged).problems
+        assert any(problem.startswith(f"{one.paper}, ") for problem in problems), changes
+
+
+def _moved(row: dict[str, object]) -> dict[str, object]:
+    """Another number, printed and stored alike."""
+    value, sign, spread = str(row["printed"]).partition("±")
+    return {"printed": f"9{value.lstrip('+-')}{sign}{spread}", "value": float(f"9{value.lstrip('+-')}")}
+
+
+ARITHMETIC = [
+    ("sma", "5"),
+    ("nico++", "6"),
+    ("nico++", "10"),
+    ("cns-bench", "5"),
+    ("domainbed-v2", "16"),
+    ("rlsbench", "4"),
+]
+
+
+@pytest.mark.parametrize(("paper", "table"), ARITHMETIC)
+def test_arithmetic_alone_finds_an_error_in_any_cell(paper, table):
+    rows = published(paper, table).rows
+    known = {(one.place, one.check) for one in check(rows).inconsistent}
+    listed = rows.to_pylist()
+    for place in range(0, len(listed), max(1, len(listed) // 8)):
+        damaged = pa.Table.from_pylist(
+            [*listed[:place], listed[place] | _moved(listed[place]), *listed[place + 1 :]], rows.schema
+        )
+        found = {(one.place, one.check) for one in check(damaged).inconsistent}
+        assert found - known, listed[place]
+
+
+def test_two_numbers_for_one_place_are_a_problem():
+    twice = results([("a", "x", "1.0"), ("a", "x", "2.0")])
+    assert check(twice).problems == ("own, 1, a, x: two numbers for one place",)
+
+
+def test_own_results_are_checked_for_possible_values():
+    report = check(results([("a", "x", "101.0"), ("b", "x", "50.0±2.0")]))
+    assert [(one.check, one.printed) for one in report.inconsistent] == [("a possible value", "101.0")]
+
+
+def test_identical_rows_are_found():
+    numbers = ["71.9", "54.5", "97.6", "70.8"]
+    rows = [(name, f"c{n}", text) for name in ("a", "b") for n, text in enumerate(numbers)]
+    (found,) = check(results(rows)).inconsistent
+    assert found.check == "identical rows in different places"
+    assert check(results(rows[:6])).inconsistent == ()
+
+
+def test_a_report_counts_prints_and_exports():
+    report = REPORT.of("rlsbench")
+    assert sum(report.count(verdict) for verdict in ("reproduces", "within rounding", "inconsistent")) == len(
+        report.findings
+    )
+    assert report.text().count("printed") == len(report.inconsistent) == report.to_markdown().count("\n") - 2
+    assert report.to_csv().count("\n") > len(report.findings)

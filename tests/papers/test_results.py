@@ -1,0 +1,170 @@
+"""Published results and one's own: choose, show, store, rank, compare, draw."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata as sd
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.papers import published_tables
+
+
+def test_every_table_is_there_with_its_numbers():
+    counted = {(one.paper, one.table): len(sd.published(one.paper, one.table)) for one in published_tables()}
+    assert counted == {(one.paper, one.table): one.numbers for one in published_tables()}
+    assert sum(counted.values()) == len(sd.published())
+
+
+def test_numbers_are_those_of_the_papers():
+    cell = sd.published("sma", 4, row="mean", column="NO_ADAPT").rows.to_pylist()[0]
+    assert (cell["value"], cell["spread"], cell["part"], cell["section"]) == (77.19, 2.04, "BIRDS", "F.2.1")
+    (shark,) = sd.published("nico++", 10, row="shark", column="Total")
+    assert (shark["value"], shark["unit"]) == (1497, "images")
+    assert len(sd.published("nico++", 11, column="Total")) == 80
+    assert {row["method"] for row in sd.published("nico++", 8)} >= {"Deepall", "JiGen"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "match"),
+    [
+        (("nico",), {}, "unknown paper 'nico'; did you mean 'nico\\+\\+'"),
+        (("nico++", 77), {}, "unknown table '77'"),
+        (("nico++", 2), {"method": "deepall"}, "did you mean 'Deepall'"),
+        (("nico++",), {"colour": "red"}, "unknown name of results 'colour'"),
+    ],
+)
+def test_an_unknown_name_is_answered(arguments, named, match):
+    with pytest.raises(NotFoundError, match=match):
+        sd.published(*arguments, **named)
+
+
+def test_formats_hold_every_number():
+    table = sd.published("nico++", 3)
+    printed = table.rows["printed"].to_pylist()
+    rows = list(csv.DictReader(io.StringIO(table.to_csv())))
+    assert [row["printed"] for row in rows] == printed
+    for text in (table.to_markdown(), table.to_latex(), str(table), table._repr_html_()):
+        assert all(number in text for number in printed)
+    assert table.to_pandas()["value"].tolist() == [float(number) for number in printed]
+
+
+def test_latex_is_safe():
+    text = sd.published("sma", 2).to_latex()
+    assert "SMA\\_BRD" in text
+    assert "\\begin{tabular}{lrrrr}" in text
+
+
+def test_own_results_are_stored_beside_published_ones(tmp_path):
+    mine = sd.Results.of(
+        [{"method": "ERM", "value": 57.9, "spread": 0.2}, {"method": "SWAD", "value": 62.8}],
+        column="OfficeHome", metric="accuracy", table="run 1", part="MoCo-v2 ResNet-50",
+    )  # fmt: skip
+    mine.save(tmp_path / "mine.parquet")
+    assert list(sd.Results.read(tmp_path / "mine.parquet")) == list(mine)
+    both = mine + sd.published("domainbed-v2", 5)
+    assert len(both) == 2 + 240
+    assert set(both.where(paper="own").rows["method"].to_pylist()) == {"ERM", "SWAD"}
+
+
+@pytest.mark.parametrize(
+    ("record", "match"),
+    [
+        ({"method": "ERM", "value": 1.0}, "lacks column, metric"),
+        ({"method": "ERM", "value": 1.0, "column": "x", "metric": "m", "colour": 1}, "has colour"),
+        ({"value": 1.0, "column": "x", "metric": "m"}, "needs the method"),
+        ({"method": "ERM", "value": 1.0, "printed": "2.0", "column": "x", "metric": "m"}, "is not the value"),
+        ({"method": "ERM", "value": float("nan"), "column": "x", "metric": "m"}, "no printed number"),
+    ],
+)
+def test_bad_results_of_ones_own_are_refused(record, match):
+    with pytest.raises(InputError, match=match):
+        sd.Results.of([record])
+
+
+def test_a_file_that_holds_no_results_is_refused(tmp_path):
+    (tmp_path / "text.parquet").write_text("no")
+    with pytest.raises(InputError, match="no readable Parquet"):
+        sd.Results.read(tmp_path / "text.parquet")
+    pq.write_table(sd.published("sma", 2).rows.select(["paper", "value"]), tmp_path / "few.parquet")
+    with pytest.raises(InputError, match="lacks the columns table, part"):
+        sd.Results.read(tmp_path / "few.parquet")
+
+
+DATASETS = ["PACS", "VLCS", "OfficeHome", "NICO++", "DomainNet"]
+
+
+def leaderboard_of(part: str) -> sd.Results:
+    return sd.published("domainbed-v2", 5, part=part, column=DATASETS)
+
+
+def test_ranks_and_changes_are_those_of_the_paper():
+    board = sd.leaderboard(leaderboard_of("Supervised ResNet-50"), leaderboard_of("MoCo-v2 ResNet-50"))
+    printed = sd.published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
+    ranks = {row["row"]: row["value"] for row in printed.where(column="Ranking")}
+    changes = {row["row"]: row["value"] for row in printed.where(column="Rank change")}
+    assert {one.method: one.rank for one in board.standings["set 2"]} == ranks
+    methods = [one.method for one in board.standings["set 1"]]
+    assert dict(zip(methods, board.agreement["set 2"].change, strict=True)) == changes
+
+
+def test_a_leaderboard_of_the_paper_and_ones_own():
+    measured = {"ERM": 60.1, "SWAD": 63.0, "Mine": 65.0}
+    mine = sd.Results.of(
+        [{"method": name, "value": value} for name, value in measured.items()],
+        column="OfficeHome", metric="accuracy",
+    )  # fmt: skip
+    paper = leaderboard_of("MoCo-v2 ResNet-50").where(column="OfficeHome", method=["ERM", "SWAD"])
+    board = sd.leaderboard(paper, mine, names=["paper", "mine"])
+    assert board.agreement["mine"].spearman == 1.0
+    lines = str(board).splitlines()
+    assert lines[1].split() == ["SWAD", "62.60", "1", "63.00", "2", "+0"]
+    assert lines[3].split() == ["Mine", "-", "-", "65.00", "1", "-"]
+
+
+def test_less_is_better_where_it_is():
+    drops = sd.published("cns-bench", 2, part="accuracy drop", column="avg")
+    best = min(sd.leaderboard(drops).standings["set 1"], key=lambda one: one.rank)
+    assert best.value == 0.01
+
+
+@pytest.mark.parametrize(
+    ("results", "match"),
+    [
+        (lambda: sd.published("nico++", 2), "ranks one metric"),
+        (lambda: sd.published("nico++", 10), "none of these numbers belongs to a method"),
+        (
+            lambda: leaderboard_of("MoCo-v2 ResNet-50") + leaderboard_of("MoCo-v2 ResNet-50"),
+            "two numbers for",
+        ),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(results, match):
+    with pytest.raises(InputError, match=match):
+        sd.leaderboard(results())
+
+
+@pytest.mark.parametrize(
+    ("paper", "table"),
+    [
+        ("sma", 3),
+        ("sma", 9),
+        ("sma", "figure 12"),
+        ("nico++", 2),
+        ("nico++", 11),
+        ("cns-bench", 4),
+        ("rlsbench", 7),
+    ],
+)
+def test_every_kind_of_picture_is_drawn(paper, table):
+    picture = sd.published(paper, table).picture()
+    assert picture.width == 1320
+    assert len(picture.convert("L").getcolors(256)) > 50  # more than frames and letters
+
+
+def test_a_picture_of_everything_is_refused():
+    with pytest.raises(InputError, match="choose a table or a part"):
+        sd.published("nico++").picture()
