@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 from builders.make.build import build
-
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).resolve().parent.parent

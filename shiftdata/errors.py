@@ -15,16 +15,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = [
-    "InputError",
-    "IntegrityError",
-    "MissingExtraError",
-    "NotFoundError",
-    "ShiftdataError",
-    "StorageError",
-    "not_found",
-]
-
 
 class ShiftdataError(Exception):
     """Base of every error raised on purpose; catch it to catch them all."""

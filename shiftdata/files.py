@@ -13,17 +13,6 @@ from pathlib import Path
 
 from shiftdata.errors import StorageError
 
-__all__ = [
-    "OUT_OF_SPACE",
-    "clear_when_full",
-    "finish_export",
-    "sha256_of",
-    "swap",
-    "whole_file",
-    "work_folder",
-    "write_text",
-]
-
 WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-__all__ = ["INK", "PADDING", "PAPER", "Panel", "draw", "font", "margins", "on_end", "panel_of"]
-
 PADDING = 8
 INK = (40, 40, 40)
 PAPER = (255, 255, 255)

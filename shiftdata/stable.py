@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["content_hash", "hash64", "ranks", "rng", "uniform"]
-
 
 def hash64(*names: str | int) -> int:
     """A 64-bit hash of a sequence of names.

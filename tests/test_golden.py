@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shiftdata.format.manifest import Manifest
-
 from builders.recipe import file_versions
+from shiftdata.format.manifest import Manifest
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -30,8 +30,6 @@ from PIL import Image, ImageOps
 from builders.sample import BadItem, Item
 from shiftdata.errors import InputError, MissingExtraError, not_found
 
-__all__ = ["ASSETS", "VENDORS", "EmojiAlbum"]
-
 ASSETS = Path(__file__).parent / "assets" / "emoji"
 VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
 

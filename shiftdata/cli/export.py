@@ -11,8 +11,6 @@ from shiftdata.errors import InputError
 if TYPE_CHECKING:
     from shiftdata.exporting.folders import Exported
 
-__all__ = ["add_verb"]
-
 TARS = "webdataset"
 #: Tars, and the names in `exporting.folders.LAYOUTS`, whose import would load pyarrow for every verb.
 FORMS = {

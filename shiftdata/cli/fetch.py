@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shiftdata.fetching.request import Outcome, Plan
 
-__all__ = ["add_verb"]
-
 #: Of one place; more would hide the others.
 MOST_PROBLEMS = 5
 

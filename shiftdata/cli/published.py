@@ -11,8 +11,6 @@ from typing import Any
 from shiftdata.errors import InputError
 from shiftdata.papers.papers import PAPERS
 
-__all__ = ["add_verb"]
-
 FORMATS = ("text", "csv", "markdown", "latex")
 EPILOG = """examples:
   shiftdata published                                      # the papers and their tables

@@ -13,8 +13,6 @@ from shiftdata.errors import InputError, MissingExtraError, NotFoundError
 if TYPE_CHECKING:
     from shiftdata.serving.library import Library
 
-__all__ = ["add_verb"]
-
 TOKEN_VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 
 EPILOG = f"""examples:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from shiftdata.protocols import Protocol
     from shiftdata.tasks.core import Task
 
-__all__ = ["add_verb", "composed", "value_of"]
-
 CONDITION = re.compile(r"severity\s*(<=|>=|==|<|>)\s*([0-9.]+)")
 
 

@@ -34,8 +34,6 @@ from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.places.search import is_offline
 from shiftdata.verifying.form import refuse
 
-__all__ = ["carry_out", "fetch"]
-
 README, CROISSANT = "README.md", "croissant.json"
 MOST_LISTED = 10
 

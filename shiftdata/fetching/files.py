@@ -12,8 +12,6 @@ from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.format.manifest import FileRecord
 from shiftdata.loading.byte_ranges.threads import in_threads
 
-__all__ = ["bring", "bring_all", "bring_renderings", "here"]
-
 
 def bring_all(
     supply: Supply, work: Path, files: Mapping[str, FileRecord], *, jobs: int, tell: Tell

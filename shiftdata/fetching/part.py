@@ -32,8 +32,6 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import rows_in, write_keys
 from shiftdata.loading.byte_ranges import ExampleReader
 
-__all__ = ["PartFetch", "purpose_of"]
-
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
 IMAGES = ".images"

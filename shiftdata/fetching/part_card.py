@@ -10,8 +10,6 @@ from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.markdown import cell
 
-__all__ = ["part_card"]
-
 CARD = """---
 {front}
 ---

@@ -14,8 +14,6 @@ from shiftdata.fetching.selection import Select, parsed
 from shiftdata.fetching.supply import Supply
 from shiftdata.places.search import NAMESPACE
 
-__all__ = ["Outcome", "Plan", "Request"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Request:

@@ -10,8 +10,6 @@ from shiftdata.errors import NotFoundError, not_found
 from shiftdata.places import catalog
 from shiftdata.places import search as places
 
-__all__ = ["Found", "resolve", "short_name", "unknown"]
-
 
 @dataclass(frozen=True)
 class Found:

@@ -33,8 +33,6 @@ from shiftdata.format.writer import (
     write_shard,
 )
 
-__all__ = ["counted", "write_rows"]
-
 Indices = NDArray[np.int64]
 
 #: As a build cuts them: pictures of one group in short stretches, all else in long ones.

@@ -16,8 +16,6 @@ from shiftdata.format.manifest import Config, Manifest, Part
 from shiftdata.format.schema import SPLITS, columns
 from shiftdata.protocols import rows_matching
 
-__all__ = ["Select", "Selection", "parsed", "selection_of"]
-
 #: What a caller gives: values by column, or conditions in words such as "severity<=1.5".
 Select: TypeAlias = Mapping[str, Any] | Sequence[str]
 

@@ -13,8 +13,6 @@ from shiftdata.format.manifest import FILE_NAME, FileRecord
 from shiftdata.places.hubs import HubRepo
 from shiftdata.places.search import filesystem, is_url, persistently
 
-__all__ = ["Source", "Tell", "is_far", "source_of"]
-
 #: Called with how many more bytes came; a negative number takes back what has to come again.
 Tell: TypeAlias = Callable[[int], object]
 

@@ -15,19 +15,6 @@ from shiftdata.files import clear_when_full, sha256_of
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.verifying import RENDERINGS
 
-__all__ = [
-    "MANIFEST",
-    "State",
-    "check_paths",
-    "check_space",
-    "free_space",
-    "install",
-    "is_right",
-    "locked",
-    "staging_of",
-    "state_of",
-]
-
 #: The manifest while files are still missing: a folder with a `manifest.json` is whole.
 MANIFEST = ".manifest.json"
 #: What a staging folder is for: files of one fetch must not get into another.

@@ -13,8 +13,6 @@ from shiftdata.errors import MissingExtraError, ShiftdataError, StorageError
 from shiftdata.fetching.sources import Source, is_far
 from shiftdata.files import OUT_OF_SPACE
 
-__all__ = ["NoPlaceError", "Supply"]
-
 #: A place that fails so often in a row is asked after the others.
 PATIENCE = 3
 

@@ -12,8 +12,6 @@ from shiftdata.format.licenses import OPERATORS
 from shiftdata.format.manifest import Credit
 from shiftdata.format.markdown import cell
 
-__all__ = ["ATTRIBUTION", "attribution_text", "credited", "terms"]
-
 #: The file that lists every licence and attribution of a dataset's rows.
 ATTRIBUTION = "ATTRIBUTION.md"
 

@@ -12,8 +12,6 @@ from shiftdata.format.manifest import Filters
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.folds import Clause
 
-__all__ = ["both", "either", "matches"]
-
 Array = NDArray[Any]
 
 _COMPARE = {

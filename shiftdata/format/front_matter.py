@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 from shiftdata.format.manifest import Manifest, Split
 from shiftdata.format.schema import SPLITS
 
-__all__ = ["Entry", "config_entry", "split_entries", "task_category", "yaml_lines"]
-
 Entry: TypeAlias = dict[str, Any]
 
 #: What is written one line an entry: every load of any config parses all of it.

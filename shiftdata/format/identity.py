@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from shiftdata.stable import content_hash
 
-__all__ = ["base_content_id", "dataset_content_id"]
-
 
 def base_content_id(rows: pa.Table, nuisance: str, labels: Sequence[str], nuisances: Sequence[str]) -> str:
     """The identity of a base: a hash over the sorted (key, label/nuisance, image sha256) of its rows.

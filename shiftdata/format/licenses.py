@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-__all__ = ["OPERATORS", "hub_name", "hub_terms", "noncommercial", "redistribution_problem", "withheld"]
-
 #: What the Hub calls a licence is its SPDX identifier in lower case, for these ...
 SAME_NAME = """
 afl-3.0 agpl-3.0 apache-2.0 artistic-2.0 bsd-2-clause bsd-3-clause bsl-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0

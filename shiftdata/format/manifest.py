@@ -11,18 +11,6 @@ from typing import Any, Literal, TypeAlias
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.format.schema import Roles
 
-__all__ = [
-    "FILE_NAME",
-    "Base",
-    "Config",
-    "Credit",
-    "FileRecord",
-    "Filters",
-    "Manifest",
-    "Part",
-    "Split",
-]
-
 FILE_NAME = "manifest.json"
 FORMAT = 1
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["cell"]
-
 
 def cell(text: object) -> str:
     r"""Text that cannot break the table or the line it stands in.

@@ -11,24 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-__all__ = [
-    "FEATURE_TYPES",
-    "KEY_PATTERN",
-    "POINTER_COLUMNS",
-    "SPLITS",
-    "Feature",
-    "Modality",
-    "Roles",
-    "columns",
-    "data_schema",
-    "example_bytes",
-    "example_hashes",
-    "example_type",
-    "features_as_bytes",
-    "metadata_schema",
-    "split_of_fold",
-]
-
 KEY_PATTERN = re.compile(r"[a-z0-9_-]{1,120}")
 
 #: First fold of each split; folds run from 0 to 99.

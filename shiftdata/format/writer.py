@@ -15,19 +15,6 @@ from shiftdata.errors import IntegrityError
 from shiftdata.files import whole_file
 from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS
 
-__all__ = [
-    "BYTES_PER_GROUP",
-    "BYTES_PER_SHARD",
-    "ROWS_PER_GROUP",
-    "SMALL_STRETCH",
-    "offsets",
-    "rows_in",
-    "within_limits",
-    "write_keys",
-    "write_metadata",
-    "write_shard",
-]
-
 #: A row group holds a stretch of one group, so that a filter skips the others: at most so much of it ...
 ROWS_PER_GROUP = 40
 BYTES_PER_GROUP = 1 << 20

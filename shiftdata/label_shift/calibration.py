@@ -23,8 +23,6 @@ from shiftdata.label_shift.evidence import (
     probabilities_of,
 )
 
-__all__ = ["CalibrationKind", "Calibrator", "fit_calibrator"]
-
 CalibrationKind: TypeAlias = Literal["temperature", "bias-corrected"]
 
 #: Probabilities below this count as this, about the smallest of single precision: 0 has no logarithm.

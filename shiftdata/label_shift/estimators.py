@@ -30,17 +30,6 @@ from shiftdata.label_shift.evidence import (
 )
 from shiftdata.label_shift.regularized import solve
 
-__all__ = [
-    "ESTIMATORS",
-    "Variant",
-    "bbse",
-    "estimate_marginal",
-    "mean_prediction",
-    "mlls",
-    "rlls",
-    "rlls_rho",
-]
-
 #: Where RLSbench's paper and its released code differ.
 Variant: TypeAlias = Literal["paper", "code"]
 

@@ -16,21 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shiftdata.errors import InputError, ShiftdataError
 
-__all__ = [
-    "AbsentClassError",
-    "EstimationError",
-    "Evidence",
-    "Floats",
-    "Integers",
-    "MarginalEstimate",
-    "NotConvergedError",
-    "SingularMatrixError",
-    "class_numbers",
-    "evidence_of",
-    "named_classes",
-    "probabilities_of",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

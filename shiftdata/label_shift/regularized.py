@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from shiftdata.label_shift.evidence import Floats, NotConvergedError
 
-__all__ = ["Solution", "solve"]
-
 Mask: TypeAlias = NDArray[np.bool_]
 
 #: kappa relative to the largest curvature: below, double precision no longer feels it.

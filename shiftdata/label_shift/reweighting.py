@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from shiftdata.errors import InputError
 from shiftdata.label_shift.evidence import Floats, MarginalEstimate, class_numbers, probabilities_of
 
-__all__ = ["TrainedOn", "importance_weights", "reweight"]
-
 #: The label marginal a classifier was trained on: the source's own, or one balanced by resampling.
 TrainedOn: TypeAlias = Literal["source", "balanced"]
 

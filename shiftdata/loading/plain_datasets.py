@@ -14,8 +14,6 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.places import search as places
 from shiftdata.places.hubs import HubRepo
 
-__all__ = ["DatasetSummary", "info", "list_datasets", "load_dataset"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSummary:

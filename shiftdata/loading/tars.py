@@ -14,8 +14,6 @@ from shiftdata.places import search as places
 if TYPE_CHECKING:
     from webdataset import WebDataset
 
-__all__ = ["webdataset"]
-
 
 def webdataset(
     dataset: str | Path,

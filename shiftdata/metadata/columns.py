@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 from shiftdata.errors import IntegrityError
 from shiftdata.places.search import Place, filesystem, persistently
 
-__all__ = ["read_columns"]
-
 
 def read_columns(place: Place, path: str, names: Sequence[str]) -> pa.Table:
     """Read columns of a dataset's file; of one that is far away, only their bytes and the footer come."""

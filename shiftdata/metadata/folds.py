@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 
-__all__ = ["Clause", "cut", "fold_clause", "folds", "hashes64", "quantiles"]
-
 #: As few origins as fall into every split.
 FEWEST = 4
 

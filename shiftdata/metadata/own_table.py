@@ -14,8 +14,6 @@ from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.metadata.folds import folds, quantiles
 from shiftdata.metadata.rows import Array, Metadata
 
-__all__ = ["metadata_from_table"]
-
 
 def metadata_from_table(
     table: pa.Table,

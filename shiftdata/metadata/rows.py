@@ -19,8 +19,6 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
 from shiftdata.places import search as places
 
-__all__ = ["Array", "Metadata"]
-
 Array = NDArray[Any]
 #: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")

@@ -23,8 +23,6 @@ from shiftdata.metrics.arrays import FloatArray, IntArray
 from shiftdata.metrics.records import Record, number
 from shiftdata.stable import rng
 
-__all__ = ["ConceptShift", "concept_shift", "concept_shift_of_predictions", "concept_shift_on_features"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptShift(Record):

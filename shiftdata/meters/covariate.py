@@ -26,8 +26,6 @@ from shiftdata.meters.sides import Origins, check_fit, feature_sides
 from shiftdata.metrics import Interval
 from shiftdata.metrics.records import Record, number
 
-__all__ = ["CovariateShift", "DomainClassifier", "covariate_shift", "domain_classifier"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CovariateShift(Record):

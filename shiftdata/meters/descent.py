@@ -10,8 +10,6 @@ import numpy as np
 
 from shiftdata.metrics.arrays import FloatArray
 
-__all__ = ["Objective", "minimise"]
-
 #: A point's value and gradient, as flat arrays.
 Objective: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
 #: A step, and the change of the gradient along it.

@@ -15,8 +15,6 @@ from shiftdata.meters.descent import minimise
 from shiftdata.meters.sides import Mask
 from shiftdata.metrics.arrays import FloatArray
 
-__all__ = ["HalfSpaces", "fit_half_spaces"]
-
 #: Components whose variance is below this share of the largest are rounding.
 _RELATIVE_FLOOR = 1e-10
 

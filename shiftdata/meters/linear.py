@@ -9,8 +9,6 @@ import numpy as np
 from shiftdata.meters.descent import minimise
 from shiftdata.metrics.arrays import FloatArray, IntArray
 
-__all__ = ["LinearClassifier", "Scaling", "fit_linear", "scaling_of"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scaling:

@@ -18,8 +18,6 @@ from shiftdata.metrics import Interval, Resampling, bootstrap_rows
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_codes, as_floats
 from shiftdata.stable import rng
 
-__all__ = ["Fold", "Mask", "Origins", "Sides", "check_fit", "codes_of", "feature_sides", "sides_of"]
-
 #: Fewer rows on a side leave too few in a half to fit anything, or to measure it.
 FEWEST_ROWS = 20
 

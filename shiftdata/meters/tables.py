@@ -11,8 +11,6 @@ import numpy as np
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray
 
-__all__ = ["Row", "features_of_rows"]
-
 #: Values by column: numbers, booleans, texts.
 Row: TypeAlias = Mapping[str, bool | int | float | str]
 

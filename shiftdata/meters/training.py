@@ -28,8 +28,6 @@ from shiftdata.meters.covariate import CovariateShift
 from shiftdata.meters.sides import Mask, Origins, sides_of
 from shiftdata.stable import hash64, rng
 
-__all__ = ["Training", "covariate_shift_by_training", "shallow_cnn"]
-
 #: n x height x width x channels.
 Images: TypeAlias = NDArray[np.uint8]
 

@@ -14,8 +14,6 @@ from shiftdata.metrics.arrays import FloatArray, as_floats, as_ids, as_predictio
 from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import accuracies
 
-__all__ = ["HScore", "h_score", "label_marginal", "label_marginal_l1"]
-
 
 @dataclass(frozen=True)
 class HScore(Record):

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import as_numbers
 
-__all__ = ["align"]
-
 _SHOWN = 3
 
 

@@ -13,19 +13,6 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 
-__all__ = [
-    "FloatArray",
-    "IntArray",
-    "as_codes",
-    "as_floats",
-    "as_ids",
-    "as_labels_and_predictions",
-    "as_numbers",
-    "as_predictions",
-    "as_probabilities",
-    "check_lengths",
-]
-
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import GroupStatistic, accuracies, statistic_of
 from shiftdata.stable import rng
 
-__all__ = ["Interval", "Resampling", "bootstrap_groups", "bootstrap_rows", "draw_counts", "interval"]
-
 #: Counts held at once while drawing: 32 MB.
 _CELLS = 1 << 22
 

@@ -12,8 +12,6 @@ from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, as_probabilit
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.statistics import accuracies
 
-__all__ = ["CalibrationError", "calibration_error"]
-
 
 @dataclass(frozen=True, eq=False)
 class CalibrationError(Record):

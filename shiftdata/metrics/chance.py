@@ -17,8 +17,6 @@ from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, as_ids
 from shiftdata.metrics.records import Record, number
 
-__all__ = ["WorstByChance", "worst_by_chance"]
-
 
 @dataclass(frozen=True, eq=False)
 class WorstByChance(Record):

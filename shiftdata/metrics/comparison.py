@@ -22,8 +22,6 @@ from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import GroupStatistic, accuracies, statistic_of
 from shiftdata.stable import rng
 
-__all__ = ["McNemar", "PairedComparison", "compare", "mcnemar"]
-
 #: Up to so many rows on which the methods differ, `mcnemar` is exact unless told otherwise.
 EXACT_LIMIT = 10_000
 

@@ -24,8 +24,6 @@ from shiftdata.metrics.arrays import (
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.severity import severity_steps
 
-__all__ = ["FailurePoints", "Never", "Normalisation", "failure_points"]
-
 #: What the counts of a histogram are divided by.
 #: `failures`: all failures, those at scale 0 too (the paper's table 3).
 #: `shifted-failures`: failures above scale 0, which is not reported (the paper's figure 7c).

@@ -16,8 +16,6 @@ from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, as_labels_and
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.statistics import accuracies
 
-__all__ = ["GroupOdds", "group_odds"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupOdds(Record):

@@ -12,8 +12,6 @@ from shiftdata.metrics.arrays import FloatArray, as_floats, check_lengths
 from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.spread import mean_sem
 
-__all__ = ["Fidelity", "FrechetDistance", "frechet_distance", "stylization_fidelity"]
-
 
 @dataclass(frozen=True, eq=False)
 class Fidelity(Record):

@@ -21,8 +21,6 @@ from shiftdata.metrics.statistics import (
     worst_of,
 )
 
-__all__ = ["GroupAccuracy", "group_accuracy"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupAccuracy(Record):

@@ -18,14 +18,6 @@ from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats, check_leng
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.spread import Convention, spread
 
-__all__ = [
-    "SelectionLeakage",
-    "TrainingSpread",
-    "probe_gap",
-    "selection_leakage",
-    "training_spread",
-]
-
 #: Combinations of test domains that are tried at most for one K.
 MOST_COMBINATIONS = 100_000
 

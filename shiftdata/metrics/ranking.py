@@ -11,8 +11,6 @@ from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, as_floats, check_lengths
 from shiftdata.metrics.records import Record, number
 
-__all__ = ["RankAgreement", "rank_agreement", "ranks", "spearman"]
-
 
 @dataclass(frozen=True, eq=False)
 class RankAgreement(Record):

@@ -9,8 +9,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-__all__ = ["Record", "number", "plain", "table"]
-
 
 class Record:
     """Base of the results, which are frozen dataclasses."""

@@ -20,8 +20,6 @@ from shiftdata.metrics.arrays import (
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.statistics import accuracies
 
-__all__ = ["SeverityAccuracy", "severity_accuracy", "severity_steps"]
-
 
 @dataclass(frozen=True, eq=False)
 class SeverityAccuracy(Record):

@@ -12,8 +12,6 @@ from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, as_floats
 from shiftdata.metrics.records import Record, number
 
-__all__ = ["CONVENTIONS", "Convention", "MeanSEM", "mean_sem", "sem", "spread", "std"]
-
 Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
 
 #: What a sum of squares is divided by: n - ddof, by who does so.

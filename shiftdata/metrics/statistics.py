@@ -15,8 +15,6 @@ import numpy as np
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats
 
-__all__ = ["GroupStatistic", "accuracies", "adjusted_average", "statistic_of", "worst_of"]
-
 
 @dataclass(frozen=True)
 class GroupStatistic:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-__all__ = ["Results", "published"]
-
 #: Names by which numbers are chosen.
 CHOICES = ("paper", "table", "part", "row", "column", "method", "metric", "unit")
 

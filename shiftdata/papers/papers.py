@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["PAPERS", "Paper"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 #: Okabe and Ito's colours, which most colour-blind readers tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
 MOST_BARS, MOST_LINES, MOST_BLOCKS = 64, 12, 12

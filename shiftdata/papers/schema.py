@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from shiftdata.errors import InputError
 
-__all__ = ["KEY", "SCHEMA", "read_number"]
-
 #: Where a number stands. No two rows of a table share these.
 KEY = ("paper", "table", "part", "row", "column")
 

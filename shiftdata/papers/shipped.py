@@ -17,8 +17,6 @@ from shiftdata.papers.papers import PAPERS
 from shiftdata.papers.schema import KEY, SCHEMA
 from shiftdata.stable import content_hash
 
-__all__ = ["DATA", "PublishedTable", "fingerprint", "numbers", "published_tables", "read_numbers"]
-
 DATA = Path(__file__).parent / "data"
 
 

@@ -14,8 +14,6 @@ from shiftdata.metrics.records import table as aligned
 from shiftdata.papers.schema import SCHEMA
 from shiftdata.papers.shipped import published_tables
 
-__all__ = ["Grid", "as_csv", "as_html", "as_latex", "as_markdown", "as_text", "grids"]
-
 
 @dataclass(frozen=True)
 class Grid:

@@ -12,8 +12,6 @@ from shiftdata.metrics import RankAgreement, rank_agreement, ranks
 from shiftdata.metrics.records import number, table
 from shiftdata.papers.core import Results
 
-__all__ = ["Leaderboard", "Standing", "leaderboard"]
-
 #: Metrics of which less is better; of all others more is.
 LESS_IS_BETTER = frozenset(
     {

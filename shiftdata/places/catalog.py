@@ -17,8 +17,6 @@ from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageE
 from shiftdata.files import write_text
 from shiftdata.places.search import filesystem, is_url, persistently
 
-__all__ = ["FILE_NAME", "VARIABLE", "Catalog", "Entry", "addresses", "look_up"]
-
 FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
 VARIABLE = "SHIFTDATA_CATALOG"

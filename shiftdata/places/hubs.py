@@ -8,8 +8,6 @@ from typing import Any
 
 from shiftdata.errors import InputError
 
-__all__ = ["HubRepo"]
-
 PART = r"[\w.-]+"
 #: hf://datasets/owner/name[@revision], hf+https://server/datasets/owner/name[@revision]
 ADDRESS = re.compile(

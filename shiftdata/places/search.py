@@ -23,18 +23,6 @@ from shiftdata.errors import (
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.hubs import HubRepo
 
-__all__ = [
-    "NAMESPACE",
-    "Place",
-    "filesystem",
-    "find",
-    "is_offline",
-    "is_url",
-    "local_datasets",
-    "persistently",
-    "search_path",
-]
-
 NAMESPACE = "shift"
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 

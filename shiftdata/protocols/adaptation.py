@@ -14,8 +14,6 @@ from shiftdata.protocols.base import Protocol, first_of_each, hashes
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = ["SCENARIOS", "UDA", "UniDA"]
-
 #: The 25 scenarios of Stylized Meta-Album (tables 4-13), source and target style.
 SCENARIOS: tuple[tuple[str, str], ...] = tuple(
     (source, target)

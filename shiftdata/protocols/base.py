@@ -20,18 +20,6 @@ from shiftdata.metadata.folds import hashes64
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = [
-    "Chain",
-    "Column",
-    "Protocol",
-    "Where",
-    "first_of_each",
-    "hashes",
-    "named",
-    "rows_matching",
-    "severity",
-]
-
 
 class Protocol(ABC):
     """A named, versioned rule from a task to a task; `(a & b)(task)` is `b(a(task))`.

@@ -17,8 +17,6 @@ from shiftdata.protocols.base import Protocol, named
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = ["Continuous"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Continuous(Protocol):

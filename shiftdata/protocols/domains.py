@@ -18,17 +18,6 @@ from shiftdata.protocols.base import Protocol, named
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = [
-    "GROUPS",
-    "ClassicDG",
-    "DomainBed",
-    "HoldOut",
-    "LeaveOneDomainOut",
-    "LeaveOneGroupOut",
-    "Oracle",
-    "OracleStar",
-]
-
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
 GROUPS = {
     "nico++": (("autumn", "rock"), ("dim", "grass"), ("outdoor", "water")),

@@ -17,8 +17,6 @@ from shiftdata.stable import hash64
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = ["FlexibleDG"]
-
 EVERY = np.iinfo(np.int64).max
 
 

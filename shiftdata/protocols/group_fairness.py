@@ -14,8 +14,6 @@ from shiftdata.stable import ranks, uniform
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = ["GroupFairness", "GroupFairnessWith"]
-
 Pairs = list[tuple[int, int, float]]
 
 

@@ -18,8 +18,6 @@ from shiftdata.stable import rng
 if TYPE_CHECKING:
     from shiftdata.tasks.core import Task
 
-__all__ = ["LabelShift"]
-
 SETS = ("source_train", "source_test", "target_train", "target_test")
 
 

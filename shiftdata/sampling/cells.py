@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shiftdata.errors import InputError
 
-__all__ = ["Cells", "Integers", "OnEmpty", "cells_of", "draw_below", "whole_numbers"]
-
 Integers: TypeAlias = NDArray[np.int64]
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.

@@ -10,8 +10,6 @@ from shiftdata.errors import InputError
 from shiftdata.sampling.cells import Cells, Integers, draw_below
 from shiftdata.sampling.samplers import EpochSampler
 
-__all__ = ["GroupBatches", "draw_distinct"]
-
 #: Batches drawn together; each stretch has a generator of its own, so that any batch is quickly reached.
 STRETCH = 256
 

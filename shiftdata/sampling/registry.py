@@ -22,8 +22,6 @@ from shiftdata.sampling.samplers import (
 )
 from shiftdata.sampling.subsets import DirichletTarget, DirichletVariant, Subsampled
 
-__all__ = ["SAMPLERS", "Sampler", "SamplerKind", "make_sampler"]
-
 By: TypeAlias = Literal["label", "group"]
 
 #: What `make_sampler` returns: rows one by one, or lists of them.

@@ -17,8 +17,6 @@ from shiftdata.errors import InputError
 from shiftdata.sampling.cells import Cells, Integers, OnEmpty, cells_of
 from shiftdata.stable import hash64, rng
 
-__all__ = ["Batches", "EpochSampler", "FixedRows", "PseudoBalanced", "Reweighted", "RowSampler"]
-
 Item = TypeVar("Item")
 
 #: Rows turned into Python numbers at a time: one by one is slow, all at once takes much memory.

@@ -13,8 +13,6 @@ from shiftdata.sampling.cells import Cells, Integers
 from shiftdata.sampling.samplers import FixedRows
 from shiftdata.stable import rng
 
-__all__ = ["DirichletTarget", "DirichletVariant", "Subsampled", "dirichlet_marginal"]
-
 Marginal: TypeAlias = NDArray[np.float64]
 
 #: How alpha becomes the parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or the released

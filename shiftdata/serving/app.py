@@ -19,8 +19,6 @@ from shiftdata.serving.exchange import Mirror, refused
 from shiftdata.serving.patience import Stuck, patient_send
 from shiftdata.serving.refusals import Refusal
 
-__all__ = ["make_app"]
-
 API = "/api/datasets/{owner}/{name}"
 LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
 

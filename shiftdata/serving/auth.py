@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from shiftdata.serving.refusals import Refusal, no_repo
 from shiftdata.serving.repos import Repo
 
-__all__ = ["Access", "Signer"]
-
 #: What clients know as "this token is wrong"; another text of a 401 they take for "no such repo".
 WRONG = "Invalid credentials in Authorization header"
 

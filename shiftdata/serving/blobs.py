@@ -12,8 +12,6 @@ from typing import Self
 
 from shiftdata.serving.refusals import Refusal
 
-__all__ = ["Blobs", "Incoming", "sync_folder", "write_whole"]
-
 #: Bytes of the disk that an upload must leave free.
 RESERVE = 64 << 20
 

@@ -28,8 +28,6 @@ from shiftdata.serving.refusals import Refusal, no_entry
 from shiftdata.serving.repos import Commit, FileRecord
 from shiftdata.serving.store import StoredRepo
 
-__all__ = ["commit", "preupload"]
-
 MOST_OPERATIONS = 100_000
 
 #: Sent by `publish`: it uploads by LFS, so that what has come need not come again.

@@ -20,21 +20,6 @@ from shiftdata.serving.refusals import Refusal, no_repo
 from shiftdata.serving.repos import Repo
 from shiftdata.serving.store import StoredRepo
 
-__all__ = [
-    "Limits",
-    "Mirror",
-    "authorization",
-    "base_url",
-    "json_body",
-    "mirror_of",
-    "part",
-    "pieces",
-    "refused",
-    "repo_of",
-    "repo_to_write",
-    "text_of",
-]
-
 HOST = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
 
 #: Bytes of a JSON body at most: clients send 256 samples of 512 bytes, or 1,000 paths.

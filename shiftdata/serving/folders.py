@@ -23,8 +23,6 @@ from shiftdata.serving.paths import file_path, is_repo_part
 from shiftdata.serving.refusals import Refusal, no_entry, no_revision
 from shiftdata.serving.repos import Changed, Commit, FileRecord, Refs, Settings, hub_time
 
-__all__ = ["FolderRepo", "find_folders", "links_out"]
-
 OWNER = "shift"
 
 #: Seconds for which a listing of a folder is believed; of the bytes of files it never is: `FolderRepo.open`.

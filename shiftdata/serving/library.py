@@ -11,13 +11,11 @@ from pathlib import Path
 
 from shiftdata.errors import NotFoundError, StorageError
 from shiftdata.serving.blobs import write_whole
-from shiftdata.serving.folders import BELIEVED, OWNER, FolderRepo, find_folders
+from shiftdata.serving.folders import BELIEVED, FolderRepo, find_folders
 from shiftdata.serving.paths import is_repo_part
 from shiftdata.serving.refusals import Refusal, no_repo
 from shiftdata.serving.repos import Repo, Settings
 from shiftdata.serving.store import Store, StoredRepo
-
-__all__ = ["OWNER", "Library"]
 
 
 class Library:

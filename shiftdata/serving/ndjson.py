@@ -15,8 +15,6 @@ from typing import Any
 
 from shiftdata.serving.refusals import Refusal
 
-__all__ = ["CommitLines", "Line"]
-
 #: Bytes of a line at most, without the content.
 LONGEST_LINE = 1 << 20
 

@@ -12,10 +12,8 @@ from starlette.responses import HTMLResponse, JSONResponse
 
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.serving.exchange import authorization, base_url, mirror_of, repo_of
-from shiftdata.serving.library import OWNER
+from shiftdata.serving.folders import OWNER
 from shiftdata.serving.repos import Changed, Commit, Repo
-
-__all__ = ["catalog", "dataset_page", "front_page"]
 
 #: Bytes of a card, and files of a repo, that a page shows.
 MOST_CARD = 200_000

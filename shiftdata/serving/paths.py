@@ -9,8 +9,6 @@ from pathlib import PurePosixPath
 
 from shiftdata.serving.refusals import Refusal
 
-__all__ = ["check_tree", "file_path", "is_commit_id", "is_ref", "is_repo_part", "is_sha256"]
-
 LONGEST_PART = 255
 LONGEST_PATH = 1024
 

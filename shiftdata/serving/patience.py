@@ -8,8 +8,6 @@ from typing import ClassVar
 from starlette.types import Message, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["PatientProtocol", "Stuck", "patient_send"]
-
 
 class Stuck(Exception):
     """The client takes no more of its answer."""

@@ -13,20 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from shiftdata.serving.exchange import authorization, base_url, json_body, mirror_of, part, pieces, repo_of
-from shiftdata.serving.library import OWNER
+from shiftdata.serving.folders import OWNER
 from shiftdata.serving.refusals import Refusal, no_entry
 from shiftdata.serving.repos import Commit, FileRecord, Repo, git_blob_id
-
-__all__ = [
-    "auth_check",
-    "commits",
-    "dataset_info",
-    "list_datasets",
-    "paths_info",
-    "refs",
-    "tree",
-    "whoami",
-]
 
 #: Entries of a page of a tree; clients follow the link to the next one.
 PAGE = 1000

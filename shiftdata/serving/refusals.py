@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Refusal", "no_entry", "no_repo", "no_revision"]
-
 
 class Refusal(Exception):
     """The request is refused with this status and text; the server goes on.

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-__all__ = ["Changed", "Commit", "FileRecord", "Refs", "Repo", "Settings", "git_blob_id", "hub_time"]
-
 
 class Changed(Exception):
     """A file is no longer what its commit says: ask the repo for its commit anew."""

@@ -18,8 +18,6 @@ from shiftdata.serving.exchange import part, repo_of
 from shiftdata.serving.refusals import Refusal, no_entry
 from shiftdata.serving.repos import Changed, Commit, FileRecord, Repo
 
-__all__ = ["FileAnswer", "byte_range", "resolve"]
-
 PIECE = 256 << 10
 
 ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)

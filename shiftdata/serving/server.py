@@ -12,8 +12,6 @@ from shiftdata.serving.app import make_app
 from shiftdata.serving.exchange import Mirror
 from shiftdata.serving.patience import PatientProtocol
 
-__all__ = ["listen", "server"]
-
 #: Seconds that answers under way get when the server is asked to stop.
 GRACE = 5
 

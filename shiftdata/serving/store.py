@@ -29,8 +29,6 @@ from shiftdata.serving.paths import check_tree, is_commit_id, is_ref, is_repo_pa
 from shiftdata.serving.refusals import Refusal, no_entry, no_repo, no_revision
 from shiftdata.serving.repos import Commit, FileRecord, Refs, Settings, hub_time
 
-__all__ = ["Store", "StoredRepo"]
-
 #: Files of a repo at most: every commit lists them all.
 MOST_FILES = 200_000
 

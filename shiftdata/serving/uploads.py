@@ -14,8 +14,6 @@ from shiftdata.serving.paths import is_sha256
 from shiftdata.serving.refusals import Refusal
 from shiftdata.serving.store import StoredRepo
 
-__all__ = ["NO_XET_URL", "lfs_batch", "lfs_put", "lfs_verify", "no_xet", "without_xet"]
-
 MOST_OBJECTS = 1000
 
 NO_XET_URL = "/set/HF_HUB_DISABLE_XET=1/and-run-the-same-command-again"

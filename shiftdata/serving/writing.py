@@ -18,21 +18,9 @@ from shiftdata.serving.exchange import (
     repo_to_write,
     text_of,
 )
-from shiftdata.serving.library import OWNER
+from shiftdata.serving.folders import OWNER
 from shiftdata.serving.refusals import Refusal
 from shiftdata.serving.repos import Settings
-
-__all__ = [
-    "create_branch",
-    "create_repo",
-    "create_tag",
-    "delete_branch",
-    "delete_repo",
-    "delete_tag",
-    "set_settings",
-    "validate_yaml",
-]
-
 
 #: Letters of a card's head: every client reads all of it, and so does the server, for anyone who asks.
 LONGEST_HEAD = 500_000

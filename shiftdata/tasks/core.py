@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from shiftdata.loading.batches.loader import OnError, Transform
     from shiftdata.loading.byte_ranges import ExampleReader
 
-__all__ = ["Task"]
-
 
 @dataclass(frozen=True, eq=False)
 class Task:

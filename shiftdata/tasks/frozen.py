@@ -18,8 +18,6 @@ from shiftdata.stable import content_hash
 if TYPE_CHECKING:
     from shiftdata.tasks.sets import Indices, RowSet
 
-__all__ = ["frozen_id", "frozen_table", "read_frozen"]
-
 
 def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet]) -> pa.Table:
     """Each set in the order of its keys: key, split (the set's name), count."""

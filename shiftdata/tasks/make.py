@@ -11,8 +11,6 @@ from shiftdata.protocols import Protocol, protocol
 from shiftdata.tasks.core import Task
 from shiftdata.tasks.sets import OnEmpty
 
-__all__ = ["task"]
-
 
 def task(
     dataset: str | Path | Metadata,

@@ -11,8 +11,6 @@ from shiftdata.errors import InputError
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["Report", "SetReport"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SetReport:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from shiftdata.format.manifest import Filters
 
-__all__ = ["Indices", "LeakWarning", "OnEmpty", "RowSet"]
-
 Indices: TypeAlias = NDArray[np.int64]
 #: What to do about a group that a protocol promises and that has no row: refuse, or say n = 0 in the report.
 OnEmpty: TypeAlias = Literal["error", "report"]

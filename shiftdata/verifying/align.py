@@ -14,8 +14,6 @@ from shiftdata.verifying.metadata import LONG, SplitRows, long_columns
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.tables import Part, picked
 
-__all__ = ["Aligned", "Aligner", "Tally"]
-
 
 @dataclass
 class Tally:

@@ -21,8 +21,6 @@ from shiftdata.verifying.splits import dataset_problems
 from shiftdata.verifying.tars import tar_problems
 from shiftdata.verifying.work import Listener, Work
 
-__all__ = ["RENDERINGS", "verify"]
-
 #: Written from the manifest, so compared with a fresh rendering (`python -m builders check`), not by hash.
 RENDERINGS = {FILE_NAME, "README.md", "croissant.json"}
 

@@ -21,8 +21,6 @@ from shiftdata.verifying.shards import ShardFound, check_shard
 from shiftdata.verifying.splits import config_problems, content_problems, count_problems
 from shiftdata.verifying.work import Work
 
-__all__ = ["BaseFound", "Site", "check_base"]
-
 
 @dataclass(frozen=True)
 class Site:

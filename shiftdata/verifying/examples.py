@@ -19,8 +19,6 @@ from shiftdata.verifying.align import Tally
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.tables import first_line
 
-__all__ = ["Examples"]
-
 POINTER = ["key", "offset", "length", "sha256"]
 
 

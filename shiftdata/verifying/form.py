@@ -12,8 +12,6 @@ from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.schema import FEATURE_TYPES, SPLITS, Modality, columns
 from shiftdata.verifying.problem import Problem
 
-__all__ = ["manifest_problems", "refuse", "shard_paths", "tar_paths"]
-
 #: The columns of examples, where their modality fixes them.
 EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
 SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.parquet")

@@ -21,8 +21,6 @@ from shiftdata.verifying import tables
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.repo import Held
 
-__all__ = ["LONG", "SplitRows", "long_columns", "read_metadata", "term_problems"]
-
 #: Texts that would fill the memory; all other columns of a split are kept while its base is checked.
 LONG = ("license", "attribution", "params")
 BATCH_ROWS = 20_000

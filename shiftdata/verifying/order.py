@@ -14,8 +14,6 @@ from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import BaseRows
 
-__all__ = ["origin_problems", "origins", "quantile_problems", "trajectory_problems"]
-
 
 def quantile_problems(rows: BaseRows) -> Iterator[Problem]:
     """Cells whose quantiles are not their positions divided by their size; those of a part may have gaps.

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Problem", "shortened"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:

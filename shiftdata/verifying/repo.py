@@ -18,8 +18,6 @@ from shiftdata.places.search import filesystem, persistently
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.work import Work
 
-__all__ = ["Folder", "Held", "Remote", "Repo"]
-
 CHUNK = 1 << 20
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -16,8 +16,6 @@ from shiftdata.verifying.metadata import LONG, SplitRows
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.tables import integers
 
-__all__ = ["BaseRows", "pointer_problems", "row_problems"]
-
 Mask = NDArray[np.bool_]
 
 

@@ -17,8 +17,6 @@ from shiftdata.verifying.repo import Held
 from shiftdata.verifying.tables import Part, differing, footer, parts, schema_problems
 from shiftdata.verifying.work import Work
 
-__all__ = ["ShardFound", "check_shard"]
-
 #: Rows that are checked at a time: few where each is an image.
 IMAGES_AT_A_TIME = 64
 ROWS_AT_A_TIME = 5_000

@@ -19,8 +19,6 @@ from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.repo import Held
 from shiftdata.verifying.rows import BaseRows
 
-__all__ = ["config_problems", "content_problems", "count_problems", "dataset_problems"]
-
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 BATCH_ROWS = 100_000
 

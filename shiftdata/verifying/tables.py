@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from shiftdata.verifying.problem import Problem
 
-__all__ = ["Part", "differing", "first_line", "footer", "integers", "parts", "picked", "schema_problems"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -20,8 +20,6 @@ from shiftdata.verifying.form import tar_paths
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.tables import first_line
 
-__all__ = ["tar_problems"]
-
 
 def tar_problems(site: Site) -> Iterator[Problem]:
     """Everything that is wrong with the files and samples of a WebDataset face."""

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 from shiftdata.errors import ShiftdataError
 
-__all__ = ["Listener", "Work"]
-
 #: Files of a remote dataset that are on this machine at a time: they wait for the network, not for cores.
 REMOTE_FILES = 4
 QUEUED_PER_CORE = 2

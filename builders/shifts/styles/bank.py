@@ -19,8 +19,6 @@ from builders.sample import Json
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash
 
-__all__ = ["BANK", "CODE_LENGTH", "StyleBank"]
-
 BANK = Path(__file__).parent / "assets" / "bank.parquet"
 CODE_LENGTH = 100
 

@@ -14,8 +14,6 @@ from shiftdata.exporting.folders.plan import Plan
 from shiftdata.exporting.folders.record import Record
 from shiftdata.format.schema import SPLITS
 
-__all__ = ["BALANCINGGROUPS"]
-
 IMAGES = "images"  # file names in the CSV are relative to it
 
 

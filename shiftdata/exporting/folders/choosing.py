@@ -12,8 +12,6 @@ from shiftdata.metadata import Metadata
 from shiftdata.places import search as places
 from shiftdata.tasks import OnEmpty, Task, task
 
-__all__ = ["chosen_task"]
-
 
 def chosen_task(
     dataset: str | Path,

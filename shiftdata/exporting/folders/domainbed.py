@@ -11,8 +11,6 @@ from shiftdata.exporting.folders.numbers import check_domains
 from shiftdata.exporting.folders.plan import Entry, Plan
 from shiftdata.exporting.folders.record import Record
 
-__all__ = ["DOMAINBED"]
-
 
 def _stems(plan: Plan, entry: Entry) -> Sequence[str]:
     stem = f"{plan.domains[entry.domain].folder}/{plan.classes[entry.label].folder}/{entry.key}"

@@ -18,8 +18,6 @@ from shiftdata.files import clear_when_full, finish_export, sha256_of, work_fold
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.tasks import Task
 
-__all__ = ["Exported", "export"]
-
 
 @dataclass(frozen=True)
 class Exported:

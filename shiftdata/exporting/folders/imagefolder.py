@@ -10,8 +10,6 @@ from shiftdata.exporting.folders.layout import Found, Layout, Texts, copies, ima
 from shiftdata.exporting.folders.plan import README, Entry, Plan
 from shiftdata.exporting.folders.record import Record
 
-__all__ = ["IMAGEFOLDER"]
-
 
 def _stems(plan: Plan, entry: Entry) -> Sequence[str]:
     return copies(f"{plan.sets[entry.set]}/{plan.classes[entry.label].folder}/{entry.key}", entry.times)

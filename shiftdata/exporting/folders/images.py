@@ -18,8 +18,6 @@ from shiftdata.files import clear_when_full
 from shiftdata.loading.batches.ahead import ahead
 from shiftdata.loading.byte_ranges import ExampleReader
 
-__all__ = ["Images", "ending_of", "write_images"]
-
 #: How much is read at once: enough that neighbours in a file come by one request, and memory stays small.
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 1000

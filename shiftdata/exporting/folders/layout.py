@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 from shiftdata.exporting.folders.plan import Entry, Plan
 from shiftdata.exporting.folders.record import Record
 
-__all__ = ["Found", "Layout", "Texts", "copies", "csv_lines", "image_files", "once_by_class"]
-
 #: Text files by their paths, with their lines.
 Texts: TypeAlias = Iterator[tuple[str, Iterable[str]]]
 

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["Kind", "Pool", "link"]
-
 Kind: TypeAlias = Literal["hard links", "symbolic links", "copies"]
 
 #: What says that a hard link is not possible here: another device, no links, too many of one file.

@@ -10,8 +10,6 @@ from shiftdata.exporting.folders.names import folder_names
 from shiftdata.exporting.folders.plan import Name, Plan
 from shiftdata.exporting.folders.record import Record
 
-__all__ = ["LISTS"]
-
 #: What readers of a list a domain call the set.
 PHASES = {"validation": "val"}
 

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["folder_names"]
-
 #: What some file system refuses, and spaces: lists divide their lines by them.
 REFUSED = re.compile(r'[\s<>:"/\\|?*\x00-\x1f\x7f]+')
 LONGEST = 200  # bytes of UTF-8; file systems end at 255, and names are joined

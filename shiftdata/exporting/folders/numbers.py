@@ -9,8 +9,6 @@ from shiftdata.exporting.folders.layout import csv_lines
 from shiftdata.exporting.folders.plan import Plan
 from shiftdata.format.schema import SPLITS
 
-__all__ = ["check_domains", "meanings", "split_numbers"]
-
 
 def split_numbers(sets: Iterable[str]) -> dict[str, int]:
     """Train, validation and test are 0, 1 and 2, as everywhere; other sets follow in their order.

@@ -19,8 +19,6 @@ from shiftdata.places import search as places
 from shiftdata.places.search import Place
 from shiftdata.tasks import RowSet, Task
 
-__all__ = ["ATTRIBUTION", "KEYS", "README", "RECORD", "Entry", "Name", "Plan", "plan_of"]
-
 RECORD, KEYS, README = "shiftdata.json", "keys.csv", "README.md"
 #: What may lie beside the folders and lists of any layout: nothing else may have these names.
 OWN_FILES = (RECORD, KEYS, ATTRIBUTION, README)

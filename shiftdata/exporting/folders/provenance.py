@@ -11,8 +11,6 @@ from shiftdata.exporting.folders.layout import csv_lines
 from shiftdata.exporting.folders.plan import Plan
 from shiftdata.format.attribution import attribution_text, credited
 
-__all__ = ["attribution", "keys"]
-
 #: The columns of `keys.csv`. `path` is that of the first of `count` copies; `group` the dataset's number.
 COLUMNS = (
     *("key", "set", "path", "label", "nuisance", "group", "severity", "origin"),

@@ -14,8 +14,6 @@ from shiftdata.exporting.folders.record import Record
 from shiftdata.exporting.folders.registry import layout_of
 from shiftdata.files import sha256_of
 
-__all__ = ["read_back"]
-
 SHOWN = 5
 
 

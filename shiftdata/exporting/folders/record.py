@@ -12,8 +12,6 @@ from shiftdata.errors import IntegrityError, NotFoundError
 from shiftdata.exporting.folders.plan import RECORD, Name, Plan
 from shiftdata.stable import content_hash
 
-__all__ = ["Record", "record_of"]
-
 FORMAT = 1
 
 

@@ -13,8 +13,6 @@ from shiftdata.exporting.folders.layout import Layout
 from shiftdata.exporting.folders.lists import LISTS
 from shiftdata.exporting.folders.wilds import WILDS
 
-__all__ = ["LAYOUTS", "layout_of"]
-
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         "imagefolder": IMAGEFOLDER,

@@ -12,8 +12,6 @@ from shiftdata.exporting.folders.numbers import check_domains, meanings, split_n
 from shiftdata.exporting.folders.plan import Entry, Plan
 from shiftdata.exporting.folders.record import Record
 
-__all__ = ["WILDS"]
-
 
 def _folder(name: str, version: str) -> str:
     """WILDS's own name for a dataset's folder; its versions have two numbers."""

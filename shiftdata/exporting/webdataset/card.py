@@ -15,8 +15,6 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.format.markdown import cell
 from shiftdata.format.schema import Feature, columns
 
-__all__ = ["card"]
-
 Json: TypeAlias = dict[str, Any]
 
 TYPES = {pa.float64(): "float64", pa.string(): "string"}

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from shiftdata.stable import uniform
 
-__all__ = ["stratified_order"]
-
 Indices = NDArray[np.int64]
 
 

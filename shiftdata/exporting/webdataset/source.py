@@ -23,8 +23,6 @@ from shiftdata.format.manifest import Base, Manifest
 from shiftdata.format.schema import columns, features_as_bytes
 from shiftdata.places.search import Place, filesystem, persistently
 
-__all__ = ["Source"]
-
 
 @dataclass(frozen=True)
 class Source:

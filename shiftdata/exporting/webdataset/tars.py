@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from shiftdata.format.schema import columns
 
-__all__ = ["index_path", "index_schema", "tar_path", "write_tar"]
-
 BLOCK = tarfile.BLOCKSIZE
 
 #: The members of a sample by their extensions, in the order of the tar.

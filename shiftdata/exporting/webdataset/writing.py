@@ -26,8 +26,6 @@ from shiftdata.format.manifest import FILE_NAME, Base, FileRecord, Manifest
 from shiftdata.places import search as places
 from shiftdata.stable import content_hash
 
-__all__ = ["export"]
-
 BYTES_PER_SHARD = 256 << 20
 BYTES_BESIDE = 3 << 10  # of a sample in a tar: headers, padding, label and metadata
 README = "README.md"

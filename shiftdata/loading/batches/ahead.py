@@ -10,8 +10,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TypeAlias, TypeVar
 
-__all__ = ["ahead"]
-
 Job = TypeVar("Job")
 Made = TypeVar("Made")
 Todo: TypeAlias = "SimpleQueue[tuple[Future[Made], Job] | None]"

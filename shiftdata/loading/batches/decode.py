@@ -17,8 +17,6 @@ from PIL import Image
 
 from shiftdata.errors import IntegrityError
 
-__all__ = ["Pixels", "Size", "decode"]
-
 Pixels: TypeAlias = NDArray[np.uint8]
 #: Height and width.
 Size: TypeAlias = tuple[int, int]

@@ -16,8 +16,6 @@ from shiftdata.loading.batches.decode import decode
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata import Metadata
 
-__all__ = ["Example", "Examples"]
-
 #: x, the label's number, and what else is known.
 Example: TypeAlias = tuple[Any, int, dict[str, Any]]
 

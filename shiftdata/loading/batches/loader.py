@@ -22,8 +22,6 @@ from shiftdata.loading.batches.examples import Examples
 from shiftdata.loading.batches.order import Order, Positions
 from shiftdata.stable import content_hash, hash64, rng
 
-__all__ = ["Batch", "Loader", "OnError", "Transform"]
-
 #: What to do about a picture that cannot be read: stop, or go on with the others and tell.
 OnError: TypeAlias = Literal["error", "skip"]
 #: x, y, and group, nuisance and position of each example.

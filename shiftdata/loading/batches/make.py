@@ -18,8 +18,6 @@ from shiftdata.metadata import Metadata
 from shiftdata.places import search as places
 from shiftdata.sampling import EpochSampler, Sampler
 
-__all__ = ["examples_of", "loader_of"]
-
 
 def examples_of(
     metadata: Metadata,

@@ -12,8 +12,6 @@ from shiftdata.errors import InputError
 from shiftdata.sampling import Batches, GroupBatches, Sampler
 from shiftdata.stable import content_hash, hash64
 
-__all__ = ["Order", "Positions", "place_in_world"]
-
 Positions: TypeAlias = NDArray[np.int64]
 
 

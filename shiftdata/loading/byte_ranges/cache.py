@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
-__all__ = ["Cache"]
-
 FILE_NAME = "images.sqlite"
 #: Seconds to wait for another process.
 PATIENCE = 30

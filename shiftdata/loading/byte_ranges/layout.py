@@ -16,8 +16,6 @@ from shiftdata.loading.byte_ranges.ranges import Piece
 from shiftdata.metadata.columns import read_columns
 from shiftdata.places.search import Place
 
-__all__ = ["Layout", "Shard"]
-
 Indices = NDArray[np.int64]
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Piece", "Span", "spans"]
-
 #: Of all bytes that are asked for, at most this part may be fetched in vain between them.
 WASTE = 1 / 50
 #: The most bytes of one request: more would keep other connections waiting.

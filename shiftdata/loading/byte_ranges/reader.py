@@ -20,8 +20,6 @@ from shiftdata.loading.byte_ranges.stores import store_of
 from shiftdata.loading.byte_ranges.threads import in_threads
 from shiftdata.places import search as places
 
-__all__ = ["ExampleReader"]
-
 #: What a pickled reader takes along; connections and counts begin anew.
 _CARRIED = ("_verify", "_tolerance", "_connections", "_cache", "_layout")
 

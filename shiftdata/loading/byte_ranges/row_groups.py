@@ -19,8 +19,6 @@ from shiftdata.loading.byte_ranges.stores import Store
 from shiftdata.loading.byte_ranges.threads import in_threads
 from shiftdata.places.search import persistently
 
-__all__ = ["RowGroups"]
-
 #: Bytes of examples that are kept in memory, so that batches of rows in any order read a row group once.
 KEPT = 256 * 2**20
 

@@ -14,8 +14,6 @@ from shiftdata.loading.byte_ranges.layout import Shard
 from shiftdata.loading.byte_ranges.ranges import Span
 from shiftdata.places.search import Place, filesystem, persistently
 
-__all__ = ["Local", "Remote", "Store", "store_of"]
-
 
 class _Wrong(OSError):
     """An answer that came and cannot be right: worth another try."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-__all__ = ["in_threads"]
-
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["Book", "Printed", "Sheet"]
-
 
 @dataclass(frozen=True)
 class Printed:

@@ -11,8 +11,6 @@ from shiftdata.papers.checks.cells import Book, Printed, Sheet
 from shiftdata.papers.checks.judging import Finding, box, exactly, judge, told
 from shiftdata.papers.checks.rules import mean_of, sum_of, weighted
 
-__all__ = ["checks"]
-
 PAPER = "cns-bench"
 SCALES = ("0", "0.5", "1", "1.5", "2", "2.5")
 #: Model families from small to large, as section A.3 compares them.

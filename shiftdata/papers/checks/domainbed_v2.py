@@ -13,8 +13,6 @@ from shiftdata.papers.checks.everywhere import identical_rows
 from shiftdata.papers.checks.judging import Finding, box, exactly, judge, told
 from shiftdata.papers.checks.rules import mean_of, same, spread_of_mean
 
-__all__ = ["checks"]
-
 PAPER = "domainbed-v2"
 WITH_PROBES, LEADERBOARDS = (1, 3, 6, 7, 8), range(9, 22)
 OLD, V2, V3 = "Supervised ResNet-50", "MoCo-v2 ResNet-50", "MoCo-v3 ViT-B/16"

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from shiftdata.papers.checks.cells import Book, Printed, Sheet
 from shiftdata.papers.checks.judging import Finding, told
 
-__all__ = ["checks", "identical_rows"]
-
 #: Rows of fewer numbers, or of numbers with fewer digits, may be equal by chance.
 FEWEST_NUMBERS, FEWEST_DIGITS = 4, 3
 KNOWS_ITS_OWN = "domainbed-v2"  # it prints some experiments twice

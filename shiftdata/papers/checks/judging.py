@@ -12,8 +12,6 @@ from shiftdata.metrics import std
 from shiftdata.metrics.spread import Convention
 from shiftdata.papers.checks.cells import Printed
 
-__all__ = ["CLAIM", "VERDICTS", "Finding", "Span", "Verdict", "box", "exactly", "judge", "std_span", "told"]
-
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "inconsistent")
 

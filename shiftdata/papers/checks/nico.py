@@ -12,8 +12,6 @@ from shiftdata.papers.checks.nico_sizes import AVERAGES, CLASSIC, overall
 from shiftdata.papers.checks.rules import best_of, mean_of, sum_of
 from shiftdata.papers.shipped import published_tables
 
-__all__ = ["checks"]
-
 PAPER = "nico++"
 FLEXIBLE = (3, 6, 8)
 CLUSTER = "test A, Wi, Da, Di"  # season and light: one cluster of domains

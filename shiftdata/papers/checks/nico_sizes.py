@@ -11,8 +11,6 @@ from shiftdata.metrics.arrays import FloatArray
 from shiftdata.papers.checks.cells import Book, Printed
 from shiftdata.papers.checks.judging import Finding, box, judge, told
 
-__all__ = ["AVERAGES", "CLASSIC", "overall"]
-
 PAPER = "nico++"
 CLASSIC = (2, 5, 7, 9)
 AVERAGES = ("Ova.", "Avg.", "Std")

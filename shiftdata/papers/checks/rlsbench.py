@@ -8,8 +8,6 @@ from shiftdata.papers.checks.cells import Book, Printed, Sheet
 from shiftdata.papers.checks.judging import Finding, box, judge, told
 from shiftdata.papers.checks.rules import best_of, mean_of, same, sum_of
 
-__all__ = ["checks"]
-
 PAPER = "rlsbench"
 SEVERITIES, SEEDS = 5, 2  # None, 10, 3, 1, 0.5; two draws of each
 SIMILAR = 1.0  # per cent; the text calls RS-FixMatch similar or superior

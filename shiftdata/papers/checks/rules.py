@@ -11,8 +11,6 @@ from shiftdata.papers.checks.cells import Printed
 from shiftdata.papers.checks.judging import Finding, box, judge
 from shiftdata.papers.checks.judging import Span as Span
 
-__all__ = ["best_of", "mean_of", "same", "spread_of_mean", "sum_of", "weighted"]
-
 
 def mean_of(target: Printed | None, inputs: Sequence[Printed | None], of: str) -> list[Finding]:
     """A printed mean against the mean of its inputs."""

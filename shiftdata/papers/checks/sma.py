@@ -11,8 +11,6 @@ from shiftdata.papers.checks.cells import Book, Printed, Sheet
 from shiftdata.papers.checks.judging import Finding, box, judge, std_span, told
 from shiftdata.papers.checks.rules import best_of, mean_of, same, sum_of
 
-__all__ = ["checks"]
-
 PAPER = "sma"
 STYLES = 20
 CLOSED, OPEN = range(4, 9), range(9, 14)
