@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -110,6 +110,8 @@ class Filters:
     `incomplete` says what becomes of a trajectory with a failing sample: it goes as a whole ("drop", as
     published by CNS-Bench), or ends before it ("cut": to compare; trajectories of a dataset are whole).
     """
+
+    code_version: ClassVar[int] = 1
 
     base: Rule | None = None
     easy: Rule | None = None

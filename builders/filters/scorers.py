@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,11 +84,13 @@ class Sketch:
     No network: it tells shapes, layouts and colours apart, and knows nothing of what they mean.
     """
 
+    code_version: ClassVar[int] = 1
+
     edges: float = 2.0
 
     def fingerprint(self) -> str:
-        """Its one setting and the version of the code."""
-        return f"sketch-1 {self.edges}"
+        """Its one setting and the version of its code."""
+        return f"sketch-{self.code_version} {self.edges}"
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
         """192 colours between -1 and 1, then 128 edge strengths."""
@@ -115,6 +117,8 @@ class RightClass:
     from its own origin. `shrinkage` draws the covariance towards a sphere: more for less content.
     """
 
+    code_version: ClassVar[int] = 1
+
     encoder: Encoder = field(default_factory=Sketch)
     shrinkage: float = 0.5
     name: str = "right-class"
@@ -122,7 +126,9 @@ class RightClass:
 
     def fingerprint(self) -> str:
         """Name, encoder and settings; what is learned follows from the album, as the spool does."""
-        return content_hash("1", self.name, self.encoder.fingerprint(), repr(self.shrinkage))
+        return content_hash(
+            str(self.code_version), self.name, self.encoder.fingerprint(), repr(self.shrinkage)
+        )
 
     def fit(self, content: Iterable[View]) -> RightClass:
         """Learn one classifier a part, from the content of all other parts."""
@@ -187,12 +193,14 @@ class ToStart:
     CNS-Bench wants a cosine of at least 0.806 (CLIP) or 0.781 (DINOv2): a distance of at most 0.194, 0.219.
     """
 
+    code_version: ClassVar[int] = 1
+
     encoder: Encoder = field(default_factory=Sketch)
     name: str = "to-start"
 
     def fingerprint(self) -> str:
         """Name and encoder."""
-        return content_hash("1", self.name, self.encoder.fingerprint())
+        return content_hash(str(self.code_version), self.name, self.encoder.fingerprint())
 
     def __call__(self, views: Sequence[View]) -> Floats:
         """From 0, the same, to 2."""
@@ -212,13 +220,15 @@ class TextAlignment:
     "A picture of a {label}" and "A picture in {nuisance}", in these units.
     """
 
+    code_version: ClassVar[int] = 1
+
     encoder: TextEncoder
     sentence: str = "A picture of a {label}"
     name: str = "text-alignment"
 
     def fingerprint(self) -> str:
         """Name, encoder and sentence."""
-        return content_hash("1", self.name, self.encoder.fingerprint(), self.sentence)
+        return content_hash(str(self.code_version), self.name, self.encoder.fingerprint(), self.sentence)
 
     def __call__(self, views: Sequence[View]) -> Floats:
         """From -100 to 100; each different sentence is encoded once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from PIL import Image
 
@@ -13,6 +14,8 @@ from builders.sample import Sample
 @dataclass(frozen=True, kw_only=True)
 class OnGround:
     """Compose each picture on a plain ground: centred, scaled to fit, with a margin (a share of the side)."""
+
+    code_version: ClassVar[int] = 1
 
     size: int
     ground: tuple[int, int, int] = (244, 241, 234)

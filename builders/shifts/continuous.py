@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from PIL import Image
 
@@ -23,6 +24,8 @@ class Continuous:
 
     A seed chooses the style picture of a style shift, and the place of every stroke, flake and cloud.
     """
+
+    code_version: ClassVar[int] = 1
 
     dataset: str
     seeds: tuple[int, ...]

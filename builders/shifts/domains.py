@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from builders.sample import Sample
 from shiftdata.errors import InputError
@@ -12,6 +13,8 @@ from shiftdata.errors import InputError
 @dataclass(frozen=True, kw_only=True)
 class Domains:
     """Pass each content on under the domain that its album gives; `names` fixes their order."""
+
+    code_version: ClassVar[int] = 1
 
     names: tuple[str, ...]
 

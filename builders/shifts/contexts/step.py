@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from builders.sample import Item, Sample
 from builders.shifts.contexts.compose import in_context
@@ -21,6 +22,8 @@ class Contexts:
 
     `strength` is the degree of shift: from 0, the object large on plain ground, to 1, the whole context.
     """
+
+    code_version: ClassVar[int] = 1
 
     seed: int
     dataset: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from builders.sample import Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
@@ -13,6 +14,8 @@ from shiftdata.errors import InputError, not_found
 @dataclass(frozen=True, kw_only=True)
 class Corrupt:
     """One trajectory for each content sample and corruption; severity 0 is the untouched picture."""
+
+    code_version: ClassVar[int] = 1
 
     seed: int
     dataset: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from builders.sample import Sample
 from builders.shifts.styles.bank import StyleBank
@@ -18,6 +19,8 @@ class Stylize:
 
     `strength` runs from 0, the untouched picture, to 1, the full style.
     """
+
+    code_version: ClassVar[int] = 1
 
     seed: int
     dataset: str
