@@ -17,7 +17,7 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.format.markdown import cell
 from shiftdata.format.schema import SPLITS
 
-CARDS = Path(__file__).resolve().parent.parent / "cards"
+CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"
 MOST_NAMES = 60
 SIZES = {
