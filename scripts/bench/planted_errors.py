@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from check_published import Report, check
+
 from shiftdata.metrics.records import table
-from shiftdata.papers import check, published, published_tables
-from shiftdata.papers.checks import Report
+from shiftdata.papers import published, published_tables
 
 
 def main() -> None:

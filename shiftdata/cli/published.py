@@ -1,14 +1,11 @@
-"""`shiftdata published`: the papers' numbers, to look at, to export, to check."""
+"""`shiftdata published`: the papers' numbers, to look at and to export."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import InputError
 from shiftdata.papers.papers import PAPERS
 
 FORMATS = ("text", "csv", "markdown", "latex")
@@ -19,9 +16,6 @@ EPILOG = """examples:
   shiftdata published domainbed-v2 5 --format latex --output table5.tex
   shiftdata published cns-bench 2 --picture accuracy.png
   shiftdata published domainbed-v2 5 --column PACS VLCS --rank
-  shiftdata published --check                              # compute again what can be
-  shiftdata published domainbed-v2 --check --format csv --output findings.csv
-  shiftdata published --check --file mine.parquet          # numbers in the same columns
 """
 
 
@@ -29,7 +23,7 @@ def add_verb(verbs: Any) -> None:
     """Add the verb to the command line."""
     verb = verbs.add_parser(
         "published",
-        help="numbers of the five papers: list, show, export, check",
+        help="numbers of the five papers: list, show, export",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,21 +38,15 @@ def add_verb(verbs: Any) -> None:
     verb.add_argument("--output", metavar="FILE", help="write there instead of printing")
     verb.add_argument("--picture", metavar="FILE.png", help="draw a chart of the numbers")
     verb.add_argument("--rank", action="store_true", help="rank the methods")
-    verb.add_argument(
-        "--check", action="store_true", help="compute again what can be; exit 1 if the data are damaged"
-    )
-    verb.add_argument("--strict", action="store_true", help="with --check: exit 1 on any inconsistent number")
     verb.set_defaults(run=run_published)
 
 
 def run_published(options: argparse.Namespace) -> int:
-    """List, show, export or check."""
+    """List, show or export."""
     from shiftdata.papers.core import Results, published
 
     chosen = {name: getattr(options, name) for name in ("part", "row", "column", "method", "metric")}
     chosen = {name: values for name, values in chosen.items() if values}
-    if options.check:
-        return _check(options, chosen)
     if options.file is None and options.table is None and not chosen:
         return _list(options)
     if options.file is None:
@@ -102,31 +90,6 @@ def _list(options: argparse.Namespace) -> int:
                 ]
     _print("\n".join(lines[1:]) + "\n", options.output)
     return 0
-
-
-def _check(options: argparse.Namespace, chosen: dict[str, Sequence[str]]) -> int:
-    from shiftdata.papers.checks import check
-    from shiftdata.papers.core import Results, published
-
-    if chosen:
-        raise InputError(
-            f"--check needs whole tables; leave out {', '.join(f'--{name}' for name in chosen)}, "
-            "or name the paper and the table whose findings to print"
-        )
-    results = published() if options.file is None else Results.read(options.file)
-    report = check(results.rows).of(options.paper, options.table)
-    if options.format == "csv":
-        text = report.to_csv()
-    elif options.format == "markdown":
-        text = report.to_markdown()
-    elif options.format == "text":
-        text = report.text()
-    else:
-        raise InputError("findings are printed as text, csv or markdown")
-    _print(text, options.output)
-    for problem in report.problems:
-        print(f"damaged: {problem}", file=sys.stderr)
-    return 1 if report.problems or (options.strict and report.inconsistent) else 0
 
 
 def _print(text: str, output: str | None) -> None:

@@ -135,7 +135,7 @@ def published(
     (36, 130)
 
     What was damaged when the papers were turned into text is left out and named in `published_tables()`.
-    `shiftdata.papers.check` computes again what can be.
+    `python scripts/check_published` computes again what can be.
     """
     if paper is not None and paper not in PAPERS:
         raise not_found("paper", paper, PAPERS)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError
-from shiftdata.papers.papers import PAPERS
 from shiftdata.papers.schema import KEY, SCHEMA
 from shiftdata.stable import content_hash
 
@@ -73,8 +72,3 @@ def fingerprint(rows: pa.Table, paper: str, table: str) -> str:
     chosen = rows.filter(pc.and_(pc.equal(rows["paper"], paper), pc.equal(rows["table"], table)))
     lines = sorted("\t".join(row.values()) for row in chosen.select([*KEY, "printed"]).to_pylist())
     return content_hash(*lines)
-
-
-def all_numbers() -> pa.Table:
-    """The numbers of every paper."""
-    return pa.concat_tables([numbers(paper) for paper in PAPERS])

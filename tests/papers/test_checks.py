@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftdata.papers import check, published, published_tables
-from shiftdata.papers.checks.cells import Book
-from shiftdata.papers.checks.judging import box, exactly, judge, std_span
-from shiftdata.papers.checks.rules import spread_of_mean
+from shiftdata.papers import published, published_tables
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from check_published import check
+from check_published.__main__ import main
+from check_published.cells import Book
+from check_published.judging import box, exactly, judge, std_span
+from check_published.rules import spread_of_mean
 
 REPORT = check(published().rows)
 
@@ -227,3 +236,31 @@ def test_a_report_counts_prints_and_exports():
     )
     assert report.text().count("printed") == len(report.inconsistent) == report.to_markdown().count("\n") - 2
     assert report.to_csv().count("\n") > len(report.findings)
+
+
+def test_the_command_prints_counts_and_findings(tmp_path, capsys):
+    assert main([]) == 0
+    assert "SagNet, OfficeHome" in capsys.readouterr().out
+    assert main(["cns-bench", "--strict"]) == 0
+    assert main(["sma", "2", "--strict", "--format", "csv", "--output", str(tmp_path / "f.csv")]) == 1
+    assert "42620" in (tmp_path / "f.csv").read_text()
+    assert main(["nico"]) == 2
+    assert "unknown paper 'nico'" in capsys.readouterr().err
+
+
+def test_the_command_names_damaged_numbers_and_exits_with_1(tmp_path, capsys):
+    rows = published("sma", 3).rows.to_pylist()
+    rows[5] |= {"printed": "60.44±1.9", "value": 60.44}
+    pq.write_table(pa.Table.from_pylist(rows, published("sma").rows.schema), tmp_path / "mine.parquet")
+    assert main(["--file", str(tmp_path / "mine.parquet")]) == 1
+    err = capsys.readouterr().err
+    assert "damaged: sma, table 3" in err
+    assert "Airplanes, K=4, Top-3 Worst Acc. 60.44±1.9 (extracted: 70.74±2.7)" in err
+
+
+def test_the_command_runs_from_anywhere(tmp_path):
+    script = Path(__file__).parents[2] / "scripts" / "check_published"
+    command = [sys.executable, str(script), "cns-bench"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("paper")

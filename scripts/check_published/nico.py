@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from check_published.cells import Book, Printed, Sheet
+from check_published.judging import Finding, box, judge, statement, std_span
+from check_published.nico_sizes import AVERAGES, CLASSIC, overall
+from check_published.rules import best_of, mean_of, sum_of
 from shiftdata.metrics import std
-from shiftdata.papers.checks.cells import Book, Printed, Sheet
-from shiftdata.papers.checks.judging import Finding, box, judge, std_span, told
-from shiftdata.papers.checks.nico_sizes import AVERAGES, CLASSIC, overall
-from shiftdata.papers.checks.rules import best_of, mean_of, sum_of
 from shiftdata.papers.shipped import published_tables
 
 PAPER = "nico++"
@@ -39,26 +39,26 @@ def _shifts(sheet: Sheet) -> Iterator[Finding]:
         covariate, least, most = (sheet.get(row, dataset) for row in rows)
         if covariate is None or least is None or most is None or dataset == "I.I.D.":
             continue
-        yield from told(
+        yield from statement(
             least, "the minimum is not above the maximum", least.value <= most.value,
             claim=least.text, found=most.text,
         )  # fmt: skip
         below = dataset == "NICO++"
         for concept in (least, most):
             apart = concept.value - covariate.value
-            yield from told(
+            yield from statement(
                 concept,
                 "claim of section 4.3: concept shift above covariate shift, below on NICO++",
                 (apart < 0) == below,
                 claim="below" if below else "above",
                 found=f"{concept.text} - {covariate.text} = {apart:+.3f}",
-                note="" if concept is most else "theorem 4.3 takes the maximum, where the claim holds",
+                note="" if concept is most else "theorem 4.3 takes the maximum, where the claim is true",
             )
     for row, best in zip(rows, (max, min, min), strict=True):
         cells = [one for name in sheet.columns() if name != "I.I.D." and (one := sheet.get(row, name))]
         if cells:
             found = best(cells, key=lambda one: one.value)
-            yield from told(
+            yield from statement(
                 sheet.get(row, "NICO++"), "claim of section 4.3: NICO++ has the best value",
                 found.column == "NICO++", claim="best", found=f"{found.column} {found.text}",
             )  # fmt: skip
@@ -92,11 +92,11 @@ def _flexible(sheet: Sheet) -> Iterator[Finding]:
 
 def _captions(book: Book) -> Iterator[Finding]:
     """What captions say against headers and rows."""
-    for told_of in published_tables():
-        sheet = book(told_of.paper, told_of.table)
-        if told_of.paper != PAPER or not sheet.values:
+    for table in published_tables():
+        sheet = book(table.paper, table.table)
+        if table.paper != PAPER or not sheet.values:
             continue
-        facts = told_of.facts
+        facts = table.facts
         first = next(iter(sheet.values.values()))
         for caption, header, check in (
             (
@@ -109,21 +109,21 @@ def _captions(book: Book) -> Iterator[Finding]:
             ("spread, caption", "spread, header", "measure of spread, caption and header"),
         ):
             if caption in facts:
-                yield from told(
+                yield from statement(
                     first, check, facts[caption] == facts[header], claim=facts[caption], found=facts[header]
                 )
         for number in (1, 2):
             training, test = (facts.get(f"split {number}, {kind}, header") for kind in ("training", "test"))
             if training and test:
                 both = set(training.split(", ")) & set(test.split(", "))
-                yield from told(
+                yield from statement(
                     first, f"split {number}: training and test domains differ", not both,
                     claim=training, found=test,
                 )  # fmt: skip
         if "domains averaged, caption" in facts:
             domains = len(facts["split 1, test, header"].split(", "))
             claimed = facts["domains averaged, caption"]
-            yield from told(
+            yield from statement(
                 first, "domains averaged, caption and header", int(claimed) == domains,
                 claim=claimed, found=str(domains),
             )  # fmt: skip
@@ -134,14 +134,14 @@ def _clusters(sheet: Sheet) -> Iterator[Finding]:
     for method in sheet.rows(CLUSTER):
         one, across = sheet.get(method, "Avg.", CLUSTER), sheet.get(method, "Avg.", ACROSS)
         if one and across:
-            yield from told(
+            yield from statement(
                 one, "claim of section 5.2: one cluster is easier than several",
                 one.value > across.value, claim="easier", found=f"{one.text} against {across.text}",
             )  # fmt: skip
     for part in sheet.parts:
         methods = sheet.rows(part)
         best = best_of([sheet.get(method, "Avg.", part) for method in methods])
-        yield from told(
+        yield from statement(
             sheet.get("Oracle", "Avg.", part), "claim of section 5.2: the oracle is out of reach",
             [one.row for one in best] == ["Oracle"], claim="best", found=best[0].row if best else "",
         )  # fmt: skip
@@ -157,7 +157,7 @@ def _spread(sheet: Sheet) -> Iterator[Finding]:
             ]
             if own and others:
                 least = min(others, key=lambda one: one.value)
-                yield from told(
+                yield from statement(
                     own,
                     "claim of section 5.4: lower than on every other dataset",
                     own.value < least.value,
@@ -189,7 +189,7 @@ def _counts(book: Book) -> Iterator[Finding]:
     if stated is not None:
         for sheet in (common, unique):
             rows = len(sheet.rows())
-            yield from told(
+            yield from statement(
                 stated, f"categories of table {sheet.table}", rows == stated.value,
                 claim=stated.text, found=str(rows),
             )  # fmt: skip
@@ -202,7 +202,7 @@ def _capacity(sheet: Sheet, stated: Printed | None) -> list[Finding]:
     if stated is None or not cells:
         return []
     enough = sum(cell.value >= stated.value for cell in cells)
-    return told(
+    return statement(
         stated,
         "claim of section 3.2: most domains hold that many images",
         enough > len(cells) / 2,

@@ -7,9 +7,9 @@ from itertools import permutations
 
 import numpy as np
 
+from check_published.cells import Book, Printed
+from check_published.judging import Finding, box, judge, statement
 from shiftdata.metrics.arrays import FloatArray
-from shiftdata.papers.checks.cells import Book, Printed
-from shiftdata.papers.checks.judging import Finding, box, judge, told
 
 PAPER = "nico++"
 CLASSIC = (2, 5, 7, 9)
@@ -78,7 +78,7 @@ def _whose_sizes(
     )
     printed = tuple(cell.column for cell in header)
     best = min(errors, key=lambda names: errors[names])
-    return told(
+    return statement(
         header[0],
         "test domains of the header, by their sizes in table 10",
         bool(errors[printed] <= SIZES_FIT),

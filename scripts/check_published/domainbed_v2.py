@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from check_published.cells import Book, Printed, Sheet
+from check_published.everywhere import identical_rows
+from check_published.judging import Finding, box, exactly, judge, statement
+from check_published.rules import mean_of, same, spread_of_mean
 from shiftdata.metrics import probe_gap, ranks, spearman
-from shiftdata.papers.checks.cells import Book, Printed, Sheet
-from shiftdata.papers.checks.everywhere import identical_rows
-from shiftdata.papers.checks.judging import Finding, box, exactly, judge, told
-from shiftdata.papers.checks.rules import mean_of, same, spread_of_mean
 
 PAPER = "domainbed-v2"
 WITH_PROBES, LEADERBOARDS = (1, 3, 6, 7, 8), range(9, 22)
@@ -60,14 +60,14 @@ def _gaps(probes: Sheet, gaps: Sheet) -> Iterator[Finding]:
         known = [[one.value for one in row if one is not None] for row in both]
         if known[0] and len(known[0]) == len(known[1]) == len(domains):
             rho = spearman(*known)
-            yield from told(
+            yield from statement(
                 both[1][0], "claim of section 2.1: nearer to ImageNet, larger gap", rho < 0,
                 claim="falling", found=f"Spearman {rho:.2f}",
             )  # fmt: skip
 
 
 def _leakage(sheet: Sheet) -> Iterator[Finding]:
-    """Table 4: averages, leakage and its change, from single domains: their means hold more digits."""
+    """Table 4: averages, leakage and its change, from single domains: their means have more digits."""
     gain = box(lambda x: float(x[: len(x) // 2].mean() - x[len(x) // 2 :].mean()))
     change = box(lambda x: _change(np.split(x, 3)))
     for part in sheet.parts:
@@ -98,7 +98,7 @@ def _oracle_is_best(
         others = [one for row in sheet.rows(part) if (one := sheet.get(row, domain, part))]
         if best is not None and others:
             top = max(others, key=lambda one: one.value)
-            yield from told(
+            yield from statement(
                 best, "the oracle on a domain alone is the best on it", top.value <= best.value,
                 claim=best.text, found=f"{top.row} {top.text}",
             )  # fmt: skip
@@ -191,7 +191,7 @@ def _claims(book: Book) -> Iterator[Finding]:
             cell = book(PAPER, 5).get("SWAD", "Average", setting) or book(PAPER, 21).get(
                 "SWAD", "Avg", f"NICO++, {setting}"
             )
-            yield from told(
+            yield from statement(
                 cell, "claim of section 3.2: SWAD ranks first in every leaderboard", best == "SWAD",
                 claim=f"first: {setting}", found=f"{best} {standing[best]:.2f}, SWAD {standing['SWAD']:.2f}",
             )  # fmt: skip
@@ -205,7 +205,7 @@ def _probes_lose(sheet: Sheet) -> Iterator[Finding]:
             continue
         pairs = [(sheet.get("LP", name, part), sheet.get("FT", name, part)) for name in sheet.columns(part)]
         wins = [lp.column for lp, ft in pairs if lp and ft and lp.value > ft.value]
-        yield from told(
+        yield from statement(
             sheet.get("LP", "Avg", part), "claim of section 2.1: LP does not win after self-supervision",
             not wins, claim="on no domain", found=", ".join(wins) or "on none",
         )  # fmt: skip
@@ -241,7 +241,7 @@ def _printed_twice(book: Book) -> Iterator[Finding]:
     for first, second in identical_rows(sheet for sheet in book if sheet.paper == PAPER):
         one, other = (_experiment(cells[0]) for cells in (first, second))
         if one != other:
-            yield from told(
+            yield from statement(
                 second[0], "identical rows in different places", False,
                 claim=f"{place_of(second[0])}: {other}", found=f"{place_of(first[0])}: {one}",
             )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.papers.checks.cells import Printed
-from shiftdata.papers.checks.judging import Finding, box, judge
-from shiftdata.papers.checks.judging import Span as Span
+from check_published.cells import Printed
+from check_published.judging import Finding, box, judge
+from check_published.judging import Span as Span
 
 
 def mean_of(target: Printed | None, inputs: Sequence[Printed | None], of: str) -> list[Finding]:
@@ -60,7 +60,7 @@ def n_of(inputs: Sequence[Any], of: str) -> str:
 def same(
     one: Printed | None, other: Printed | None, *, note: str = "", apply: Callable[[Any], float] | None = None
 ) -> list[Finding]:
-    """The same quantity printed at two places; the second is the one that is held against the first."""
+    """The same quantity printed at two places; the second is compared with the first."""
     if one is None or other is None:
         return []
     span = box(apply) if apply else box(lambda x: float(x[0]))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from check_published.cells import Book, Printed, Sheet
+from check_published.judging import Finding, box, exactly, judge, statement
+from check_published.rules import mean_of, sum_of, weighted
 from shiftdata.metrics import spearman
-from shiftdata.papers.checks.cells import Book, Printed, Sheet
-from shiftdata.papers.checks.judging import Finding, box, exactly, judge, told
-from shiftdata.papers.checks.rules import mean_of, sum_of, weighted
 
 PAPER = "cns-bench"
 SCALES = ("0", "0.5", "1", "1.5", "2", "2.5")
@@ -74,7 +74,7 @@ def _possible(model: str, shares: Sequence[Printed], cells: Sequence[Printed | N
     most_failing = (1 - value[0] + known[0].half) / max(share[0] - shares[0].half, 1e-9)
     by_scale = np.minimum(share.cumsum() + np.array([one.half for one in shares]).cumsum(), 1)
     errors = 1 - value - np.array([one.half for one in known])
-    return told(
+    return statement(
         shares[0],
         "failures up to each scale are at least the errors of table 2",
         bool((most_failing * by_scale + 1e-9 >= errors).all()),
@@ -91,7 +91,7 @@ def _sizes(sheet: Sheet) -> Iterator[Finding]:
         drops = [one for row in rows if (one := sheet.get(row, "avg", "accuracy drop"))]
         if len(drops) == len(names):
             rho = spearman(range(len(drops)), [one.value for one in drops])
-            yield from told(
+            yield from statement(
                 drops[-1],
                 "claim of section A.3: larger models of a family lose less",
                 rho < 0,
@@ -115,7 +115,7 @@ def _filtering(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
         cells = [one for one in sheet.along("", row, stages) if one is not None]
         if len(cells) == len(stages):
             first, classified, easy, final = (one.value for one in cells)
-            yield from told(
+            yield from statement(
                 cells[2], "easy images are among those after stage (ii), the final ones between them",
                 easy <= final <= classified <= first,
                 claim=" >= ".join(one.text for one in (cells[0], cells[1], cells[3], cells[2])),
@@ -125,7 +125,7 @@ def _filtering(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
         cells = [one for row in rows if (one := sheet.get(row, stage))]
         if cells:
             values = [one.value for one in cells]
-            yield from told(
+            yield from statement(
                 cells[-1], "fewer images are left at higher scales", values == sorted(values, reverse=True),
                 claim="falling", found=", ".join(one.text for one in cells),
             )  # fmt: skip

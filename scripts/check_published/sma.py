@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from shiftdata.papers.checks.cells import Book, Printed, Sheet
-from shiftdata.papers.checks.judging import Finding, box, judge, std_span, told
-from shiftdata.papers.checks.rules import best_of, mean_of, same, sum_of
+from check_published.cells import Book, Printed, Sheet
+from check_published.judging import Finding, box, judge, statement, std_span
+from check_published.rules import best_of, mean_of, same, sum_of
 
 PAPER = "sma"
 STYLES = 20
@@ -60,7 +60,7 @@ def _can_add_up(
         return
     low = (count - 1) * least.value + most.value
     high = least.value + (count - 1) * most.value
-    yield from told(
+    yield from statement(
         least,
         f"smallest and largest {name} allow the total",
         low <= total.value <= high,
@@ -81,7 +81,7 @@ def _nested(
         least, most, smallest, largest = (*whole, *group)
         if least is None or most is None or smallest is None or largest is None:
             continue
-        yield from told(
+        yield from statement(
             most,
             f"groups fit into each {name}",
             least.value >= groups * smallest.value and most.value <= groups * largest.value,
@@ -143,7 +143,7 @@ def _methods(book: Book) -> Iterator[Finding]:
             for dataset in sheet.parts:
                 means = sheet.along(dataset, "mean", sheet.columns(dataset))
                 best = best_of(means)
-                yield from told(
+                yield from statement(
                     sheet.get("mean", wanted[dataset], dataset),
                     "claim of section 3.2.2: the best method",
                     [cell.column for cell in best] == [wanted[dataset]],
@@ -153,7 +153,7 @@ def _methods(book: Book) -> Iterator[Finding]:
     for sheet in (book(PAPER, table) for table in CLOSED):
         for dataset in sheet.parts:
             plain, *adapted = [one for one in sheet.along(dataset, "mean", sheet.columns(dataset)) if one]
-            yield from told(
+            yield from statement(
                 plain,
                 "claim of section 3.2.2: adaptation helps",
                 all(one.value > plain.value for one in adapted),
@@ -170,7 +170,7 @@ def _selection(sheet: Sheet) -> Iterator[Finding]:
         if len(cells) == 3:
             best = best_of(cells)
             wins = [cell.column for cell in best] == ["Top-3 Worst Acc."]
-            yield from told(
+            yield from statement(
                 cells[2],
                 "claim of appendix E.3: top-3 selection is best at K = 8",
                 wins == (dataset != "Dogs"),
@@ -181,7 +181,7 @@ def _selection(sheet: Sheet) -> Iterator[Finding]:
     tex = "Texture-DTD"
     plain, worst, top = sheet.along(tex, "K=8", columns)
     if plain and worst and top:
-        yield from told(
+        yield from statement(
             plain,
             "claim of section 3.1.3: at K = 8 selection by accuracy beats the worst group",
             plain.value > worst.value,
@@ -197,7 +197,7 @@ def _no_difference(sheet: Sheet, dataset: str) -> Iterator[Finding]:
     if one is None or other is None or errors[0] is None or errors[1] is None:
         return
     apart = abs(one.value - other.value) / float(np.hypot(errors[0].value, errors[1].value))
-    yield from told(
+    yield from statement(
         other,
         "claim of appendix E.3: at K = 2 accuracy and top-3 select alike",
         apart < 2,

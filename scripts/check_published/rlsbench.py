@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftdata.papers.checks.cells import Book, Printed, Sheet
-from shiftdata.papers.checks.judging import Finding, box, judge, told
-from shiftdata.papers.checks.rules import best_of, mean_of, same, sum_of
+from check_published.cells import Book, Printed, Sheet
+from check_published.judging import Finding, box, judge, statement
+from check_published.rules import best_of, mean_of, same, sum_of
 
 PAPER = "rlsbench"
 SEVERITIES, SEEDS = 5, 2  # None, 10, 3, 1, 0.5; two draws of each
@@ -49,7 +49,7 @@ def _pairs(book: Book) -> Iterator[Finding]:
     yield from judge(pairs, shifted, stated, f"pairs x {SEVERITIES} severities x {SEEDS} seeds", note=note)
     number = text.get("datasets", "stated")
     if number is not None and rows:
-        yield from told(
+        yield from statement(
             number, "datasets of table 1", len(rows) == number.value, claim=number.text, found=str(len(rows))
         )
 
@@ -91,7 +91,7 @@ def _best(book: Book) -> Iterator[Finding]:
         best = max(means, key=lambda one: means[one])
         claimed = (method, correction)
         row = "Avg" if table == 5 else sheet.rows(correction)[0]
-        yield from told(
+        yield from statement(
             sheet.get(row, method, correction),
             "claim of section 4: the best method on a modality",
             means.get(claimed, 0.0) >= means[best] - 1e-9,
@@ -119,7 +119,7 @@ def _corrections_help(sheet: Sheet) -> Iterator[Finding]:
     for method in sheet.columns("RS+RW"):
         before, after = sheet.get("Avg", method, "None"), sheet.get("Avg", method, "RS+RW")
         if before and after:
-            yield from told(
+            yield from statement(
                 after, "claim of table 5: both corrections improve every method", after.value > before.value,
                 claim="improves", found=f"{before.text} to {after.text}",
             )  # fmt: skip
@@ -131,7 +131,7 @@ def _corrections_help(sheet: Sheet) -> Iterator[Finding]:
         gains = [after.value - before.value for before, after in pairs if before and after]
         if gains and row != "Avg":
             helped = sum(gain > 0 for gain in gains)
-            yield from told(
+            yield from statement(
                 pairs[0][1], "claim of table 5: the corrections seem to help on every dataset",
                 sum(gains) > 0, claim=f"helps on {row}",
                 found=f"{helped} of {len(gains)} methods gain, {sum(gains) / len(gains):+.2f} on average",
@@ -149,7 +149,7 @@ def _batch_size(sheet: Sheet) -> Iterator[Finding]:
             )
         sentry, fixmatch = (sheet.get(name, "Alpha = None", part) for name in ("SENTRY", "FixMatch"))
         if sentry and fixmatch:
-            yield from told(
+            yield from statement(
                 sentry, "claim of appendix N: without shift SENTRY is better than FixMatch",
                 sentry.value > fixmatch.value, claim="better", found=f"{sentry.text} against {fixmatch.text}",
             )  # fmt: skip
@@ -159,7 +159,7 @@ def _batch_size(sheet: Sheet) -> Iterator[Finding]:
         yield from _degrades(sheet, part, columns)
     if similar:
         target: Printed | None = sheet.get("RS-FixMatch", "Avg", sheet.parts[0])
-        yield from told(
+        yield from statement(
             target, "claim of appendix N: RS-FixMatch is similar or better on 3 of 4 targets",
             sum(similar) == 3, claim="3 of 4",
             found=f"{sum(similar)} of {len(similar)} within {SIMILAR:g} % or better",
@@ -171,7 +171,7 @@ def _degrades(sheet: Sheet, part: str, columns: list[str]) -> list[Finding]:
     if len(cells) < 2:
         return []
     best = best_of(cells)[0]
-    return told(
+    return statement(
         cells[-1], "claim of appendix N: SENTRY degrades as the shift grows",
         cells[-1].value < cells[0].value, claim="worse at the largest shift than without",
         found=f"{cells[0].text} to {cells[-1].text}, best at {best.column}",

@@ -18,15 +18,13 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
+from check_published import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
+from check_published.cells import Book
+from check_published.judging import VERDICTS, Finding, Verdict
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.records import table as aligned
-from shiftdata.papers.checks import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
-from shiftdata.papers.checks.cells import Book
-from shiftdata.papers.checks.judging import VERDICTS, Finding, Verdict
 from shiftdata.papers.schema import KEY, read_number
 from shiftdata.papers.shipped import fingerprint, numbers, published_tables
-
-__all__ = ["VERDICTS", "Finding", "Report", "Verdict", "check"]
 
 _CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
     sma.checks,
@@ -78,9 +76,8 @@ class Report:
         for one in self.inconsistent:
             allowed = f" (rounding allows {one.allowed})" if one.allowed else ""
             note = f"; {one.note}" if one.note else ""
-            lines.append(
-                f"{one.place}\n    {one.check}: printed {one.printed}, found {one.recomputed}{allowed}{note}"
-            )
+            values = f"printed {one.printed}, recomputed {one.recomputed}{allowed}{note}"
+            lines.append(f"{one.place}\n    {one.check}: {values}")
         return "\n".join(lines) + "\n"
 
     def to_csv(self) -> str:

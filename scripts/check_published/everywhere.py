@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftdata.papers.checks.cells import Book, Printed, Sheet
-from shiftdata.papers.checks.judging import Finding, told
+from check_published.cells import Book, Printed, Sheet
+from check_published.judging import Finding, statement
 
 #: Rows of fewer numbers, or of numbers with fewer digits, may be equal by chance.
 FEWEST_NUMBERS, FEWEST_DIGITS = 4, 3
@@ -14,13 +14,15 @@ RANGES = {"%": (-100.0, 100.0), "share": (-1.0, 1.0), "1": (-1.0, 1.0), "shift":
 
 
 def checks(book: Book) -> Iterator[Finding]:
-    """What no table may hold; a table without fault has no finding here."""
+    """What no table may contain; a table without a fault has no finding here."""
     for sheet in book:
         for cell in sheet.values.values():
             yield from _possible(cell)
         for cell in sheet.spreads.values():
             if cell.value < 0:
-                yield from told(cell, "a spread is not negative", False, claim=cell.text, found="negative")
+                yield from statement(
+                    cell, "a spread is not negative", False, claim=cell.text, found="negative"
+                )
         yield from _ranks(sheet)
     for paper in dict.fromkeys(sheet.paper for sheet in book):
         yield from _identical(book, paper)
@@ -30,7 +32,7 @@ def _possible(cell: Printed) -> list[Finding]:
     low, high = RANGES.get(cell.unit, (float("-inf"), float("inf")))
     if low <= cell.value <= high:
         return []
-    return told(cell, "a possible value", False, claim=cell.text, found=f"allowed: {low:g} to {high:g}")
+    return statement(cell, "a possible value", False, claim=cell.text, found=f"allowed: {low:g} to {high:g}")
 
 
 def _ranks(sheet: Sheet) -> Iterator[Finding]:
@@ -39,7 +41,7 @@ def _ranks(sheet: Sheet) -> Iterator[Finding]:
         listed = [cell for (one, _, _), cell in sheet.values.items() if one == part and cell.unit == "rank"]
         if sorted(cell.value for cell in listed) != list(range(1, len(listed) + 1)):
             found = ", ".join(cell.text for cell in listed)
-            yield from told(listed[0], "ranks 1 to n, each once", False, claim="ranks", found=found)
+            yield from statement(listed[0], "ranks 1 to n, each once", False, claim="ranks", found=found)
 
 
 def _identical(book: Book, paper: str) -> Iterator[Finding]:
@@ -47,7 +49,7 @@ def _identical(book: Book, paper: str) -> Iterator[Finding]:
         return
     for first, second in identical_rows(sheet for sheet in book if sheet.paper == paper):
         found = f"table {first[0].table}, {first[0].part}, {first[0].row}"
-        yield from told(
+        yield from statement(
             second[0], "identical rows in different places", False, claim="own numbers", found=found
         )
 

@@ -1,4 +1,4 @@
-"""Hold a printed number against what its inputs give, with the interval that their rounding allows."""
+"""Compare a printed number with what its inputs give, with the interval that their rounding allows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from check_published.cells import Printed
 from shiftdata.metrics import std
 from shiftdata.metrics.spread import Convention
-from shiftdata.papers.checks.cells import Printed
 
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "inconsistent")
@@ -88,7 +88,7 @@ def judge(
     ]
 
 
-def told(
+def statement(
     target: Printed | None, check: str, holds: bool, *, claim: str, found: str, note: str = ""
 ) -> list[Finding]:
     """The finding of a statement that numbers decide, filed under one of them."""
