@@ -1,18 +1,29 @@
-"""Write tests/golden/ again, after a change that is meant to change published bytes. Read the diff."""
+"""Write tests/golden/ again, after a change that is meant to change published bytes. Read the diff.
+
+Golden pictures are refused where pixels changed and the step's `code_version` did not.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
 from builders.make.build import build
+from shiftdata.errors import InputError
+from tests.golden_pictures import made_now, record
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Build the tiny dataset and keep its manifest, card and Croissant."""
+    """Record the golden pictures; build the tiny dataset and keep its manifest, card and Croissant."""
+    try:
+        record(made_now())
+    except InputError as error:
+        sys.exit(str(error))
+    print("tests/golden/pictures.tsv")
     with tempfile.TemporaryDirectory() as scratch:
         folder = build(str(write_recipe(Path(scratch))), Path(scratch) / "out", workers=1, quiet=True)
         for name in ("manifest.json", "README.md", "croissant.json"):

@@ -1,0 +1,92 @@
+"""Pixels that move need a higher code_version: every step and part has a golden picture."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from builders.shifts.contexts import compose
+from builders.shifts.contexts.domains import DOMAINS
+from builders.shifts.contexts.step import Contexts
+from builders.shifts.corruptions import CORRUPTIONS
+from builders.shifts.styles.sliders import SLIDERS
+from builders.shifts.weather import WEATHERS
+from shiftdata.errors import InputError
+from tests import golden_pictures
+from tests.golden_pictures import FOLDER, Golden, made_now, problem, record, recorded
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Golden]:
+    return made_now()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy that may be written."""
+    return shutil.copytree(FOLDER, tmp_path / "golden")
+
+
+def contexts() -> dict[str, Golden]:
+    return dict(golden_pictures._contexts())
+
+
+def problems(pictures: dict[str, Golden], folder=FOLDER) -> dict[str, str]:
+    known = recorded(folder)
+    found = {name: problem(one, known.get(name), folder) for name, one in pictures.items()}
+    return {name: why for name, why in found.items() if why}
+
+
+def test_no_pixel_moved_without_a_new_code_version(made):
+    assert problems(made) == {}
+
+
+def test_every_part_has_a_golden_picture_and_none_is_left_over(made):
+    parts = [f"contexts/{domain}" for domain in DOMAINS]
+    parts += [f"continuous/{shift}" for shift in (*SLIDERS, *WEATHERS)]
+    parts += [f"corrupt/{name}" for name in CORRUPTIONS]
+    assert set(parts) <= set(made) == set(recorded())
+    pngs = {path.stem for path in (FOLDER / "pictures").iterdir()}
+    assert pngs == {name.replace("/", "-") for name, one in made.items() if one.network}
+    assert sum(path.stat().st_size for path in FOLDER.glob("pictures*/**/*")) < 300_000
+
+
+def test_a_moved_constant_fails_until_the_version_is_raised_and_the_picture_recorded(monkeypatch, folder):
+    monkeypatch.setattr(compose, "FILLED", 0.8)
+    moved = contexts()
+    assert set(problems(moved)) == set(moved) - {"contexts"}  # at strength 1 no object stands on plain ground
+    assert "pixels changed and code_version is still 1" in problems(moved)["contexts/grass"]
+    before = (folder / "pictures.tsv").read_text()
+    with pytest.raises(
+        InputError, match="nothing was written: pixels changed, and code_version was not raised"
+    ):
+        record(moved, folder)
+    assert (folder / "pictures.tsv").read_text() == before
+
+    monkeypatch.setattr(Contexts, "code_version", 2)
+    raised = contexts()
+    assert "code_version is 2, recorded is 1" in problems(raised, folder)["contexts"]
+    record(raised, folder)
+    assert problems(raised, folder) == {}
+    with pytest.raises(InputError, match="code_version 1, recorded 2"):
+        record(moved, folder)
+
+
+def test_a_network_may_differ_a_little_on_another_cpu_only(monkeypatch, made, folder):
+    name = "stylize/0.5"
+    nudged = np.asarray(made[name].picture).copy()
+    nudged[0, 0, 0] ^= 1
+    near = replace(made[name], picture=Image.fromarray(nudged))
+    assert name in problems({name: near})
+    monkeypatch.setattr(golden_pictures, "cpu", lambda: "another")
+    assert problems({name: near}) == {}
+    record(made | {name: near}, folder)
+    assert recorded(folder) == recorded()  # the picture of the recorded CPU stays
+    far = replace(made[name], picture=Image.fromarray(nudged ^ 2))
+    assert name in problems({name: far})
+    nudged[0, 0, 0] ^= 4
+    assert name in problems({name: replace(made[name], picture=Image.fromarray(nudged))})
