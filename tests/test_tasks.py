@@ -324,7 +324,7 @@ def test_protocols_are_composed_on_the_command_line(tiny, capsys):
         "group-fairness@1(k=4, mu=0.2, seed=0) & (severity >= 1.0) & label-shift@1" in capsys.readouterr().out
     )
     assert cli.main(["task", str(tiny), "k=4", "group-fairness"]) == 1
-    assert "k=4 is no parameter of a protocol: name the protocol first" in capsys.readouterr().err
+    assert "k=4 is a parameter without a protocol: name the protocol first" in capsys.readouterr().err
 
 
 def test_a_task_of_too_many_groups_cannot_be_drawn():

@@ -86,6 +86,7 @@ def run_export(options: argparse.Namespace) -> int:
         return _export_tars(options)
     from tqdm import tqdm
 
+    from shiftdata.cli.task import composed
     from shiftdata.exporting.folders import chosen_task, export
 
     if options.out is None:
@@ -94,8 +95,7 @@ def run_export(options: argparse.Namespace) -> int:
         options.dataset,
         config=options.config,
         base=options.base,
-        protocol=options.protocol,
-        frozen=options.frozen,
+        protocol=options.frozen or composed(options.protocol),
         on_empty=options.on_empty,
     )
     sets = _pairs(options.sets) if options.sets else None

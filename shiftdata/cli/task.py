@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any
-
-from shiftdata.errors import InputError
 
 if TYPE_CHECKING:
     from shiftdata.protocols import Protocol
     from shiftdata.tasks.core import Task
-
-CONDITION = re.compile(r"severity\s*(<=|>=|==|<|>)\s*([0-9.]+)")
 
 
 def add_verb(verbs: Any) -> None:
@@ -61,57 +54,10 @@ def run_task(options: argparse.Namespace) -> int:
 
 
 def composed(words: Sequence[str]) -> Protocol | str | None:
-    """The protocol that some words say: names with their parameters, and conditions, composed in order.
+    """The protocol that some words say, or the frozen file that they name."""
+    from shiftdata.protocols.parse import parse_protocol
 
-    >>> print(composed(["group-fairness", "k=8", "mu=0.1", "severity<=1.5"]))
-    group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5)
-    """
-    from shiftdata.protocols import protocol
-    from shiftdata.protocols.base import Where
-
-    if len(words) == 1 and words[0].endswith(".parquet"):
-        return words[0]
-    steps: list[Protocol | tuple[str, dict[str, Any]]] = []
-    for word in words:
-        condition = CONDITION.fullmatch(word)
-        if condition:
-            steps.append(Where("severity", condition[1], float(condition[2])))
-        elif "=" not in word:
-            steps.append((word, {}))
-        elif steps and isinstance(steps[-1], tuple):
-            name, value = _pair(word)
-            steps[-1][1][name] = value
-        else:
-            raise InputError(f"{word} is no parameter of a protocol: name the protocol first")
-    made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
-    return reduce(and_, made) if made else None
-
-
-def value_of(text: str) -> Any:
-    """What a parameter's text says: a number, none, true, false, a name, or several with commas and colons.
-
-    >>> [value_of(text) for text in ("8", "0.1", "none", "photo,sketch", "dog:ink,cat:oil")]
-    [8, 0.1, None, ('photo', 'sketch'), (('dog', 'ink'), ('cat', 'oil'))]
-    """
-    for separator in ",:":
-        if separator in text:
-            return tuple(value_of(part) for part in text.split(separator) if part)
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _pair(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"a parameter is written key=value, got {text!r}")
-    return name, value_of(value)
+    return words[0] if len(words) == 1 and words[0].endswith(".parquet") else parse_protocol(words)
 
 
 def _print_filters(made: Task, name: str | None) -> None:

@@ -26,6 +26,7 @@ from shiftdata.fetching.staging import MANIFEST, check_space
 from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.files import clear_when_full, sha256_of, write_text
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.format.conditions import condition_text
 from shiftdata.format.identity import base_content_id, dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Base, Config, FileRecord, Manifest
 from shiftdata.format.schema import SPLITS
@@ -94,14 +95,7 @@ class PartFetch:
     def words(self) -> str:
         """The selection in words, as it was asked for."""
         named = {"label": self.manifest.labels, self.manifest.roles.nuisance: self.manifest.nuisances}
-        told = []
-        for name, operator, value in self.selection.conditions:
-            if operator == "in":
-                known = named.get(name)
-                shown = [known[one] for one in value] if known else [f"{one}" for one in value]
-                told.append(f"{name}={','.join(shown)}")
-            else:
-                told.append(f"{name}{operator}{value:g}")
+        told = [condition_text(one, named) for one in self.selection.conditions]
         if list(self.selection.splits) != list(self.manifest.splits_of(self.selection.name)):
             told.append(f"split={','.join(self.selection.splits)}")
         return " ".join([self.selection.name, *told])

@@ -12,6 +12,7 @@ from pathlib import Path
 from shiftdata.fetching.resolve import short_name
 from shiftdata.fetching.selection import Select, parsed
 from shiftdata.fetching.supply import Supply
+from shiftdata.format.conditions import condition_text
 from shiftdata.places.search import NAMESPACE
 
 
@@ -45,8 +46,7 @@ class Request:
         words = ["shiftdata", "fetch", self.name]
         words += [word for place in self.places for word in ("--from", place)]
         words += ["--config", self.config] if self.config else []
-        for name, operator, values in parsed(self.select or ()):
-            words += ["--select", f"{name}{operator}{','.join(map(str, values))}"]
+        words += [word for one in parsed(self.select or ()) for word in ("--select", condition_text(one))]
         if self.split:
             words += ["--split", self.split if isinstance(self.split, str) else ",".join(self.split)]
         words += ["--out", str(self.out)] if self.out else []
@@ -87,8 +87,8 @@ def _folder_name(request: Request) -> str:
         return short
     words = [short, request.config or ""]
     words += [
-        "-".join([*map(str, values)]) if operator == "=" else f"{name}{operator}{values[0]}"
-        for name, operator, values in parsed(request.select or ())
+        condition_text(one).removeprefix(f"{one[0]}=").replace(",", "-")
+        for one in parsed(request.select or ())
     ]
     words += [request.split or ""] if isinstance(request.split, str | None) else list(request.split)
     plain = "-".join(re.sub(r"[^\w.]+", "-", _spelled(word)).strip("-") for word in words if word)
@@ -98,4 +98,10 @@ def _folder_name(request: Request) -> str:
 
 def _spelled(word: str) -> str:
     """Comparisons that a file name can hold."""
-    return word.replace("<=", "-to-").replace(">=", "-from-").replace("<", "-below-").replace(">", "-above-")
+    return (
+        word.replace("!=", "-not-")
+        .replace("<=", "-to-")
+        .replace(">=", "-from-")
+        .replace("<", "-below-")
+        .replace(">", "-above-")
+    )

@@ -1,19 +1,30 @@
-"""Filters as pyarrow and `datasets` read them, applied to arrays and joined with each other."""
+"""Conditions on rows: as text ("style=leaves,rust"), and as filters that pyarrow and `datasets` read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Filters
 from shiftdata.format.schema import SPLITS
-from shiftdata.metadata.folds import Clause
 
 Array = NDArray[Any]
+#: Column, operator, value: one term of a clause of filters.
+Condition: TypeAlias = tuple[str, str, Any]
+#: Conditions that are all fulfilled.
+Clause: TypeAlias = list[Condition]
 
+#: The columns that are compared with numbers, and those that are matched as text.
+NUMBERS = ("severity", "quantile", "fold")
+TEXTS = ("key", "origin", "license", "attribution")
+
+_TEXT = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|!=|=|<|>)\s*(.*?)\s*")
+_SIGNS = {"in": "=", "==": "=", "not in": "!="}
 _COMPARE = {
     "==": np.equal,
     "!=": np.not_equal,
@@ -22,6 +33,87 @@ _COMPARE = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition as people write it; names stay names until `resolve`.
+
+    >>> parse_condition("style=leaves,rust"), parse_condition("severity <= 1.5")
+    (('style', 'in', ['leaves', 'rust']), ('severity', '<=', 1.5))
+    """
+    match = _TEXT.fullmatch(text)
+    values = [one.strip() for one in match[3].split(",") if one.strip()] if match else []
+    if not match or not values:
+        raise InputError(
+            f"{text!r} is not a condition: write COLUMN=VALUE,VALUE or COLUMN!=VALUE, "
+            f"or compare {', '.join(NUMBERS)} with a number, as in severity<=1.5"
+        )
+    if match[2] in ("=", "==", "!="):
+        return match[1], "not in" if match[2] == "!=" else "in", values
+    return match[1], match[2], _number(match[1], match[3])
+
+
+def condition_text(condition: Condition, names: Mapping[str, Sequence[str]] = {}) -> str:
+    """Write a condition as people do; `names` are those of columns whose values are numbers of names.
+
+    >>> condition_text(("style", "in", [0, 2]), {"style": ["ink", "oil", "rust"]})
+    'style=ink,rust'
+    """
+    column, operator, value = condition
+    values = value if isinstance(value, list | tuple) else [value]
+    shown = [names[column][one] if column in names else str(one).removesuffix(".0") for one in values]
+    return f"{column}{_SIGNS.get(operator, operator)}{','.join(shown)}"
+
+
+def resolve(
+    condition: Condition, *, labels: Sequence[str], nuisance: str, nuisances: Sequence[str]
+) -> Condition:
+    """Write a condition as filters do: names as numbers and sorted, so that equal conditions are equal."""
+    column, operator, value = condition
+    column = nuisance if column == "nuisance" else column
+    named = {"label": labels, nuisance: nuisances}
+    if column not in (allowed := [*named, *NUMBERS, *TEXTS]):
+        raise not_found("column", column, allowed)
+    if operator in ("<", "<=", ">", ">="):
+        if column not in NUMBERS:
+            raise InputError(f"{column}{operator}{value}: only {', '.join(NUMBERS)} can be compared")
+        return column, operator, _number(column, value)
+    values = [value] if operator in ("==", "!=") else list(value)
+    if not values:
+        raise InputError(f"{column} is given no value")
+    excluded = operator in ("!=", "not in")
+    if column in named:
+        chosen = {number_of(column, one, named[column]) for one in values}
+        # Said by the names that stay, since filters disagree on whether a missing value is "not in" a list.
+        return column, "in", sorted(set(range(len(named[column]))) - chosen if excluded else chosen)
+    numeric = column in NUMBERS
+    return (
+        column,
+        "not in" if excluded else "in",
+        sorted({_number(column, one) if numeric else str(one) for one in values}),
+    )
+
+
+def number_of(column: str, value: Any, names: Sequence[str], hint: str = "") -> int:
+    """Look up a label or nuisance by name or number; case does not count, nor does space, `-` or `_`."""
+    plain = {_plain(name): number for number, name in enumerate(names)}
+    found = plain.get(_plain(str(value)))
+    if found is None and str(value).isdigit() and int(value) < len(names):
+        found = int(value)
+    if found is None:
+        raise not_found(column, str(value), names, hint)
+    return found
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace(" ", "_").replace("-", "_")
+
+
+def _number(column: str, value: Any) -> float:
+    try:
+        return int(value) if column == "fold" else float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{column} is compared with a number, and {value!r} is not one") from error
 
 
 def matches(columns: Mapping[str, Array], filters: Filters) -> NDArray[np.bool_]:

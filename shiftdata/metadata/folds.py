@@ -5,19 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.format.conditions import Clause
 from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 
 #: As few origins as fall into every split.
 FEWEST = 4
-
-#: Conditions that all hold: [(column, operator, value), ...]
-Clause = list[tuple[str, str, Any]]
 
 
 def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
+from shiftdata.format.conditions import number_of
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
@@ -136,12 +137,8 @@ class Metadata:
     def numbers(self, kind: str, names: Sequence[str]) -> list[int]:
         """The numbers of some labels (`kind` is "label") or nuisances; `_`, spaces and case do not count."""
         known = self.labels if kind == "label" else self.nuisances
-        plain = {_plain(name): number for number, name in enumerate(known)}
-        for name in names:
-            if _plain(name) not in plain:
-                what = kind if kind == "label" else self.nuisance
-                raise not_found(what, name, known, f"It was asked of {self.name}.")
-        return [plain[_plain(name)] for name in names]
+        what = "label" if kind == "label" else self.nuisance
+        return [number_of(what, name, known, f"It was asked of {self.name}.") for name in names]
 
 
 def _told(manifest: Manifest) -> dict[str, Any]:
@@ -158,7 +155,3 @@ def _array(column: pa.ChunkedArray, kind: Any) -> Array:
     if values.dtype.kind == "f" and np.dtype(kind).kind == "i" and np.isnan(values).any():
         raise InputError("a label, fold or group is missing in some row: every row needs one")
     return values.astype(kind, copy=False)
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace(" ", "_").replace("-", "_")

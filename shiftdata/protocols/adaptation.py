@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.metadata.folds import Clause, cut
+from shiftdata.format.conditions import Clause
+from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
+from shiftdata.format.conditions import resolve
 from shiftdata.format.manifest import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
@@ -101,7 +102,18 @@ class Where(Protocol):
 
     def make(self, task: Task) -> Task:
         """Restrict every set."""
-        return task.restrict([[(self.column, self.operator, self.value)]])
+        rows = task.metadata
+        found = resolve(
+            (self.column, self.operator, self.value),
+            labels=rows.labels,
+            nuisance=rows.nuisance,
+            nuisances=rows.nuisances,
+        )
+        if found[0] not in rows.columns:
+            raise InputError(
+                f"a task cannot be restricted by {found[0]}: use {', '.join(set(rows.columns) - {'split'})}"
+            )
+        return task.restrict([[found]])
 
     def __str__(self) -> str:
         return f"({self.column} {self.operator} {self.value})"

@@ -24,7 +24,6 @@ from shiftdata.exporting.webdataset import export
 from shiftdata.fetching.core import carry_out
 from shiftdata.fetching.request import Request
 from shiftdata.fetching.rows import counted
-from shiftdata.fetching.selection import parsed
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.schema import SPLITS
 from shiftdata.loading.byte_ranges import ExampleReader
@@ -285,22 +284,24 @@ def test_bad_selections_are_answered(tiny):
     refused(NotFoundError, "unknown config 'gf_k2_mu1'; did you mean 'gf_k2_mu10'", config="gf_k2_mu1")
     refused(NotFoundError, "unknown config 'metadata'", config="metadata")
     refused(NotFoundError, "unknown split 'trian'; did you mean 'train'", split="trian")
-    refused(NotFoundError, r"unknown column 'split'.*Splits are chosen by --split", select={"split": "train"})
+    refused(InputError, "splits are chosen by --split", select={"split": "train"})
     refused(
         InputError,
         "no row of mini is selected by mini label=.* quantile<0: nothing to fetch",
         select=["quantile<0", "label=0"],
     )
-    refused(InputError, "selects nothing: write COLUMN=VALUE", select=["style"])
-    refused(InputError, "style<=: only severity, quantile, fold are compared", select=["style<=3"])
-    refused(InputError, "'much' is none", select=["severity<=much"])
+    refused(InputError, "'style' is not a condition: write COLUMN=VALUE", select=["style"])
+    refused(InputError, "only severity, quantile, fold can be compared", select=["style<=3"])
+    refused(InputError, "'much' is not one", select=["severity<=much"])
     refused(InputError, "jobs must be at least 1", jobs=0)
     assert not list(Path().glob("out"))
 
 
-def test_conditions_are_read_from_words():
-    assert parsed("severity == 1") == [("severity", "=", ["1"])]
-    assert parsed(["quantile>=0.5"]) == [("quantile", ">=", ["0.5"])]
+def test_all_but_one_nuisance(tiny, tmp_path):
+    names = Manifest.read(tiny).nuisances
+    part = sd.fetch(tiny, select=[f"style!={names[1]}"], out=tmp_path / "part")
+    same_part = sd.fetch(tiny, select={"style": [names[0], *names[2:]]}, out=tmp_path / "same")
+    assert same(part, same_part)
 
 
 def test_a_part_is_not_a_whole(tiny, tmp_path):

@@ -1,15 +1,13 @@
-"""The task that a command line names: a config, a base, a protocol with parameters, a frozen file."""
+"""The task that a command line names: a config, a base, a protocol, a frozen file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from shiftdata.cli.task import composed
 from shiftdata.errors import InputError, not_found
-from shiftdata.metadata import Metadata
 from shiftdata.places import search as places
+from shiftdata.protocols import Protocol
 from shiftdata.tasks import OnEmpty, Task, task
 
 
@@ -18,8 +16,7 @@ def chosen_task(
     *,
     config: str | None = None,
     base: str | None = None,
-    protocol: Sequence[str] = (),
-    frozen: str | Path | None = None,
+    protocol: Protocol | str | None = None,
     on_empty: OnEmpty = "error",
 ) -> Task:
     """A task by what names it; without any, the canonical train, validation and test of the default base.
@@ -27,21 +24,17 @@ def chosen_task(
     Args:
         dataset: a name, `shift/<name>`, a folder, or a URL.
         config: a canonical split (`gf_k8_mu10`) or a base, as `shiftdata info` lists them.
-        base: the base that a protocol, a frozen file or the canonical sets are of.
-        protocol: words as `shiftdata task` takes them: `["group-fairness", "k=8", "mu=0.1"]`.
-        frozen: a file that `Task.freeze` wrote.
+        base: the base that a protocol or the canonical sets are of.
+        protocol: a protocol, the name of one, or a file that `Task.freeze` wrote, as `task` takes it.
         on_empty: a group that the protocol promises and that has no row is an "error", or left to "report".
 
     """
-    given = [name for name, one in (("config", config), ("protocol", protocol), ("frozen", frozen)) if one]
-    if len(given) > 1 or (config and base):
-        both = given if len(given) > 1 else ["config", "base"]
-        raise InputError(f"{' and '.join(both)} do not go together: each of them says which rows to take")
+    if config and (protocol or base):
+        other = "a protocol" if protocol else "base"
+        raise InputError(f"config and {other} do not go together: each of them says which rows to take")
     if config:
         return _of_config(dataset, config)
-    if frozen:
-        return Task.frozen(Metadata.of(dataset, base), Path(frozen))
-    return task(dataset, composed(protocol), base=base, on_empty=on_empty)
+    return task(dataset, protocol, base=base, on_empty=on_empty)
 
 
 def _of_config(dataset: str | Path, name: str) -> Task:

@@ -1,0 +1,51 @@
+"""Conditions as text, and as filters."""
+
+from __future__ import annotations
+
+import pytest
+
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.format.conditions import condition_text, parse_condition, resolve
+
+NAMES = {"labels": ["bird", "dog"], "nuisance": "style", "nuisances": ["ink blots", "oil", "rust"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed", "filters"),
+    [
+        ("style=Ink-Blots, rust", ("style", "in", ["Ink-Blots", "rust"]), ("style", "in", [0, 2])),
+        ("nuisance == 2", ("nuisance", "in", ["2"]), ("style", "in", [2])),
+        ("style!=oil", ("style", "not in", ["oil"]), ("style", "in", [0, 2])),
+        ("label=dog,bird,dog", ("label", "in", ["dog", "bird", "dog"]), ("label", "in", [0, 1])),
+        ("severity == 1", ("severity", "in", ["1"]), ("severity", "in", [1.0])),
+        ("severity!=1,0.5", ("severity", "not in", ["1", "0.5"]), ("severity", "not in", [0.5, 1.0])),
+        ("quantile>=0.5", ("quantile", ">=", 0.5), ("quantile", ">=", 0.5)),
+        ("fold<20", ("fold", "<", 20), ("fold", "<", 20)),
+        ("license!=MIT", ("license", "not in", ["MIT"]), ("license", "not in", ["MIT"])),
+    ],
+)
+def test_a_text_becomes_filters(text, parsed, filters):
+    assert parse_condition(text) == parsed
+    assert resolve(parsed, **NAMES) == filters
+    names = {"label": NAMES["labels"], "style": NAMES["nuisances"]}
+    again = parse_condition(condition_text(filters, names))
+    assert resolve(again, **NAMES) == filters
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("style", "'style' is not a condition: write COLUMN=VALUE"),
+        ("style=,", "is not a condition"),
+        ("style=oyl", "unknown style 'oyl'; did you mean 'oil'"),
+        ("stile=oil", "unknown column 'stile'; did you mean 'style'"),
+        ("label=2", "unknown label '2'"),
+        ("label<=1", "only severity, quantile, fold can be compared"),
+        ("severity<=much", "severity is compared with a number, and 'much' is not one"),
+        ("fold=x", "fold is compared with a number"),
+    ],
+)
+def test_a_bad_condition_is_answered(text, said):
+    with pytest.raises(InputError, match=said) as error:
+        resolve(parse_condition(text), **NAMES)
+    assert isinstance(error.value, NotFoundError) == said.startswith("unknown")
