@@ -205,7 +205,7 @@ def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
     metadata = task.metadata
     for name in sets:
         for row in task.table(name).to_pylist():
-            kind = metadata.nuisances[row[metadata.nuisance]] if domain else None
+            kind = metadata.nuisances[row[metadata.nuisance_column]] if domain else None
             found[name, row["key"], metadata.labels[row["label"]], kind] += row.get("count", 1)
     return found
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftdata.dataset import ChangedError, OpenDataset, open_dataset
     from shiftdata.errors import (
         InputError,
         IntegrityError,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from shiftdata.fetching import fetch
     from shiftdata.format.manifest import Manifest
     from shiftdata.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
-    from shiftdata.metadata import Metadata
+    from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
     from shiftdata.papers import Results, leaderboard, published
     from shiftdata.protocols import GroupFairness, protocol
     from shiftdata.tasks import Task, task
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "ChangedError": "dataset",
     "DatasetSummary": "loading.plain_datasets",
     "GroupFairness": "protocols",
     "InputError": "errors",
@@ -39,6 +41,7 @@ _HOME = {
     "Metadata": "metadata",
     "MissingExtraError": "errors",
     "NotFoundError": "errors",
+    "OpenDataset": "dataset",
     "Problem": "verifying",
     "Results": "papers",
     "ShiftdataError": "errors",
@@ -50,14 +53,18 @@ _HOME = {
     "leaderboard": "papers",
     "list_datasets": "loading.plain_datasets",
     "load_dataset": "loading.plain_datasets",
+    "metadata_from_table": "metadata",
+    "open_dataset": "dataset",
     "protocol": "protocols",
     "published": "papers",
+    "read_metadata": "metadata",
     "task": "tasks",
     "verify": "verifying",
     "webdataset": "exporting.webdataset",
 }
 
 __all__ = [
+    "ChangedError",
     "DatasetSummary",
     "GroupFairness",
     "InputError",
@@ -66,6 +73,7 @@ __all__ = [
     "Metadata",
     "MissingExtraError",
     "NotFoundError",
+    "OpenDataset",
     "Problem",
     "Results",
     "ShiftdataError",
@@ -77,8 +85,11 @@ __all__ = [
     "leaderboard",
     "list_datasets",
     "load_dataset",
+    "metadata_from_table",
+    "open_dataset",
     "protocol",
     "published",
+    "read_metadata",
     "task",
     "verify",
     "webdataset",

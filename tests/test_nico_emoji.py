@@ -17,7 +17,7 @@ from builders.make.check import check
 from builders.recipe import load_recipe
 from builders.shifts.contexts.domains import COMMON, unique_of
 from shiftdata.format.manifest import Manifest
-from shiftdata.metadata import Metadata
+from shiftdata.metadata import Metadata, metadata_from_table
 
 SMALL = """
     from dataclasses import replace
@@ -60,7 +60,7 @@ def rows() -> Metadata:
         dict(zip(("key", "label", "domain", "origin", "fold"), zip(*made, strict=True), strict=True))
     )
     names = recipe.shift.nuisances
-    return Metadata.from_table(table, nuisance="domain", nuisances=names, origin="origin", fold="fold")
+    return metadata_from_table(table, nuisance="domain", nuisances=names, origin="origin", fold="fold")
 
 
 def domains(task: sd.Task, name: str) -> Counter[str]:

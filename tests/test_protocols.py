@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
+from shiftdata.format.conditions import rows_matching
 from shiftdata.metadata.folds import quantiles
-from shiftdata.protocols import GroupFairness, rows_matching
+from shiftdata.protocols import GroupFairness
 from tests.protocols import made
 
 LABELS = [f"label{number}" for number in range(20)]

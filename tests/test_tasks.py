@@ -102,7 +102,7 @@ def test_a_leak_in_the_rows_is_refused():
     split = pa.array(["train", "test"] * 10)
     rows = table(1, 1, 20).append_column("part", split)
     rows = rows.set_column(3, "origin", pa.array([f"o{n // 2}" for n in range(20)]))
-    made = sd.Metadata.from_table(rows, label="y", nuisance="a", origin="origin", split="part")
+    made = sd.metadata_from_table(rows, label="y", nuisance="a", origin="origin", split="part")
     with pytest.raises(InputError, match=r"10 origins are on two sides of the task, 'o0' in train and test"):
         sd.task(made)
 
@@ -121,7 +121,7 @@ OWN = pa.table({"id": ["c", "a", "b"], "y": [1, 0, 1], "z": ["u", "v", "u"]})
 
 
 def test_a_table_of_ones_own_by_hand():
-    made = sd.Metadata.from_table(OWN, key="id", label="y", nuisance="z")
+    made = sd.metadata_from_table(OWN, key="id", label="y", nuisance="z")
     assert made.labels == ("0", "1")
     assert made.nuisances == ("u", "v")
     order = sorted("bc", key=lambda name: hash64("fold", name))
@@ -145,12 +145,12 @@ def test_own_tables_do_not_depend_on_the_order_of_rows(order, stepped):
 def test_own_splits_are_kept_and_folds_lie_in_them():
     rows = table(2, 2, 30, shared=False)
     parts = [("train", "validation", "test")[hash64(key) % 3] for key in rows["key"].to_pylist()]
-    made = sd.Metadata.from_table(
+    made = sd.metadata_from_table(
         rows.append_column("part", pa.array(parts)), label="y", nuisance="a", split="part"
     )
     assert made.table["split"].to_pylist() == parts
     assert made.table["fold"].to_numpy()[np.array(parts) == "test"].min() >= 70
-    again = sd.Metadata.from_table(made.table, label="label", nuisance="a", fold="fold", quantile="quantile")
+    again = sd.metadata_from_table(made.table, label="label", nuisance="a", fold="fold", quantile="quantile")
     assert again.table["split"].to_pylist() == parts
     assert again.table["quantile"].equals(made.table["quantile"])
 
@@ -179,7 +179,7 @@ def changed(name, values):
 )
 def test_unusable_tables_are_answered(rows, more, message):
     with pytest.raises(InputError, match=message):
-        sd.Metadata.from_table(rows, **{"key": "id", "label": "y", "nuisance": "z", **more})
+        sd.metadata_from_table(rows, **{"key": "id", "label": "y", "nuisance": "z", **more})
 
 
 @given(

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 from builders.describe.contact_sheet import contact_sheet
 from builders.filters import judged_rows, overview
 from shiftdata.files import whole_file
+from shiftdata.format.conditions import rows_matching
 from shiftdata.format.manifest import Manifest
 from shiftdata.pictures import Panel, draw, panel_of
-from shiftdata.protocols import rows_matching
 
 PREVIEW = "preview.jpg"
 GROUPS = "groups.png"

@@ -27,12 +27,12 @@ from builders.sample import Item
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import sha256_of, write_text
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import base_content_id, dataset_content_id
 from shiftdata.format.manifest import Base as BaseRecord
 from shiftdata.format.manifest import Config, FileRecord, Manifest, Split
 from shiftdata.format.schema import POINTER_COLUMNS, SPLITS, Modality, data_schema, metadata_schema
 from shiftdata.format.writer import offsets, rows_in, write_keys, write_metadata, write_shard
-from shiftdata.protocols import rows_matching
 
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text
 OPEN_BLOCKS = 256  # of a large spool, only so many files are open at a time

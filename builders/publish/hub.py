@@ -24,7 +24,7 @@ from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import sha256_of
 from shiftdata.format.manifest import FILE_NAME, FileRecord
 from shiftdata.places.hubs import HubRepo
-from shiftdata.places.search import persistently
+from shiftdata.places.retry import persistently
 
 Gated: TypeAlias = Literal["auto", "manual"]
 

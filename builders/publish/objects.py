@@ -19,7 +19,8 @@ from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.format.manifest import FILE_NAME, FileRecord
-from shiftdata.places.search import filesystem, persistently
+from shiftdata.places.remote import filesystem
+from shiftdata.places.retry import persistently
 
 CHUNK = 1 << 20
 #: Where a file appears whole or not at all. Elsewhere it is sent under another name and then renamed.

@@ -11,7 +11,9 @@ from builders.publish.objects import ObjectTarget, refuse_passwords
 from builders.publish.plan import Target
 from shiftdata.errors import InputError
 from shiftdata.places.hubs import HubRepo
-from shiftdata.places.search import NAMESPACE, filesystem, is_url
+from shiftdata.places.remote import filesystem
+from shiftdata.places.search import NAMESPACE
+from shiftdata.places.store import is_url
 
 SERVER = re.compile(r"(?P<server>https?://[^/]+)(?P<repo>/.+)?")
 

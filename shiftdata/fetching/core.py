@@ -15,7 +15,6 @@ from shiftdata.fetching.part import INDEX, PartFetch, purpose_of
 from shiftdata.fetching.request import Outcome, Plan, Request
 from shiftdata.fetching.resolve import Found, resolve, unknown
 from shiftdata.fetching.selection import Select, Selection, selection_of
-from shiftdata.fetching.sources import Tell, source_of
 from shiftdata.fetching.staging import (
     MANIFEST,
     State,
@@ -32,6 +31,7 @@ from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.files import clear_when_full
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.places.search import is_offline
+from shiftdata.places.store import OnBytes, store_at
 from shiftdata.verifying.form import refuse
 
 README, CROISSANT = "README.md", "croissant.json"
@@ -49,7 +49,7 @@ def fetch(
     offline: bool = False,
     replace: bool = False,
     jobs: int = 4,
-    on_bytes: Tell = lambda count: None,
+    on_bytes: OnBytes = lambda count: None,
 ) -> Path:
     """Fetch a dataset, or a part of it, into a folder, from the first place that has each file right.
 
@@ -88,14 +88,14 @@ def carry_out(
     request: Request,
     *,
     on_plan: Callable[[Plan], bool] = lambda plan: True,
-    on_bytes: Tell = lambda count: None,
+    on_bytes: OnBytes = lambda count: None,
 ) -> Outcome:
     """Fetch what is asked for; `on_plan` sees the plan before anything large comes, and may say no."""
     if request.jobs < 1:
         raise InputError(f"jobs must be at least 1, got {request.jobs}")
     offline = request.offline or is_offline()
     found = resolve(request.name, request.places, request.target, offline=offline)
-    supply = Supply([source_of(one) for one in found.addresses], found.manifest, offline)
+    supply = Supply([store_at(one) for one in found.addresses], found.manifest, offline)
     written = _manifest_of(supply, found, request.target, offline)
     manifest = Manifest.from_json(_text(written, found), found.name)
     check_paths(manifest)
@@ -129,7 +129,7 @@ class _Job:
     written: bytes
     outcome: Outcome
     on_plan: Callable[[Plan], bool]
-    tell: Tell
+    tell: OnBytes
 
     @property
     def out(self) -> Path:

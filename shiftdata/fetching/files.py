@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shiftdata.errors import IntegrityError
-from shiftdata.fetching.sources import Source, Tell
 from shiftdata.fetching.staging import is_right
 from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.format.manifest import FileRecord
-from shiftdata.loading.byte_ranges.threads import in_threads
+from shiftdata.places.store import OnBytes, Store
+from shiftdata.threads import in_threads
 
 
 def bring_all(
-    supply: Supply, work: Path, files: Mapping[str, FileRecord], *, jobs: int, tell: Tell
+    supply: Supply, work: Path, files: Mapping[str, FileRecord], *, jobs: int, tell: OnBytes
 ) -> dict[str, int]:
     """Bring files into a folder, some at a time; give those that no place has, with their sizes."""
 
@@ -37,7 +37,7 @@ def here(work: Path, path: str, record: FileRecord) -> int:
     return min(part.stat().st_size, record.bytes) if part.is_file() else 0
 
 
-def bring(supply: Supply, work: Path, path: str, record: FileRecord, tell: Tell) -> None:
+def bring(supply: Supply, work: Path, path: str, record: FileRecord, tell: OnBytes) -> None:
     """Bring one file; one that came before stays, and one that was begun goes on."""
     file = work / path
     if is_right(file, record):
@@ -45,12 +45,12 @@ def bring(supply: Supply, work: Path, path: str, record: FileRecord, tell: Tell)
     part = _part(file)
     part.parent.mkdir(parents=True, exist_ok=True)
 
-    def act(source: Source) -> None:
+    def act(source: Store) -> None:
         begun = part.is_file() and part.stat().st_size > 0
-        source.get(path, part, record, tell)
+        source.download(path, part, record, tell)
         if begun and not is_right(part, record):  # what was there may be to blame: from the start
             _drop(part, tell)
-            source.get(path, part, record, tell)
+            source.download(path, part, record, tell)
         if not is_right(part, record):
             size = part.stat().st_size
             _drop(part, tell)
@@ -68,8 +68,8 @@ def bring_renderings(supply: Supply, work: Path, names: list[str]) -> list[str]:
     for name in names:
         part = _part(work / name)
 
-        def act(source: Source, name: str = name, part: Path = part) -> None:
-            source.get(name, part, None, lambda count: None)
+        def act(source: Store, name: str = name, part: Path = part) -> None:
+            source.download(name, part, None, lambda count: None)
 
         try:
             supply.first(name, act)
@@ -84,6 +84,6 @@ def _part(file: Path) -> Path:
     return file.with_name(f"{file.name}.part")
 
 
-def _drop(part: Path, tell: Tell) -> None:
+def _drop(part: Path, tell: OnBytes) -> None:
     tell(-part.stat().st_size)
     part.unlink()

@@ -21,7 +21,6 @@ from shiftdata.fetching.files import bring_all
 from shiftdata.fetching.part_card import part_card
 from shiftdata.fetching.rows import Indices, counted, write_rows
 from shiftdata.fetching.selection import Selection
-from shiftdata.fetching.sources import Source, Tell, is_far
 from shiftdata.fetching.staging import MANIFEST, check_space
 from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.files import clear_when_full, sha256_of, write_text
@@ -32,6 +31,7 @@ from shiftdata.format.manifest import FILE_NAME, Base, Config, FileRecord, Manif
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import rows_in, write_keys
 from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.places.store import OnBytes, Store
 
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
@@ -53,7 +53,7 @@ class PartFetch:
     tables: dict[str, pa.Table] = field(default_factory=dict)
     chosen: dict[str, Indices] = field(default_factory=dict)
 
-    def look(self, tell: Tell) -> dict[str, int]:
+    def look(self, tell: OnBytes) -> dict[str, int]:
         """Fetch the metadata and choose the rows; give the files that no place has."""
         index = self.work / INDEX
         index.mkdir(exist_ok=True)
@@ -88,7 +88,7 @@ class PartFetch:
             if not self._is_whole(split)
         )
         kept = self.manifest.roles.modality == "image" and any(
-            is_far(source.address) for source in self.supply.sources
+            source.is_far for source in self.supply.sources
         )
         return whole + rows, whole + rows * (2 if kept else 1)
 
@@ -100,7 +100,7 @@ class PartFetch:
             told.append(f"split={','.join(self.selection.splits)}")
         return " ".join([self.selection.name, *told])
 
-    def run(self, tell: Tell) -> dict[str, int]:
+    def run(self, tell: OnBytes) -> dict[str, int]:
         """Fetch examples and write everything, the manifest last; give the files that no place has."""
         whole = self._whole_files()
         missing = bring_all(self.supply, self.work, whole, jobs=self.jobs, tell=tell)
@@ -124,7 +124,7 @@ class PartFetch:
         return missing
 
     def _write_split(
-        self, split: str, readers: dict[str, ExampleReader], stack: ExitStack, tell: Tell
+        self, split: str, readers: dict[str, ExampleReader], stack: ExitStack, tell: OnBytes
     ) -> dict[str, int]:
         """Write the chosen rows of a split."""
         base, rows = self.selection.base, self.chosen[split]
@@ -133,7 +133,7 @@ class PartFetch:
         first = sum(splits[name].rows for name in before if name in splits)
 
         def read(numbers: Indices) -> list[bytes]:
-            def act(source: Source) -> list[bytes]:
+            def act(source: Store) -> list[bytes]:
                 if source.address not in readers:
                     readers[source.address] = stack.enter_context(self._reader(source))
                 return readers[source.address].read((rows[numbers] + first).tolist())
@@ -152,15 +152,15 @@ class PartFetch:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
         return {}
 
-    def _reader(self, source: Source) -> ExampleReader:
+    def _reader(self, source: Store) -> ExampleReader:
         return ExampleReader(
-            source.address,
+            self.work / INDEX,
             self.selection.base,
             verify=True,
             cache=self.work / IMAGES,
             cache_limit=ENDLESS,
             connections=self.jobs,
-            index=self.work / INDEX,
+            source=source,
         )
 
     def _configs(self) -> list[Config]:

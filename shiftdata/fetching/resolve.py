@@ -9,6 +9,7 @@ from pathlib import Path
 from shiftdata.errors import NotFoundError, not_found
 from shiftdata.places import catalog
 from shiftdata.places import search as places
+from shiftdata.places.store import is_url
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Found:
 def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Found:
     """Where to fetch it from: `extra` first, then its catalog entry, or else what `places.find` says."""
     short, target = short_name(given), target.absolute()
-    entry, notes = (None, []) if places.is_url(given) else catalog.look_up(given, offline=offline)
+    entry, notes = (None, []) if is_url(given) else catalog.look_up(given, offline=offline)
     if entry is None and given.startswith(f"{places.NAMESPACE}/"):
         entry, notes = catalog.look_up(short, offline=offline)
     found = list(entry.places) if entry else _by_name(given, bool(extra))
@@ -55,19 +56,20 @@ def unknown(found: Found, reasons: Sequence[str], offline: bool) -> NotFoundErro
 def _by_name(given: str, more: bool) -> list[str]:
     """Where a dataset without an entry is: a folder or URL; a name also on the Hub."""
     try:
-        place = places.find(given)
+        store = places.find(given)
     except NotFoundError:
         if not more:
             raise
         return []
-    named = not places.is_url(given) and not Path(given).is_absolute() and not given.startswith(".")
-    on_hub = [f"hf://datasets/{place.repo_id}"] if named and given.count("/") <= 1 else []
-    return list(dict.fromkeys([place.address, *on_hub]))
+    named = not is_url(given) and not Path(given).is_absolute() and not given.startswith(".")
+    repo_id = given if "/" in given else f"{places.NAMESPACE}/{given}"
+    on_hub = [f"hf://datasets/{repo_id}"] if named and given.count("/") <= 1 else []
+    return list(dict.fromkeys([store.address, *on_hub]))
 
 
 def _is_at(address: str, target: Path) -> bool:
     """Whether an address is the target itself, which cannot mend itself."""
-    return not places.is_url(address) and Path(address).expanduser().absolute() == target
+    return not is_url(address) and Path(address).expanduser().absolute() == target
 
 
 def short_name(given: str) -> str:
@@ -77,7 +79,7 @@ def short_name(given: str) -> str:
     ['toy', 'toy', 'toy']
     """
     text = given.rstrip("/").removesuffix("/manifest.json")
-    if not places.is_url(text) and _is_path(text):
+    if not is_url(text) and _is_path(text):
         text = str(Path(text).expanduser().absolute())  # such as `.`
     return text.rpartition("/")[2].partition("@")[0]
 
@@ -89,7 +91,7 @@ def _is_path(text: str) -> bool:
 def _in_catalogs(offline: bool) -> set[str]:
     names: set[str] = set()
     for address in catalog.addresses():
-        if not (offline and places.is_url(address)):
+        if not (offline and is_url(address)):
             try:
                 names |= set(catalog.Catalog.read(address).entries)
             except (OSError, ValueError, NotFoundError):

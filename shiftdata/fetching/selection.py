@@ -11,10 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.conditions import Condition, parse_condition, resolve
-from shiftdata.format.manifest import Config, Manifest, Part
+from shiftdata.format.conditions import parse_condition, resolve, rows_matching
+from shiftdata.format.manifest import Condition, Config, Manifest, Part
 from shiftdata.format.schema import SPLITS
-from shiftdata.protocols import rows_matching
 
 #: What a caller gives: values by column, or conditions in words such as "severity<=1.5".
 Select: TypeAlias = Mapping[str, Any] | Sequence[str]

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shiftdata.errors import MissingExtraError, ShiftdataError, StorageError
-from shiftdata.fetching.sources import Source, is_far
 from shiftdata.files import OUT_OF_SPACE
+from shiftdata.format.manifest import FILE_NAME
+from shiftdata.places.store import Store
 
 #: A place that fails so often in a row is asked after the others.
 PATIENCE = 3
@@ -36,7 +37,7 @@ class Supply:
     count what each place gave, and `problems` say what went wrong there.
     """
 
-    sources: Sequence[Source]
+    sources: Sequence[Store]
     wanted: str | None = None
     offline: bool = False
     files: Counter[str] = field(default_factory=Counter)
@@ -55,13 +56,13 @@ class Supply:
                 return written
         raise NoPlaceError("no place gave its manifest:", self.reasons())
 
-    def order(self) -> list[Source]:
+    def order(self) -> list[Store]:
         """The places that may have it, those that keep failing last."""
         with self._lock:
             able = [source for source in self.sources if source.address not in self._out]
             return sorted(able, key=lambda source: self._failures[source.address] >= PATIENCE)
 
-    def first(self, what: str, act: Callable[[Source], T]) -> tuple[T, Source]:
+    def first(self, what: str, act: Callable[[Store], T]) -> tuple[T, Store]:
         """What the first place gives that can, and that place. What goes wrong before is noted."""
         for source in self.order():
             if self._manifests.get(source.address) is None and self._ask(source) is None:
@@ -78,7 +79,7 @@ class Supply:
             return found, source
         raise NoPlaceError(f"no place gave {what}:", self.reasons())
 
-    def came(self, source: Source, size: int) -> None:
+    def came(self, source: Store, size: int) -> None:
         """Count a file that a place gave."""
         with self._lock:
             self.files[source.address] += 1
@@ -93,13 +94,13 @@ class Supply:
             lines.append(f"{source.address}: {told[-1]}{more}")
         return lines
 
-    def _ask(self, source: Source) -> bytes | None:
+    def _ask(self, source: Store) -> bytes | None:
         """The manifest of a place, if it has the right one."""
-        if self.offline and is_far(source.address):
+        if self.offline and source.is_far:
             self._rule_out(source, "not asked (offline)")
             return None
         try:
-            written = source.manifest()
+            written = source.read(FILE_NAME)
         except MissingExtraError as error:  # the others may do
             self._rule_out(source, _said(error))
             return None
@@ -119,14 +120,14 @@ class Supply:
             return None
         return written
 
-    def _failed(self, source: Source, why: str, weight: int = 1) -> None:
+    def _failed(self, source: Store, why: str, weight: int = 1) -> None:
         with self._lock:
             self._failures[source.address] += weight
             told = self.problems.setdefault(source.address, [])
             if why not in told:  # several threads may find the same
                 told.append(why)
 
-    def _rule_out(self, source: Source, why: str) -> None:
+    def _rule_out(self, source: Store, why: str) -> None:
         with self._lock:
             if source.address not in self._out:
                 self._out.add(source.address)

@@ -1,24 +1,25 @@
-"""Conditions on rows: as text ("style=leaves,rust"), and as filters that pyarrow and `datasets` read."""
+"""Conditions on columns: how filters are written, which rows they keep, and how they are joined.
+
+Filters are alternatives of clauses, a clause is conditions that all hold, as `pyarrow` and `datasets` read
+them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.manifest import Filters
+from shiftdata.format.manifest import Clause, Condition, Filters
 from shiftdata.format.schema import SPLITS
 
 Array = NDArray[Any]
-#: Column, operator, value: one term of a clause of filters.
-Condition: TypeAlias = tuple[str, str, Any]
-#: Conditions that are all fulfilled.
-Clause: TypeAlias = list[Condition]
-
 #: The columns that are compared with numbers, and those that are matched as text.
 NUMBERS = ("severity", "quantile", "fold")
 TEXTS = ("key", "origin", "license", "attribution")
@@ -117,7 +118,10 @@ def _number(column: str, value: Any) -> float:
 
 
 def matches(columns: Mapping[str, Array], filters: Filters) -> NDArray[np.bool_]:
-    """Which rows some filters keep; conditions on columns that are not given are taken to hold."""
+    """Which rows some filters keep; conditions on columns that are not given are taken to hold.
+
+    A split is the number of its name, a missing number is -1 or nan, a missing text None.
+    """
     size = len(next(iter(columns.values())))
     kept = np.zeros(size, dtype=bool)
     for clause in filters:
@@ -129,18 +133,38 @@ def matches(columns: Mapping[str, Array], filters: Filters) -> NDArray[np.bool_]
     return kept
 
 
+def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
+    """The rows of a metadata table that the filters keep, in table order."""
+    names = {name for clause in filters for name, _, _ in clause}
+    columns = {name: _array(table[name], name) for name in sorted(names)}
+    if not columns:
+        return table if filters else table.slice(0, 0)
+    return table.filter(pa.array(matches(columns, filters)))
+
+
+def _array(column: pa.ChunkedArray, name: str) -> Array:
+    if name == "split":
+        column = pc.index_in(column, value_set=pa.array(list(SPLITS)))
+    missing = np.nan if pa.types.is_floating(column.type) else -1
+    plain = pa.types.is_string(column.type) or pa.types.is_boolean(column.type)
+    array: Array = (column if plain else pc.fill_null(column, missing)).to_numpy()
+    return array
+
+
 def _holds(column: Array, name: str, operator: str, value: Any) -> Array:
     if name == "split":
         value = [list(SPLITS).index(one) for one in ([value] if isinstance(value, str) else value)]
         operator = {"==": "in", "!=": "not in"}.get(operator, operator)
-    if operator == "in":
-        found = np.isin(column, value)
-    elif operator == "not in":
-        found = ~np.isin(column, value)
+    if operator in ("in", "not in"):
+        found = np.isin(column, list(value)) == (operator == "in")
     else:
         found = _COMPARE[operator](column, value)
-    # A missing value is never kept, as in Arrow; here it is nan in a column of fractions, else -1.
-    result: Array = found & (~np.isnan(column) if column.dtype.kind == "f" else column >= 0)
+    # A missing value is never kept, as in Arrow.
+    if column.dtype.kind == "f":
+        known = ~np.isnan(column)
+    else:
+        known = np.array([one is not None for one in column]) if column.dtype.kind == "O" else column >= 0
+    result: Array = found & known
     return result
 
 

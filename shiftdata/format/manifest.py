@@ -14,8 +14,12 @@ from shiftdata.format.schema import Roles
 FILE_NAME = "manifest.json"
 FORMAT = 1
 
-#: Alternatives of conditions, as `pyarrow` and `datasets` read them: [[(column, operator, value), ...], ...]
-Filters: TypeAlias = list[list[tuple[str, str, Any]]]
+#: Column, operator, value.
+Condition: TypeAlias = tuple[str, str, Any]
+#: Conditions that all hold.
+Clause: TypeAlias = list[Condition]
+#: Alternatives of clauses, as `pyarrow` and `datasets` read them.
+Filters: TypeAlias = list[Clause]
 
 
 @dataclass(frozen=True, kw_only=True)

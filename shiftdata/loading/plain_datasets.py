@@ -9,10 +9,12 @@ from typing import Any, Literal, TypeAlias, overload
 
 import datasets
 
+from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.manifest import Manifest
-from shiftdata.places import search as places
-from shiftdata.places.hubs import HubRepo
+from shiftdata.format.paths import data_files, metadata_file
+from shiftdata.places.remote import Hub
+from shiftdata.places.search import is_offline, local_datasets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +32,10 @@ class DatasetSummary:
 def list_datasets() -> list[DatasetSummary]:
     """Every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift.
 
-    One that cannot be read is warned of and left out: it must not hide the others.
+    One that cannot be read is left out with a warning: it must not hide the others.
     """
     found = []
-    for folder in places.local_datasets():
+    for folder in local_datasets():
         try:
             found.append(_summary(folder, Manifest.read(folder)))
         except IntegrityError as error:
@@ -41,9 +43,9 @@ def list_datasets() -> list[DatasetSummary]:
     return found
 
 
-def info(name: str | Path) -> Manifest:
+def info(name: DatasetName) -> Manifest:
     """All that is known about a dataset: splits, configs, classes, licence, hashes."""
-    return places.find(name).manifest()
+    return open_dataset(name).manifest
 
 
 AnyDataset: TypeAlias = (
@@ -53,18 +55,23 @@ AnyDataset: TypeAlias = (
 
 @overload
 def load_dataset(
-    name: str | Path, config: str | None = ..., *, split: str, streaming: Literal[True], **options: Any
+    name: DatasetName, config: str | None = ..., *, split: str, streaming: Literal[True], **options: Any
 ) -> datasets.IterableDataset: ...
 @overload
 def load_dataset(
-    name: str | Path, config: str | None = ..., *, split: str, streaming: Literal[False] = ..., **options: Any
+    name: DatasetName,
+    config: str | None = ...,
+    *,
+    split: str,
+    streaming: Literal[False] = ...,
+    **options: Any,
 ) -> datasets.Dataset: ...
 @overload
 def load_dataset(
-    name: str | Path, config: str | None = ..., *, split: None = ..., streaming: bool = ..., **options: Any
+    name: DatasetName, config: str | None = ..., *, split: None = ..., streaming: bool = ..., **options: Any
 ) -> datasets.DatasetDict | datasets.IterableDatasetDict: ...
 def load_dataset(
-    name: str | Path,
+    name: DatasetName,
     config: str | None = None,
     *,
     split: str | None = None,
@@ -82,28 +89,37 @@ def load_dataset(
         options: passed on to `datasets.load_dataset`. `filters=` replaces those of a canonical split.
 
     """
-    place = places.find(name)
-    manifest = place.manifest()
+    opened = open_dataset(name)
+    manifest = opened.manifest
     if config is not None:
         manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
     frozen = manifest.config(config) if config is not None else None
     if frozen is not None and not frozen.virtual:  # the card has no room for it: give what it would say
         config = frozen.base
         options = {"filters": frozen.filters, "verification_mode": "no_checks"} | options
-    if place.url is not None:
-        return _load_url(place.url, manifest, config or manifest.default_base, split, streaming, options)
-    loaded: AnyDataset = datasets.load_dataset(
-        place.source, config, split=split, streaming=streaming, **options
-    )
+    store = opened.store
+    if isinstance(store, Hub) and store.repo.endpoint is None:
+        source, options = store.repo.repo_id, _pinned(opened) | options
+    elif store.folder is not None:
+        source = str(store.folder)
+    else:
+        return _load_url(opened, config or manifest.default_base, split, streaming, options)
+    loaded: AnyDataset = datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
     return loaded
 
 
+def _pinned(opened: OpenDataset) -> dict[str, Any]:
+    """The commit whose manifest was read; offline, `datasets` knows only what it has prepared before."""
+    return {} if is_offline() else {"revision": opened.store.revision}
+
+
 def _load_url(
-    url: str, manifest: Manifest, config: str, split: str | None, streaming: bool, options: dict[str, Any]
+    opened: OpenDataset, config: str, split: str | None, streaming: bool, options: dict[str, Any]
 ) -> AnyDataset:
     """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
-    if url.startswith("hf+"):
-        repo = HubRepo.parse(url)
+    url, manifest = opened.address, opened.manifest
+    if isinstance(opened.store, Hub):
+        repo = opened.store.repo
         raise InputError(
             f"`datasets` asks one Hub at a time: set HF_ENDPOINT={repo.endpoint} before Python starts, "
             f"and load {repo.repo_id!r} by its name; or `shiftdata fetch` it"
@@ -113,11 +129,12 @@ def _load_url(
     virtual = manifest.config(config)
     if virtual is not None:
         config, options = virtual.base, {"filters": virtual.filters} | options
-    folder = f"metadata/{manifest.default_base}" if config == "metadata" else f"data/{config}"
-    of_split = {
-        name: [f"{url}/{path}" for path in sorted(manifest.files) if path.startswith(f"{folder}/{name}")]
-        for name in manifest.splits_of(config)
-    }
+    of_split = {}
+    for name in manifest.splits_of(config):
+        paths = [metadata_file(manifest.default_base, name)]
+        if config != "metadata":
+            paths = data_files(manifest.files, config, name)
+        of_split[name] = [f"{url}/{path}" for path in paths]
     loaded: AnyDataset = datasets.load_dataset(
         "parquet", data_files=of_split, split=split, streaming=streaming, **options
     )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shiftdata.errors import InputError, MissingExtraError, NotFoundError, not_found
+from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.errors import InputError, NotFoundError, not_found
+from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
-from shiftdata.places import search as places
+from shiftdata.places.remote import Hub
+from shiftdata.places.search import find
 
 if TYPE_CHECKING:
     from webdataset import WebDataset
 
 
 def webdataset(
-    dataset: str | Path,
+    dataset: DatasetName,
     base: str | None = None,
     *,
     split: str = "train",
@@ -44,19 +46,14 @@ def webdataset(
         seed: of the buffer and of the drawn tars.
 
     """
-    try:
-        import webdataset as library
-    except ImportError as error:
-        raise MissingExtraError(
-            "shiftdata.webdataset needs the `webdataset` library, which is not installed: "
-            "pip install 'shiftdata[wds]'"
-        ) from error
-    place, manifest = _face(dataset)
+    library = require("webdataset", "shiftdata.webdataset")
+    opened = _tars_of(dataset)
+    manifest = opened.manifest
     found = manifest.base(base or manifest.default_base)
     if split not in found.splits:
         raise not_found("split", split, found.splits, f"It was asked of {manifest.name}/{found.name}.")
     start = f"data/{found.name}/{split}-"
-    urls = [f"{place.address}/{path}" for path in sorted(manifest.files) if path.startswith(start)]
+    urls = [f"{opened.address}/{path}" for path in sorted(manifest.files) if path.startswith(start)]
     _check_shares(urls, resampled)
     pipeline = library.WebDataset(
         urls,
@@ -73,21 +70,21 @@ def webdataset(
     return pipeline.rename(**_names(manifest))
 
 
-def _face(dataset: str | Path) -> tuple[places.Place, Manifest]:
-    """The face that was named, or that of the dataset that was named."""
+def _tars_of(dataset: DatasetName) -> OpenDataset:
+    """The tars that were named, or those of the dataset that was named."""
+    if isinstance(dataset, OpenDataset):
+        dataset = dataset.address
     named = str(dataset).rstrip("/")
     if not named.endswith("_wds"):
         with suppress(NotFoundError):
-            face = places.find(f"{named}_wds")
-            # Of a dataset that is on this machine, the Hub is not asked for the other face.
-            if not face.on_hub or places.find(named).on_hub:
-                return face, face.manifest()
-    place = places.find(named)
-    manifest = place.manifest()
-    if manifest.face == "webdataset":
-        return place, manifest
+            # For a dataset that is on this machine, the Hub is not asked for its tars.
+            if not isinstance(find(f"{named}_wds"), Hub) or isinstance(find(named), Hub):
+                return open_dataset(f"{named}_wds")
+    opened = open_dataset(named)
+    if opened.manifest.face == "webdataset":
+        return opened
     raise NotFoundError(
-        f"{named} is there as Parquet, and no {named}_wds beside it: make it by "
+        f"{named} is there as Parquet, without {named}_wds beside it: run "
         f"`shiftdata export {named} --to webdataset`, and give the folder that it prints"
     )
 

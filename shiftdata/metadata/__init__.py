@@ -1,11 +1,12 @@
-"""What a protocol sees of a dataset: its rows without pixels, from our files or from a table of one's own.
+"""The rows of a dataset without its examples, from our files or from a table of your own.
 
-`metadata` holds the rows, `own` makes them from any table, `folds` gives folds and quantiles by stable hash,
-`filters` applies and joins filters.
+`rows` has `Metadata`, `own_table` makes it from any table, `folds` computes folds and quantiles by stable
+hash, `columns` reads only the columns that are needed.
 """
 
 from __future__ import annotations
 
-from shiftdata.metadata.rows import Metadata
+from shiftdata.metadata.own_table import metadata_from_table
+from shiftdata.metadata.rows import Metadata, read_metadata
 
-__all__ = ["Metadata"]
+__all__ = ["Metadata", "metadata_from_table", "read_metadata"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.format.conditions import Clause
+from shiftdata.format.manifest import Clause
 from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 

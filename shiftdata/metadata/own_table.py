@@ -89,13 +89,13 @@ def metadata_from_table(
         ),
     }
     if len(columns) < 9:
-        raise InputError(f"the nuisance column cannot be called {nuisance!r}, a name of the house: rename it")
+        raise InputError(f"the nuisance column cannot be called {nuisance!r}: that name is taken, rename it")
     kinds_of_origin = set(zip(origins, kind_codes.tolist(), strict=True))
     return Metadata(
         table=pa.table(columns),
         labels=label_names,
         nuisances=kind_names,
-        nuisance=nuisance,
+        nuisance_column=nuisance,
         origins_shared=len(kinds_of_origin) > len(set(origins)),
         name=name,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import number_of
-from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
-from shiftdata.places import search as places
 
 Array = NDArray[Any]
 #: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
@@ -30,53 +29,22 @@ class Metadata:
     """The rows of one base: keys, labels, nuisances, origins, and where stable hashes put them.
 
     `table` has the columns of `COLUMNS`; labels and nuisances are numbers of the names in `labels` and
-    `nuisances`. `origins_shared` says whether an origin occurs under several nuisances. `source` and `base`
-    say where the examples are; a table of one's own has none.
+    `nuisances`. `nuisance_column` is what the nuisance is called: `style`, `domain`, `shift`.
+    `origins_shared` says whether an origin occurs under several nuisances. `dataset` is the opened dataset
+    that has the examples, row by row in this order; a table of your own has none.
     """
 
     table: pa.Table
     labels: tuple[str, ...]
     nuisances: tuple[str, ...]
-    nuisance: str
+    nuisance_column: str
     origins_shared: bool
     name: str = "rows"
-    source: str = ""
+    dataset: OpenDataset | None = None
     base: str = ""
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
-
-    @classmethod
-    def of(cls, dataset: str | Path, base: str | None = None) -> Metadata:
-        """Read the metadata of a dataset's base (default: its default base) from wherever it is."""
-        place = places.find(dataset)
-        manifest = place.manifest()
-        found = manifest.base(base or manifest.default_base)
-        names = [manifest.roles.nuisance if name == "nuisance" else name for name in COLUMNS]
-        parts = [
-            read_columns(place, f"metadata/{found.name}/{split}.parquet", names)
-            for split in SPLITS
-            if split in found.splits
-        ]
-        return cls(
-            table=pa.concat_tables(parts),
-            **_told(manifest),
-            name=f"{manifest.name}/{found.name}",
-            source=place.source,
-            base=found.name,
-        )
-
-    @classmethod
-    def from_table(cls, table: pa.Table, **columns: Any) -> Metadata:
-        """Take a table of one's own; see `own_table.metadata_from_table` for the arguments.
-
-        >>> table = pa.table({"id": ["a", "b"], "y": ["cat", "dog"], "style": ["ink", "oil"]})
-        >>> Metadata.from_table(table, key="id", label="y", nuisance="style").labels
-        ('cat', 'dog')
-        """
-        from shiftdata.metadata.own_table import metadata_from_table
-
-        return metadata_from_table(table, **columns)
 
     @cached_property
     def columns(self) -> Mapping[str, Array]:
@@ -87,7 +55,7 @@ class Metadata:
             "split": _array(pc.fill_null(split, -1), np.int8),
             "fold": _array(table["fold"], np.int8),
             "label": _array(table["label"], np.int32),
-            self.nuisance: _array(pc.fill_null(table[self.nuisance], -1), np.int32),
+            self.nuisance_column: _array(pc.fill_null(table[self.nuisance_column], -1), np.int32),
             "severity": _array(table["severity"], np.float64),
             "quantile": _array(table["quantile"], np.float64),
         }
@@ -98,15 +66,15 @@ class Metadata:
         return self.columns["label"]
 
     @property
-    def kind(self) -> Array:
+    def nuisance(self) -> Array:
         """The number of each row's nuisance; -1 where it has none."""
-        return self.columns[self.nuisance]
+        return self.columns[self.nuisance_column]
 
     @cached_property
     def group(self) -> Array:
         """The group of each row, `label * nuisances + nuisance`; -1 where it has none."""
-        numbers = self.label * len(self.nuisances) + self.kind
-        return np.where(self.kind < 0, -1, numbers).astype(np.int32)
+        numbers = self.label * len(self.nuisances) + self.nuisance
+        return np.where(self.nuisance < 0, -1, numbers).astype(np.int32)
 
     @cached_property
     def origin(self) -> Array:
@@ -127,27 +95,44 @@ class Metadata:
         """The label and the nuisance of every possible group, as the columns that filters name."""
         numbers = np.arange(len(self.labels) * len(self.nuisances))
         size = max(1, len(self.nuisances))
-        return {"label": numbers // size, self.nuisance: numbers % size}
+        return {"label": numbers // size, self.nuisance_column: numbers % size}
 
     def group_name(self, group: int) -> str:
-        """A group in words: its label and its nuisance."""
-        label, kind = divmod(group, len(self.nuisances))
-        return f"{self.labels[label]}/{self.nuisances[kind]}"
+        """A group by names: its label and its nuisance."""
+        label, nuisance = divmod(group, len(self.nuisances))
+        return f"{self.labels[label]}/{self.nuisances[nuisance]}"
 
-    def numbers(self, kind: str, names: Sequence[str]) -> list[int]:
-        """The numbers of some labels (`kind` is "label") or nuisances; `_`, spaces and case do not count."""
-        known = self.labels if kind == "label" else self.nuisances
-        what = "label" if kind == "label" else self.nuisance
+    def numbers(self, column: str, names: Sequence[str]) -> list[int]:
+        """The numbers of labels (`column` is "label") or nuisances; `_`, spaces and case do not count."""
+        known = self.labels if column == "label" else self.nuisances
+        what = "label" if column == "label" else self.nuisance_column
         return [number_of(what, name, known, f"It was asked of {self.name}.") for name in names]
 
 
-def _told(manifest: Manifest) -> dict[str, Any]:
-    return {
-        "labels": tuple(manifest.labels),
-        "nuisances": tuple(manifest.nuisances),
-        "nuisance": manifest.roles.nuisance,
-        "origins_shared": manifest.origins_shared,
-    }
+def read_metadata(dataset: DatasetName, base: str | None = None) -> Metadata:
+    """The metadata of a dataset's base (default: its default base); read once for an opened dataset."""
+    opened = open_dataset(dataset)
+    name = opened.manifest.base(base or opened.manifest.default_base).name
+    return opened.keep(("metadata", name), lambda: _read(opened, name))
+
+
+def _read(dataset: OpenDataset, base: str) -> Metadata:
+    manifest = dataset.manifest
+    column = manifest.roles.nuisance
+    names = [column if name == "nuisance" else name for name in COLUMNS]
+    splits = in_order(manifest.base(base).splits)
+    table = pa.concat_tables(read_columns(dataset, metadata_file(base, split), names) for split in splits)
+    dataset.check_unchanged()  # else these rows may be of another version
+    return Metadata(
+        table=table,
+        labels=tuple(manifest.labels),
+        nuisances=tuple(manifest.nuisances),
+        nuisance_column=column,
+        origins_shared=manifest.origins_shared,
+        name=f"{manifest.name}/{base}",
+        dataset=dataset,
+        base=base,
+    )
 
 
 def _array(column: pa.ChunkedArray, kind: Any) -> Array:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError, not_found
+from shiftdata.errors import InputError, NotFoundError, StorageError, not_found
 from shiftdata.files import write_text
-from shiftdata.places.search import filesystem, is_url, persistently
+from shiftdata.places.store import MissingFileError, is_url, store_at
 
 FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
@@ -157,15 +157,8 @@ def _bytes_of(address: str) -> bytes:
         if not path.is_file():
             raise NotFoundError(f"there is no catalog {path}: look at ${VARIABLE}")
         return path.read_bytes()
-    system, path_there = filesystem(address)
+    place, _, name = address.rpartition("/")
     try:
-        data: bytes = persistently(lambda: system.cat_file(path_there))
-    except FileNotFoundError as error:
+        return store_at(place).read(name)
+    except MissingFileError as error:
         raise NotFoundError(f"there is no catalog {address}: look at ${VARIABLE}") from error
-    except ShiftdataError:
-        raise
-    except Exception as error:  # each backend has its own kinds
-        raise StorageError(
-            f"cannot read the catalog {address} ({type(error).__name__}: {error}): look at the network"
-        ) from error
-    return data

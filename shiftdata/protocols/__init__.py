@@ -13,7 +13,7 @@ from typing import Any
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.protocols.adaptation import SCENARIOS, UDA, UniDA
-from shiftdata.protocols.base import Chain, Protocol, Where, rows_matching, severity
+from shiftdata.protocols.base import Chain, Protocol, Where, severity
 from shiftdata.protocols.continuous import Continuous
 from shiftdata.protocols.domains import (
     ClassicDG,
@@ -50,7 +50,6 @@ __all__ = [
     "Where",
     "protocol",
     "protocols",
-    "rows_matching",
     "severity",
 ]
 

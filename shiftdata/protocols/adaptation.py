@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.format.conditions import Clause
+from shiftdata.format.manifest import Clause
 from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes
 
@@ -83,7 +83,7 @@ class UDA(Protocol):
         source, target = rows.numbers("nuisance", [str(name) for name in self.pair])
         of_labels = self.label_clauses(task)
         clauses: dict[str, Clause] = {
-            name: [*of_labels[name[:6]], (rows.nuisance, "==", source if name == SETS[0] else target)]
+            name: [*of_labels[name[:6]], (rows.nuisance_column, "==", source if name == SETS[0] else target)]
             for name in SETS
         }
         if self.variant == "paper":

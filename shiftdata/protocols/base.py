@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import resolve
-from shiftdata.format.manifest import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
 
@@ -106,7 +104,7 @@ class Where(Protocol):
         found = resolve(
             (self.column, self.operator, self.value),
             labels=rows.labels,
-            nuisance=rows.nuisance,
+            nuisance=rows.nuisance_column,
             nuisances=rows.nuisances,
         )
         if found[0] not in rows.columns:
@@ -152,11 +150,6 @@ class Column:
 
 #: The strength of a continuous shift: `GroupFairness(k=8, mu=0.1) & (severity <= 1.5)`.
 severity = Column("severity")
-
-
-def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
-    """The rows of a metadata table that the filters keep, in table order."""
-    return table.filter(pq.filters_to_expression(filters))
 
 
 def named(names: str | Sequence[str]) -> list[str]:

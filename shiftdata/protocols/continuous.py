@@ -39,7 +39,7 @@ class Continuous(Protocol):
         rows = task.metadata
         steps = _steps(rows, self.severities)
         kinds = rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
-        filters: Filters = [[(rows.nuisance, "in", sorted(kinds)), ("severity", "in", steps)]]
+        filters: Filters = [[(rows.nuisance_column, "in", sorted(kinds)), ("severity", "in", steps)]]
         made = task.restrict(filters)
         complete = _complete(rows, steps)
         for name, one in made.sets.items():
@@ -57,7 +57,7 @@ def _cells(task: Task, kinds: Sequence[int], steps: Sequence[float]) -> Task:
     for name, one in task.sets.items():
         for kind in kinds:
             for step in steps:
-                cell: Filters = [[(rows.nuisance, "==", kind), ("severity", "==", step)]]
+                cell: Filters = [[(rows.nuisance_column, "==", kind), ("severity", "==", step)]]
                 cut = task.restrict(cell, to=[name]).sets[name]
                 sets[f"{name}/{rows.nuisances[kind]}@{step:g}"] = replace(cut, side=one.side or name)
     return replace(task, sets=sets)

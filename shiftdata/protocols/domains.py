@@ -59,7 +59,7 @@ class _HoldOut(Protocol):
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation and test."""
         tested, trained = _domains(task, self.held_out(task), self.taking_part(task))
-        column = task.metadata.nuisance
+        column = task.metadata.nuisance_column
         whole = self.variant == "paper" or not task.metadata.origins_shared
         folds = cut(
             {"train": 80, "validation": 20} if whole else {"train": 50, "validation": 20, "test": 30},
@@ -202,7 +202,7 @@ class DomainBed(Protocol):
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation, test and oracle."""
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
-        column = task.metadata.nuisance
+        column = task.metadata.nuisance_column
         if self.variant == "paper" or not task.metadata.origins_shared:
             halves = cut({"in": 80, "out": 20}, self.seed)
             folds = {
@@ -229,7 +229,7 @@ class Oracle(Protocol):
         """Cut the sets train, validation and test."""
         tested = task.metadata.numbers("nuisance", named(self.test))
         folds = cut({"train": 70, "validation": 10, "test": 20}, self.seed)
-        column = task.metadata.nuisance
+        column = task.metadata.nuisance_column
         return task.recut(
             {name: [[*clause, (column, "in", sorted(tested))]] for name, clause in folds.items()}
         )

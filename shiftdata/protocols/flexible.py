@@ -99,7 +99,7 @@ class FlexibleDG(Protocol):
         for name, limit in limits.items():
             fits = np.ones(len(rows), bool) if tests is None else (tests if name == "test" else ~tests)
             indices = pool.indices[(limit[rows.group] > 0)[pool.indices] & fits[pool.indices]]
-            indices = indices[rows.kind[indices] >= 0]
+            indices = indices[rows.nuisance[indices] >= 0]
             group = rows.group[indices].astype(np.int64)
             kept = limit[group] == EVERY
             drawn = np.flatnonzero(~kept)

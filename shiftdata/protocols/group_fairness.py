@@ -108,7 +108,7 @@ class GroupFairness(Protocol):
     def make(self, task: Task) -> Task:
         """Restrict every set; each of the K x K groups must be there."""
         rows = task.metadata
-        filters = self.filters(rows.labels, rows.nuisances, rows.nuisance)
+        filters = self.filters(rows.labels, rows.nuisances, rows.nuisance_column)
         labels = [label for label, _, _ in self.pairs(rows.labels, rows.nuisances)]
         kinds = self.kept_nuisances(rows.nuisances)
         groups = [label * len(rows.nuisances) + kind for label in labels for kind in kinds]

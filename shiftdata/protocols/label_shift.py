@@ -114,7 +114,9 @@ class LabelShift(Protocol):
         else:
             both = cut({"train": 80, "test": 20}, self.seed)
             parts = {name: both[name[7:]] for name in SETS}
-        return task.recut({name: [[*parts[name], (rows.nuisance, "in", of[name[:6]])]] for name in SETS})
+        return task.recut(
+            {name: [[*parts[name], (rows.nuisance_column, "in", of[name[:6]])]] for name in SETS}
+        )
 
     def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
         rows, one = task.metadata, task.sets[name]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError
-from shiftdata.metadata import Metadata
+from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.protocols import Protocol, protocol
 from shiftdata.tasks.core import Task
 from shiftdata.tasks.sets import OnEmpty
 
 
 def task(
-    dataset: str | Path | Metadata,
+    dataset: DatasetName | Metadata,
     of: str | Protocol | None = None,
     *,
     base: str | None = None,
@@ -39,7 +40,7 @@ def task(
         )
     if isinstance(dataset, Metadata) and base is not None:
         raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
-    metadata = dataset if isinstance(dataset, Metadata) else Metadata.of(dataset, base)
+    metadata = dataset if isinstance(dataset, Metadata) else read_metadata(dataset, base)
     if isinstance(of, str):
         if frozen:
             return Task.frozen(metadata, Path(of))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.format.manifest import FILE_NAME
-from shiftdata.places import search as places
 from shiftdata.verifying.base import Site, check_base
 from shiftdata.verifying.form import manifest_problems, refuse
 from shiftdata.verifying.order import origin_problems
@@ -26,7 +26,7 @@ RENDERINGS = {FILE_NAME, "README.md", "croissant.json"}
 
 
 def verify(
-    name: str | Path,
+    name: DatasetName,
     *,
     deep: bool = True,
     on_file: Callable[[str], object] | None = None,
@@ -48,21 +48,21 @@ def verify(
         on_note: called with what could not be looked at, such as extra files where no list is given.
 
     """
-    place = places.find(name)
-    written = place.manifest_bytes()
-    manifest = place.parsed(written)
+    opened = open_dataset(name)
+    manifest = opened.manifest
+    written = opened.store.read(FILE_NAME)
     refuse(manifest)
     listener = Listener(on_file=on_file, on_bytes=on_bytes, on_rows=on_rows, on_note=on_note)
     with ExitStack() as stack:
         repo: Repo
-        if place.folder is not None:
+        if opened.folder is not None:
             work = stack.enter_context(Work(listener))
-            repo = Folder(place.folder, work)
+            repo = Folder(opened.folder, work)
         else:
             # Entered first, so that it goes when no thread writes to it any more.
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftdata-verify-"))
             work = stack.enter_context(Work(listener, remote=True))
-            repo = Remote(place.address, Path(scratch), work)
+            repo = Remote(opened.store, Path(scratch), work)
         site = Site(manifest, repo, work)
         problems = [*manifest_problems(manifest, written), *_extra_files(site)]
         in_depth = tar_problems if manifest.face == "webdataset" else _rows

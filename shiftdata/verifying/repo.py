@@ -9,12 +9,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import unquote
+from typing import Protocol
 
 from shiftdata.errors import StorageError
-from shiftdata.format.manifest import FILE_NAME, FileRecord
-from shiftdata.places.search import filesystem, persistently
+from shiftdata.format.manifest import FileRecord
+from shiftdata.places.store import Store
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.work import Work
 
@@ -95,24 +94,13 @@ class Folder:
 class Remote:
     """A dataset at a URL: each file is fetched once, into `scratch`."""
 
-    url: str
+    store: Store
     scratch: Path
     work: Work
 
     def names(self) -> set[str] | None:
         """Every file that the place lists; a page without the manifest is no list of them."""
-        system, root = filesystem(self.url)
-        system.invalidate_cache()  # what is there now, not when it was last asked
-        try:
-            found = system.find(root)
-        except Exception:  # each backend has its own kinds
-            return None
-        plain = unquote if "://" in root else str  # an HTTP index gives names as they stand in URLs
-        # Links that sort an index are no files.
-        links = {name for name in found if "://" in root and {"?", "#"} & set(name)}
-        below = {plain(name) for name in set(found) - links if name.startswith(root + "/")}
-        names = {name.removeprefix(plain(root) + "/") for name in below}
-        return {name for name in names if not _hidden(name)} if FILE_NAME in names else None
+        return self.store.names()
 
     def refused(self, path: str) -> Problem | None:
         """A path must not lead out of the place."""
@@ -129,7 +117,7 @@ class Remote:
         os.close(number)
         held = Held(path, Path(name), temporary=True)
         try:
-            persistently(lambda: self._fetch(path, Path(name)))
+            self._fetch(path, Path(name))
         except FileNotFoundError:
             fault = _missing(path)
         except Exception as error:  # each backend has its own kinds
@@ -150,38 +138,18 @@ class Remote:
 
     def _fetch(self, path: str, file: Path) -> None:
         """Fetch a file; the bytes of a try that fails are taken back."""
-        from fsspec.callbacks import TqdmCallback
+        came = 0
 
-        system, root = filesystem(self.url)
-        told = 0
+        def count(more: int) -> None:
+            nonlocal came
+            came += more
+            self.work.bytes(more)
 
-        def tell(count: int) -> None:
-            nonlocal told
-            told += count
-            self.work.bytes(count)
-
-        # The Hub's file system streams a file in one piece only for this kind of callback.
-        callback = TqdmCallback(tqdm_cls=_bar(tell))
         try:
-            system.get_file(f"{root}/{path}", str(file), callback=callback)
+            self.store.download(path, file, None, count)
         except BaseException:
-            self.work.bytes(-told)
+            self.work.bytes(-came)
             raise
-
-
-def _bar(tell: Callable[[int], None]) -> Any:
-    """A progress bar that draws nothing and tells what it is told."""
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[type-arg]  # generic in its stubs alone
-        def __init__(self, *_: Any, **options: Any) -> None:
-            super().__init__(total=options.get("total"), disable=True)
-
-        def update(self, n: float | None = 1) -> None:
-            self.n += n or 0
-            tell(int(n or 0))
-
-    return Bar
 
 
 def _whole_file(path: str, file: Path, record: FileRecord, tell: Callable[[int], None]) -> Problem | None:

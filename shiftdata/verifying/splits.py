@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import base_content_id, dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Config, Manifest, Split
-from shiftdata.protocols import rows_matching
 from shiftdata.verifying import tables
 from shiftdata.verifying.metadata import LONG, SplitRows
 from shiftdata.verifying.problem import Problem

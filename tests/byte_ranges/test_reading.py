@@ -77,7 +77,7 @@ def whole(tiny) -> list[bytes]:
 
 def test_positions_are_those_of_metadata(tiny, whole):
     with_hashes = [pq.read_table(tiny / f"metadata/mini/{split}.parquet") for split in SPLITS]
-    metadata = sd.Metadata.of(tiny, "mini")
+    metadata = sd.read_metadata(tiny, "mini")
     assert metadata.table["key"].equals(pa.concat_tables(with_hashes)["key"])
     reader = ExampleReader(tiny, "mini", verify=True)
     assert len(reader) == len(metadata) == len(whole)
@@ -208,7 +208,7 @@ def test_a_damaged_or_missing_local_shard_is_named(copy):
     data = bytearray((copy / TEST).read_bytes())
     data[at] ^= 1
     (copy / TEST).write_bytes(data)
-    row = len(sd.Metadata.of(copy, "mini")) - len(metadata) + 3
+    row = len(sd.read_metadata(copy, "mini")) - len(metadata) + 3
     assert len(ExampleReader(copy, "mini").read([row])) == 1
     with pytest.raises(IntegrityError, match=f"{TEST}: row 3 has not the sha256"):
         ExampleReader(copy, "mini", verify=True).read([row])
@@ -340,7 +340,7 @@ def test_nothing_is_left_open(server, tiny):
         ]
         return len([one for one in links if one.startswith("socket") or one.endswith(".parquet")])
 
-    sd.Metadata.of(f"{server.url}/tiny", "mini")  # the loop and the shared session of fsspec
+    sd.read_metadata(f"{server.url}/tiny", "mini")  # the loop and the shared session of fsspec
     with ExampleReaderClosed(f"{server.url}/tiny") as reader:
         reader.read(range(0, 300, 9))
     gc.collect()

@@ -93,7 +93,7 @@ def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
     from shiftdata.loading.byte_ranges import ExampleReader
 
     with ExampleReader(folder, base, verify=True) as reader:
-        held = sd.Metadata.of(folder, base).table.to_pylist()
+        held = sd.read_metadata(folder, base).table.to_pylist()
         found = reader.read(range(len(held)))
     return rows_of(
         (row | as_columns(data, manifest) for row, data in zip(held, found, strict=True)), manifest

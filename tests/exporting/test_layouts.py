@@ -40,7 +40,7 @@ def told(task: sd.Task, *, label: bool = True, nuisance: bool = True) -> Told:
         for row in task.table(name).to_pylist():
             parts = [row["key"]]
             parts += [metadata.labels[row["label"]]] if label else []
-            parts += [metadata.nuisances[row[metadata.nuisance]]] if nuisance else []
+            parts += [metadata.nuisances[row[metadata.nuisance_column]]] if nuisance else []
             found[name][*parts, hashes[row["key"]]] += row.get("count", 1)
     return found
 
@@ -288,7 +288,7 @@ def test_what_is_no_picture_is_refused_with_what_to_do(tmp_path):
 
 
 def test_a_table_of_ones_own_has_no_pictures(fair, tmp_path):
-    own = sd.Metadata.from_table(
+    own = sd.metadata_from_table(
         fair.metadata.table.select(["key", "label", "style"]), nuisance="style", name="own"
     )
     with pytest.raises(InputError, match="own is a table of one's own, which has no pictures"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from shiftdata.metadata import Metadata
+from shiftdata.metadata import Metadata, metadata_from_table
 from shiftdata.tasks import Task
 
 NICO = ("autumn", "dark", "dim", "grass", "indoor", "outdoor", "rock", "sand", "water", "winter")
@@ -40,7 +40,7 @@ def metadata(*args, order: int | None = None, **options) -> Metadata:
     if order is not None:
         made = made.take(pa.array(np.random.default_rng(order).permutation(len(made))))
     severity = "step" if options.get("severities") else None
-    return Metadata.from_table(made, label="y", nuisance="a", origin="origin", severity=severity)
+    return metadata_from_table(made, label="y", nuisance="a", origin="origin", severity=severity)
 
 
 def origins(task: Task, name: str) -> set[str]:

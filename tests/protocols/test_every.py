@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.protocols import protocol, protocols, rows_matching, severity
+from shiftdata.format.conditions import rows_matching
+from shiftdata.protocols import protocol, protocols, severity
 from shiftdata.tasks import LeakWarning
 from tests.protocols.made import NICO, metadata
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError, not_found
-from shiftdata.places import search as places
 from shiftdata.protocols import Protocol
 from shiftdata.tasks import OnEmpty, Task, task
 
@@ -39,7 +39,7 @@ def chosen_task(
 
 def _of_config(dataset: str | Path, name: str) -> Task:
     """The rows that `load_dataset(dataset, name)` gives."""
-    manifest = places.find(dataset).manifest()
+    manifest = open_dataset(dataset).manifest
     if name in {base.name for base in manifest.bases}:
         return task(dataset, base=name)
     config = manifest.config(name)

@@ -88,7 +88,7 @@ def export(
 def _check_places(out: Path, pool: str | Path | None, plan: Plan) -> None:
     if pool is not None and Path(pool).resolve().is_relative_to(out.resolve()):
         raise InputError(f"{pool} lies inside the folder to make, which is replaced as a whole: give another")
-    dataset = plan.place.folder
+    dataset = plan.dataset.folder
     if dataset is not None and out.resolve().is_relative_to(dataset.resolve()):
         raise InputError(f"{out} lies inside the dataset {dataset}: give a folder elsewhere")
 

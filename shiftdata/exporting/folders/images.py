@@ -15,8 +15,8 @@ from shiftdata.errors import IntegrityError
 from shiftdata.exporting.folders.linking import Kind, Pool, link
 from shiftdata.exporting.folders.plan import Plan
 from shiftdata.files import clear_when_full
-from shiftdata.loading.batches.ahead import ahead
 from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.threads import ahead
 
 #: How much is read at once: enough that neighbours in a file come by one request, and memory stays small.
 BATCH_BYTES = 16 << 20
@@ -77,7 +77,7 @@ def write_images(
     endings = {}
     with (
         clear_when_full(work),
-        ExampleReader(plan.place.source, plan.base) as reader,
+        ExampleReader(plan.dataset, plan.base) as reader,
         closing(ahead(lambda rows: writer.held(reader, rows), writer.batches(), workers=1)) as batches,
     ):
         for batch in batches:
@@ -166,7 +166,7 @@ class _Writer:
     def _checked(self, row: int, data: bytes) -> Held:
         sha256 = self._hashes[row].as_py()
         if hashlib.sha256(data).digest() != sha256:
-            where = self._plan.place.source
+            where = self._plan.dataset.address
             key = next(entry.key for entry in self._plan.entries if entry.row == row)
             raise IntegrityError(
                 f"{where}: the example of {key!r} is not as its metadata says; `shiftdata verify {where}` "

@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from shiftdata.dataset import OpenDataset
 from shiftdata.errors import InputError, not_found
 from shiftdata.exporting.folders.names import folder_names
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
+from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.metadata.columns import read_columns
-from shiftdata.places import search as places
-from shiftdata.places.search import Place
 from shiftdata.tasks import RowSet, Task
 
 RECORD, KEYS, README = "shiftdata.json", "keys.csv", "README.md"
@@ -56,7 +55,7 @@ class Plan:
     `sets` gives the folder of each set. `rows` has what the metadata says of every row of the base.
     """
 
-    place: Place
+    dataset: OpenDataset
     manifest: Manifest
     base: str
     told: str
@@ -93,23 +92,23 @@ def plan_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = Non
 
     """
     metadata = task.metadata
-    if not metadata.source:
+    if metadata.dataset is None:
         raise InputError(
-            f"{metadata.name} is a table of one's own, which has no pictures to export: give the task a "
+            f"{metadata.name} is a table of your own, without pictures to export: make the task from a "
             "dataset by its name, folder or URL"
         )
-    place = places.find(metadata.source)
-    manifest = place.manifest()
+    dataset, manifest = metadata.dataset, metadata.dataset.manifest
+    dataset.check_unchanged()
     _check_pictures(manifest)
     taken = _taken(task, sets)
     rows = np.concatenate([found.indices for found in taken.values()])
     folders = dict(zip(taken, folder_names(list(taken), [*OWN_FILES, *LISTS]), strict=True))
     beside = [*OWN_FILES, *(f"{folder}.txt" for folder in folders.values())]
-    kinds = metadata.kind[rows]
+    kinds = metadata.nuisance[rows]
     classes = _named(metadata.labels, metadata.label[rows], [], by_folder=by_folder)
     domains = _named(metadata.nuisances, kinds[kinds >= 0], beside, by_folder=by_folder)
     return Plan(
-        place=place,
+        dataset=dataset,
         manifest=manifest,
         base=metadata.base,
         told=task.told(),
@@ -118,7 +117,7 @@ def plan_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = Non
         domains=domains,
         entries=list(_entries(task, taken, classes, domains)),
         task=task,
-        rows=_rows(place, manifest, metadata.base),
+        rows=_rows(dataset, metadata.base),
     )
 
 
@@ -163,19 +162,17 @@ def _entries(
     for name, rows in taken.items():
         counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
         keys = metadata.table["key"].take(pa.array(rows.indices)).to_pylist()
-        numbers = (array[rows.indices].tolist() for array in (metadata.label, metadata.kind, metadata.group))
+        numbers = (
+            array[rows.indices].tolist() for array in (metadata.label, metadata.nuisance, metadata.group)
+        )
         for row, key, label, kind, group, count in zip(
             rows.indices.tolist(), keys, *numbers, counts.tolist(), strict=True
         ):
             yield Entry(name, row, key, label_at[label], domain_at[kind], group, count)
 
 
-def _rows(place: Place, manifest: Manifest, base: str) -> pa.Table:
+def _rows(dataset: OpenDataset, base: str) -> pa.Table:
     """What the metadata says of every row of a base, in the order of its splits, as tasks count them."""
-    splits = manifest.base(base).splits
-    parts = [
-        read_columns(place, f"metadata/{base}/{split}.parquet", COLUMNS)
-        for split in SPLITS
-        if split in splits
-    ]
+    splits = in_order(dataset.manifest.base(base).splits)
+    parts = [read_columns(dataset, metadata_file(base, split), COLUMNS) for split in splits]
     return pa.concat_tables(parts).combine_chunks()

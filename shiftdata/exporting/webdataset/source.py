@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
 from shiftdata.exporting.webdataset.order import Indices
 from shiftdata.exporting.webdataset.tars import Members
@@ -21,21 +22,24 @@ from shiftdata.files import whole_file
 from shiftdata.format.identity import base_content_id
 from shiftdata.format.manifest import Base, Manifest
 from shiftdata.format.schema import columns, features_as_bytes
-from shiftdata.places.search import Place, filesystem, persistently
+from shiftdata.places.store import MissingFileError
 
 
 @dataclass(frozen=True)
 class Source:
     """A dataset to export; files that are not on this machine are fetched into `cache`, each once."""
 
-    place: Place
-    manifest: Manifest
+    dataset: OpenDataset
     cache: Path
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.dataset.manifest
 
     def file(self, path: str) -> Path:
         """A file of the dataset on this machine."""
-        file = (self.place.folder or self.cache) / path
-        if self.place.folder is None and not file.exists():
+        file = (self.dataset.folder or self.cache) / path
+        if self.dataset.folder is None and not file.exists():
             self._fetch(path, file)
         promised = self.manifest.files[path].bytes if path in self.manifest.files else None
         if not file.is_file() or file.stat().st_size != promised:
@@ -125,13 +129,12 @@ class Source:
         return Path(batch.to_pylist()[0]["image"]["path"]).suffix.lower().lstrip(".")
 
     def _fetch(self, path: str, file: Path) -> None:
-        system, root = filesystem(self.place.address)
         try:
             with whole_file(file) as part:
-                persistently(lambda: system.get_file(f"{root}/{path}", str(part)))
-        except FileNotFoundError as error:
+                self.dataset.store.download(path, part, None, lambda count: None)
+        except MissingFileError as error:
             raise self._damaged(f"{path} is missing") from error
 
     def _damaged(self, what: str) -> IntegrityError:
-        where = self.place.source
+        where = self.dataset.address
         return IntegrityError(f"{where}: {what}; `shiftdata verify {where}` says more, then fetch it again")

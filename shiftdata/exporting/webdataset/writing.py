@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card
 from shiftdata.exporting.webdataset.order import Indices, stratified_order
@@ -23,7 +24,6 @@ from shiftdata.files import finish_export, sha256_of, whole_file, work_folder, w
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.identity import dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Base, FileRecord, Manifest
-from shiftdata.places import search as places
 from shiftdata.stable import content_hash
 
 BYTES_PER_SHARD = 256 << 20
@@ -33,7 +33,7 @@ BESIDE = ("preview.jpg", ATTRIBUTION)  # files of the dataset that its tars take
 
 
 def export(
-    dataset: str | Path,
+    dataset: DatasetName,
     out: Path,
     *,
     base: str | None = None,
@@ -57,8 +57,9 @@ def export(
     """
     if shard_bytes < 1:
         raise InputError(f"shard_bytes must be at least 1, got {shard_bytes}")
-    place = places.find(dataset)
-    whole = place.manifest()
+    opened = open_dataset(dataset)
+    opened.check_unchanged()
+    whole = opened.manifest
     manifest = _face_of(whole, base)
     beside = [name for name in BESIDE if name in whole.files]
     if not overwrite and _is_export_of(out, manifest, beside):
@@ -67,7 +68,7 @@ def export(
     _check_target(out, manifest, overwrite)
     work = work_folder(out, content_hash(manifest.to_json(), str(shard_bytes)))
     if not (work / FILE_NAME).is_file():  # else it was killed just before its last move
-        source = Source(place, whole, work / ".fetched")
+        source = Source(opened, work / ".fetched")
         for one in manifest.bases:
             rows = source.rows(one)
             for split in one.splits:

@@ -47,7 +47,7 @@ class Examples:
         self.rows = indices[self.positions]
         self.labels = metadata.label[self.rows].astype(np.int64)
         self.groups = metadata.group[self.rows].astype(np.int64)
-        self.nuisances = metadata.kind[self.rows].astype(np.int64)
+        self.nuisances = metadata.nuisance[self.rows].astype(np.int64)
         self.modality = modality
         self._keys = metadata.table["key"].take(pa.array(self.rows)).combine_chunks()
         self._transform = transform

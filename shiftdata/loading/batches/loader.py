@@ -16,11 +16,11 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.loading.batches.ahead import ahead
 from shiftdata.loading.batches.decode import Pixels, Size, decode
 from shiftdata.loading.batches.examples import Examples
 from shiftdata.loading.batches.order import Order, Positions
 from shiftdata.stable import content_hash, hash64, rng
+from shiftdata.threads import ahead
 
 #: What to do about a picture that cannot be read: stop, or go on with the others and tell.
 OnError: TypeAlias = Literal["error", "skip"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +14,8 @@ from shiftdata.loading.batches.loader import Loader
 from shiftdata.loading.batches.order import Order, Positions, place_in_world
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata import Metadata
-from shiftdata.places import search as places
 from shiftdata.sampling import EpochSampler, Sampler
+from shiftdata.threads import available_cores
 
 
 def examples_of(
@@ -28,13 +27,13 @@ def examples_of(
     **options: Any,
 ) -> Examples:
     """The examples of some rows, read where the metadata came from; `options` are those of `Examples`."""
-    if not metadata.source:
+    if metadata.dataset is None:
         raise InputError(
-            f"{metadata.name} is a table of one's own, which has no examples to read: give the task a "
-            "dataset by its name, folder or URL"
+            f"{metadata.name} is a table of your own, without examples to read: make the task from a "
+            "dataset, by its name, folder or URL"
         )
-    modality = places.find(metadata.source).manifest().roles.modality
-    reader = reader or ExampleReader(metadata.source, metadata.base)
+    modality = metadata.dataset.manifest.roles.modality
+    reader = reader or ExampleReader(metadata.dataset, metadata.base)
     return Examples(reader, metadata, indices, counts, modality=modality, **options)
 
 
@@ -58,7 +57,7 @@ def loader_of(
     rank, world = place_in_world(rank, world)
     chosen = sampler if isinstance(sampler, EpochSampler) else _positions(sampler, len(examples))
     order = Order(chosen, batch_size, drop_last=drop_last, rank=rank, world=world)
-    workers = _cores() if workers is None else workers
+    workers = available_cores() if workers is None else workers
     return Loader(examples, order, workers=workers, size=_size(size), **options)
 
 
@@ -86,8 +85,3 @@ def _size(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
             f"size is a height and a width of at least 1 pixel, or one number for both; got {given}"
         )
     return size
-
-
-def _cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,80 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
+from shiftdata.format.manifest import FileRecord
+from shiftdata.format.paths import data_files, in_order, metadata_file
 from shiftdata.loading.byte_ranges.ranges import Piece
 from shiftdata.metadata.columns import read_columns
-from shiftdata.places.search import Place
 
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Shard:
-    """A data file: the position in the base of its first row, and what the manifest says of it."""
+    """A data file: the position in the base of its first row, and its record in the manifest."""
 
     path: str
     split: str
     first: int
     rows: int
-    bytes: int
-    sha256: str
+    record: FileRecord
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The rows of a base over its shards: splits one after another in the order of `SPLITS`.
+    """The rows of a base over its shards: splits one after another in their order.
 
-    Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read from
-    `index`, when a row of their split is first asked for.
+    Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read when a
+    row of their split is first asked for, once for an opened dataset.
     """
 
-    place: Place
-    index: Place
-    manifest: Manifest
+    dataset: OpenDataset
     base: str
     shards: tuple[Shard, ...]
     firsts: dict[str, int]
-    _columns: dict[tuple[str, str], NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, place: Place, base: str, index: Path | None = None) -> Layout:
-        """The layout that a dataset's manifest tells; `index` is a folder with manifest and metadata."""
-        known = Place(place.repo_id, index) if index is not None else place
-        manifest = known.manifest()
+    def of(cls, dataset: OpenDataset, base: str) -> Layout:
+        """The layout that a dataset's manifest describes."""
+        manifest = dataset.manifest
         splits = manifest.base(base).splits
         shards: list[Shard] = []
         firsts, total = {}, 0
-        for split in (name for name in SPLITS if name in splits):
+        for split in in_order(splits):
             firsts[split] = total
-            for path in sorted(path for path in manifest.files if path.startswith(f"data/{base}/{split}-")):
+            for path in data_files(manifest.files, base, split):
                 record = manifest.files[path]
-                shards.append(
-                    Shard(
-                        path=path,
-                        split=split,
-                        first=total,
-                        rows=record.rows or 0,
-                        bytes=record.bytes,
-                        sha256=record.sha256,
-                    )
-                )
+                shards.append(Shard(path, split, total, record.rows or 0, record))
                 total += shards[-1].rows
             if total - firsts[split] != splits[split].rows:
                 raise IntegrityError(
-                    f"{place.source}: the manifest lists {total - firsts[split]} rows in the files of "
+                    f"{dataset.address}: the manifest lists {total - firsts[split]} rows in the files of "
                     f"{base}/{split} and {splits[split].rows} in the split: fetch or build it again"
                 )
-        return cls(place, known, manifest, base, tuple(shards), firsts)
+        return cls(dataset, base, tuple(shards), firsts)
 
     def __len__(self) -> int:
         return sum(shard.rows for shard in self.shards)
@@ -92,34 +77,36 @@ class Layout:
         offset, length = (self._column(shard.split, name)[at].tolist() for name in ("offset", "length"))
         sha256 = self.hashes(shard, positions) if hashes else [None] * len(at)
         rows = (positions - shard.first).tolist()
-        found = list(map(Piece, positions.tolist(), rows, offset, length, sha256))
-        for piece in found:
-            if not 0 <= piece.start <= piece.end <= shard.bytes:
+        pieces = list(map(Piece, positions.tolist(), rows, offset, length, sha256))
+        for piece in pieces:
+            if not 0 <= piece.start <= piece.end <= shard.record.bytes:
                 raise IntegrityError(
-                    f"{self.place.source}: metadata puts row {piece.row} of {shard.path} at the bytes "
-                    f"{piece.start} to {piece.end} of {shard.bytes}: fetch or build the dataset again"
+                    f"{self.dataset.address}: metadata puts row {piece.row} of {shard.path} at the bytes "
+                    f"{piece.start} to {piece.end} of {shard.record.bytes}: fetch or build the dataset again"
                 )
-        return found
+        return pieces
 
     def hashes(self, shard: Shard, positions: Indices) -> list[bytes]:
         """The sha256 of the examples at some positions of a shard."""
-        found: list[bytes] = self._column(shard.split, "sha256")[
+        column: list[bytes] = self._column(shard.split, "sha256")[
             positions - self.firsts[shard.split]
         ].tolist()
-        return found
+        return column
 
     def _column(self, split: str, name: str) -> NDArray[Any]:
         """A column of a split's pointers; hashes are read apart, since they are most of the bytes."""
-        if (split, name) not in self._columns:
-            names = ["sha256"] if name == "sha256" else ["offset", "length"]
-            path = f"metadata/{self.base}/{split}.parquet"
-            table = read_columns(self.index, path, names)
-            expected = self.manifest.base(self.base).splits[split].rows
-            if len(table) != expected or any(table[one].null_count for one in names):
-                raise IntegrityError(
-                    f"{self.place.source}: {path} has {len(table)} rows of {expected}, or rows without a "
-                    "pointer: fetch or build the dataset again"
-                )
-            for one in names:
-                self._columns[split, one] = table[one].to_numpy()
-        return self._columns[split, name]
+        names = ("sha256",) if name == "sha256" else ("offset", "length")
+        read = self.dataset.keep((self.base, split, names), lambda: self._read(split, names))
+        return read[names.index(name)]
+
+    def _read(self, split: str, names: tuple[str, ...]) -> list[NDArray[Any]]:
+        path = metadata_file(self.base, split)
+        table = read_columns(self.dataset, path, names)
+        self.dataset.check_unchanged()  # else these pointers may be of another version
+        expected = self.dataset.manifest.base(self.base).splits[split].rows
+        if len(table) != expected or any(table[one].null_count for one in names):
+            raise IntegrityError(
+                f"{self.dataset.address}: {path} has {len(table)} rows of {expected}, or rows without a "
+                "pointer: fetch or build the dataset again"
+            )
+        return [table[one].to_numpy() for one in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,9 +29,8 @@ class Piece:
         """The first byte after it."""
         return self.start + self.length
 
-    def is_in(self, held: Mapping[int, bytes]) -> bool:
-        """Whether some bytes that were kept, by their start, are those of this example."""
-        data = held.get(self.start)
+    def fits(self, data: bytes | None) -> bool:
+        """Whether some bytes can be those of this example: by length, and by hash where it is known."""
         if data is None or len(data) != self.length:
             return False
         return self.sha256 is None or hashlib.sha256(data).digest() == self.sha256

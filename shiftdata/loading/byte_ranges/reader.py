@@ -1,4 +1,4 @@
-"""The door: examples by their positions in a base."""
+"""Examples by their positions in a base."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ from typing import Any, Self
 
 import numpy as np
 
-from shiftdata.errors import InputError
+from shiftdata.dataset import BELIEVED, DatasetName, open_dataset
+from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.loading.byte_ranges.cache import Cache
 from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard
 from shiftdata.loading.byte_ranges.ranges import Piece, Span, spans
 from shiftdata.loading.byte_ranges.row_groups import RowGroups
 from shiftdata.loading.byte_ranges.stats import ReadStats
-from shiftdata.loading.byte_ranges.stores import store_of
-from shiftdata.loading.byte_ranges.threads import in_threads
-from shiftdata.places import search as places
+from shiftdata.places.store import Store
+from shiftdata.threads import in_threads
 
-#: What a pickled reader takes along; connections and counts begin anew.
-_CARRIED = ("_verify", "_tolerance", "_connections", "_cache", "_layout")
+#: What a pickled reader takes along; counts begin anew.
+_CARRIED = ("_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
+#: How often an image that arrived with another hash is asked for again.
+TRIES = 3
 
 
 class ExampleReader:
     """Reads the examples of a base of a dataset, wherever it is, and of no row that is not asked for.
 
     Many threads may use one reader. It can be pickled, and used after a fork: each process has connections of
-    its own, and its own `stats`.
+    its own, and its own `stats`. Once the dataset's manifest has changed, it refuses.
 
     Args:
-        source: a dataset by path, name, repo id or URL, as `shiftdata.Metadata.of` takes it.
+        dataset: an opened dataset, or its name, folder or URL.
         base: `mini`, `content`, ...
         verify: compare each example with its sha256.
         cache: a folder on this machine in which images from elsewhere are kept; processes may share it.
         cache_limit: the most bytes that are kept there.
-        tolerance: images that lie nearer than this are fetched by one request, as long as little is
+        tolerance: images that lie nearer than this are fetched by one request, as long as few bytes are
             fetched in vain.
         connections: how many requests may be under way at once.
-        index: a folder on this machine with the manifest and the metadata of the base, if they were fetched
-            already; they are believed, and `source` gives examples alone.
+        source: where the examples lie, if not in the place of the manifest and the metadata.
 
     """
 
     def __init__(
         self,
-        source: str | Path,
+        dataset: DatasetName,
         base: str,
         *,
         verify: bool = False,
@@ -54,20 +55,22 @@ class ExampleReader:
         cache_limit: int = 10 * 2**30,
         tolerance: int = 64 * 2**10,
         connections: int = 8,
-        index: Path | None = None,
+        source: Store | None = None,
     ) -> None:
         if tolerance < 0 or cache_limit < 0 or connections < 1:
             raise InputError(
                 f"tolerance={tolerance}, cache_limit={cache_limit}, connections={connections}: "
                 "give at least 0, 0 and 1"
             )
-        place = places.find(source)
+        opened = open_dataset(dataset)
+        opened.check_unchanged()
+        self._store = source or opened.store
         self._verify = verify
         self._tolerance = tolerance
         # Threads gain nothing where no answer is waited for.
-        self._connections = connections if place.folder is None else 1
-        self._cache = Cache(cache, cache_limit) if cache is not None and place.folder is None else None
-        self._layout = Layout.of(place, base, index)
+        self._connections = connections if self._store.folder is None else 1
+        self._cache = Cache(cache, cache_limit) if cache is not None and self._store.folder is None else None
+        self._layout = Layout.of(opened, base)
         self._begin()
 
     def __len__(self) -> int:
@@ -93,10 +96,15 @@ class ExampleReader:
         if asked.size and not 0 <= asked.min() <= asked.max() < len(self):
             bad = asked[(asked < 0) | (asked >= len(self))][0]
             raise InputError(f"there is no row {bad} in {self._layout.base}: rows are 0 to {len(self) - 1}")
+        self.check_unchanged()
         found = self._read_positions(np.unique(asked.astype(np.int64)))
         given = [found[row] for row in asked.tolist()]
         self._count(asked=sum(map(len, given)))
         return given
+
+    def check_unchanged(self, *, believe: float = BELIEVED) -> None:
+        """Raise `ChangedError` if the dataset is not the one that was opened any more."""
+        self._layout.dataset.check_unchanged(believe=believe)
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +118,6 @@ class ExampleReader:
 
     def _begin(self) -> None:
         self.stats = ReadStats()
-        self._store = store_of(self._layout.place)
         self._row_groups = RowGroups(self._layout, self._store)
         self._known: dict[str, bool | None] = {}
         self._lock = threading.Lock()
@@ -119,7 +126,7 @@ class ExampleReader:
         """Examples by position: those of all shards together, so that no connection waits for a shard."""
         found: dict[int, bytes] = {}
         parts = self._layout.by_shard(positions)
-        if self._layout.manifest.roles.modality != "image":
+        if self._layout.dataset.manifest.roles.modality != "image":
             for shard, some in parts:
                 found |= self._by_row_group(shard, some, verify=self._verify)
             return found
@@ -130,28 +137,52 @@ class ExampleReader:
                 found |= self._by_row_group(shard, some, verify=True)
                 continue
             pieces = self._layout.pieces(shard, some, hashes=self._verify or known[shard.path] is None)
-            held = self._cached(shard, pieces)
-            found |= held
-            missing.append((shard, [piece for piece in pieces if piece.position not in held]))
+            cached = self._cached(shard, pieces)
+            found |= cached
+            missing.append((shard, [piece for piece in pieces if piece.position not in cached]))
         return found | self._by_range(missing)
 
     def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> dict[int, bytes]:
         def fetch(job: tuple[Shard, Span]) -> dict[int, bytes]:
             shard, span = job
-            data = self._store.fetch(shard, span)
-            length = span.end - span.start if remote else sum(map(len, data))
+            data = self._fetched(shard, span)
+            length = span.end - span.start if self._store.folder is None else sum(map(len, data))
             self._count(fetched=length, requests=1)
             return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
 
-        remote = self._layout.place.folder is None
         jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, self._tolerance)]
         found: dict[int, bytes] = {}
         for images in in_threads(fetch, jobs, self._connections):
             found |= images
         for shard, pieces in parts:
             if self._cache is not None and pieces:
-                self._cache.put(shard.sha256, [(piece.start, found[piece.position]) for piece in pieces])
+                self._cache.put(
+                    shard.record.sha256, [(piece.start, found[piece.position]) for piece in pieces]
+                )
         return found
+
+    def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
+        """The images of a span; asked for again where one arrived with another hash than it should have."""
+        for _ in range(TRIES if self._store.folder is None else 1):
+            try:
+                data = self._bytes(shard, span)
+            except StorageError as error:
+                rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
+                raise StorageError(f"row {rows} of {shard.path}: {error}") from error
+            pairs = zip(span.pieces, data, strict=True)
+            wrong = [piece.row for piece, one in pairs if not piece.fits(one)]
+            if not wrong:
+                return data
+        raise IntegrityError(
+            f"{self._store.address}/{shard.path}: row {wrong[0]} does not have the sha256 that its metadata "
+            "says: fetch or build the file again; `shiftdata verify` lists everything that is wrong"
+        )
+
+    def _bytes(self, shard: Shard, span: Span) -> list[bytes]:
+        if self._store.folder is not None:
+            return [self._store.range(shard.path, piece.start, piece.end) for piece in span.pieces]
+        data = self._store.range(shard.path, span.start, span.end)
+        return [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
 
     def _by_row_group(self, shard: Shard, positions: Indices, *, verify: bool) -> dict[int, bytes]:
         found: dict[int, bytes] = {}
@@ -164,22 +195,24 @@ class ExampleReader:
     def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         if self._cache is None:
             return {}
-        held = self._cache.get(shard.sha256, [piece.start for piece in pieces])
-        found = {piece.position: held[piece.start] for piece in pieces if piece.is_in(held)}
+        kept = self._cache.get(shard.record.sha256, [piece.start for piece in pieces])
+        found = {piece.position: kept[piece.start] for piece in pieces if piece.fits(kept.get(piece.start))}
         self._count(cache_hits=len(found))
         return found
 
     def _identity(self, shard: Shard) -> tuple[str, bool | None]:
         """Whether a shard is the manifest's, asked once; None where the place does not say."""
         if shard.path not in self._known:
-            known = self._store.is_known(shard)
+            info = self._store.info(shard.path)
+            same = info.size == shard.record.bytes and info.sha256 in (None, shard.record.sha256)
+            self.check_unchanged(believe=0)  # after the look at the shard: it is of this manifest, or gone
             with self._lock:
                 first = shard.path not in self._known
-                self._known[shard.path] = known
-            if first and known is False:
+                self._known[shard.path] = None if info.size is None else same
+            if first and self._known[shard.path] is False:
                 warnings.warn(
-                    f"{self._layout.place.source}/{shard.path} is not the file that the manifest knows: "
-                    "its row groups are read, and each image is checked; fetch the original to read less",
+                    f"{self._store.address}/{shard.path} is not the file that the manifest lists: its row "
+                    "groups are read, and each image is checked; fetch the original to read less",
                     stacklevel=4,
                 )
         return shard.path, self._known[shard.path]

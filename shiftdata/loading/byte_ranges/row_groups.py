@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
 from shiftdata.format.schema import example_bytes
 from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard
-from shiftdata.loading.byte_ranges.stores import Store
-from shiftdata.loading.byte_ranges.threads import in_threads
-from shiftdata.places.search import persistently
+from shiftdata.places.retry import persistently
+from shiftdata.places.store import Store
+from shiftdata.threads import in_threads
 
 #: Bytes of examples that are kept in memory, so that batches of rows in any order read a row group once.
 KEPT = 256 * 2**20
@@ -50,9 +50,9 @@ class RowGroups:
             for number, (_, data) in zip(chosen, found, strict=True):
                 if hashes is not None and hashlib.sha256(data).digest() != hashes[number]:
                     raise IntegrityError(
-                        f"{self._layout.place.source}/{shard.path}: row {rows[number]} has not the sha256 "
-                        "that metadata says: fetch or build the file again; "
-                        "`shiftdata verify` names all that is wrong"
+                        f"{self._store.address}/{shard.path}: row {rows[number]} does not have the sha256 "
+                        "that its metadata says: fetch or build the file again; `shiftdata verify` lists "
+                        "everything that is wrong"
                     )
             return found, fresh
 
@@ -65,7 +65,7 @@ class RowGroups:
         footer = self._footers[shard.path]
         if footer.num_rows != shard.rows:
             raise IntegrityError(
-                f"{self._layout.place.source}/{shard.path} has {footer.num_rows} rows, the manifest says "
+                f"{self._store.address}/{shard.path} has {footer.num_rows} rows, the manifest says "
                 f"{shard.rows}: fetch or build the dataset again"
             )
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
@@ -77,7 +77,7 @@ class RowGroups:
             if (shard.path, group) in self._held:
                 self._held.move_to_end((shard.path, group))
                 return self._held[shard.path, group], False
-        roles = self._layout.manifest.roles
+        roles = self._layout.dataset.manifest.roles
         names = list(roles.example)
 
         def act(file: Any) -> pa.Table:
@@ -95,7 +95,7 @@ class RowGroups:
 
     def _tried(self, shard: Shard, what: str, act: Any) -> Any:
         def once() -> Any:
-            with self._store.open(shard) as file:
+            with self._store.open(shard.path) as file:
                 return act(file)
 
         try:
@@ -104,6 +104,6 @@ class RowGroups:
             raise
         except Exception as error:  # each backend has its own kinds
             raise StorageError(
-                f"{self._layout.place.source}/{shard.path}: {what} could not be read "
+                f"{self._store.address}/{shard.path}: {what} could not be read "
                 f"({type(error).__name__}: {error}): look at the network and your access, or fetch it again"
             ) from error

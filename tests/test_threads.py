@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from shiftdata.loading.batches.ahead import AHEAD, ahead
+from shiftdata.threads import AHEAD, ahead
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])

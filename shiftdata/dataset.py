@@ -1,0 +1,161 @@
+"""A dataset, opened once: a place, its manifest and the hash of that manifest.
+
+Metadata, tasks, readers and exports hold this object, never a name to look up again: when the place changes
+underneath, they refuse instead of pairing the rows of one version with the pictures of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+from shiftdata.errors import IntegrityError, NotFoundError, ShiftdataError, StorageError, not_found
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.places.remote import Hub
+from shiftdata.places.search import find, is_offline, local_datasets, no_manifest, search_path
+from shiftdata.places.store import MissingFileError, Store
+
+#: How long a place that is far away is believed to be unchanged, in seconds.
+BELIEVED = 10.0
+
+T = TypeVar("T")
+
+
+class ChangedError(IntegrityError):
+    """A dataset is not the one that was opened any more."""
+
+
+class OpenDataset:
+    """A dataset at a place, with the manifest that was there when it was opened; see `open_dataset`.
+
+    Its rows are addressed by position, so they are only valid for this manifest: `check_unchanged` raises
+    `ChangedError` once the place has another. On a Hub it is pinned to the commit it was opened at.
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, sha256: str, version: str | None = None) -> None:
+        self.store = store
+        self.manifest = manifest
+        self.sha256 = sha256
+        self._version = version
+        self._begin()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.store, self.manifest, self.sha256, self._version
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.store, self.manifest, self.sha256, self._version = state
+        self._begin()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.manifest.name} {self.manifest.version} at {self.address}, manifest {self.sha256[:12]}>"
+        )
+
+    def _begin(self) -> None:
+        self._checked = time.monotonic()
+        self._kept: dict[Any, Any] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def address(self) -> str:
+        """Where it lies: an absolute path or a URL."""
+        return self.store.address
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine, if it lies in one."""
+        return self.store.folder
+
+    def keep(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gives, computed once for this dataset: metadata and pointers are read only once."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            return cast(T, self._kept[key])
+
+    def check_unchanged(self, *, believe: float = 0.0) -> None:
+        """Raise `ChangedError` if the place has another manifest now.
+
+        A place that says when a file changed is asked for that alone. `believe`: a place that is far away
+        is not asked again within so many seconds.
+        """
+        if self.store.revision is not None:
+            return  # a commit does not change
+        now = time.monotonic()
+        if self.store.is_far and now - self._checked < believe:
+            return
+        try:
+            version = self.store.info(FILE_NAME).version
+            if version is None or version != self._version:
+                found = hashlib.sha256(self.store.read(FILE_NAME)).hexdigest()
+                if found != self.sha256:
+                    raise self._changed(f"is now {found[:12]}")
+                self._version = version
+        except MissingFileError as error:
+            raise self._changed("is gone") from error
+        self._checked = now
+
+    def _changed(self, what: str) -> ChangedError:
+        return ChangedError(
+            f"{self.address} has changed since it was opened: its manifest was {self.sha256[:12]}, {what}. "
+            "Open it again, and make tasks, loaders and exports anew"
+        )
+
+
+#: How a dataset is named: by an opened one, a name (`sma_emoji`), a repo id, a folder, or a URL.
+DatasetName: TypeAlias = str | Path | OpenDataset
+
+
+def open_dataset(name: DatasetName) -> OpenDataset:
+    """Open a dataset by name, `shift/<name>`, folder or URL; one that is open already is given back.
+
+    The manifest is read now, and nothing else.
+    """
+    if isinstance(name, OpenDataset):
+        return name
+    store = find(name)
+    try:
+        if isinstance(store, Hub):
+            pinned, written = store.pinned(FILE_NAME)
+            return opened(pinned, written)
+        version = store.info(FILE_NAME).version
+        return opened(store, store.read(FILE_NAME), version)
+    except MissingFileError as error:
+        raise (_nowhere(store, error) if isinstance(store, Hub) else no_manifest(store.address)) from error
+    except StorageError as error:
+        if isinstance(store, Hub):
+            raise _nowhere(store, error) from error
+        raise
+
+
+def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:
+    """The dataset whose manifest has just been read as some bytes."""
+    where = f"{store.address}/{FILE_NAME}"
+    try:
+        manifest = Manifest.from_json(written.decode(), where)
+    except ShiftdataError:
+        raise
+    except ValueError as error:  # not UTF-8, or lists of a wrong length
+        raise IntegrityError(f"{where} is not a shiftdata manifest ({error})") from error
+    return OpenDataset(store, manifest, hashlib.sha256(written).hexdigest(), version)
+
+
+def _nowhere(store: Hub, error: Exception) -> NotFoundError:
+    """The error for a name that neither this machine nor the Hub knows."""
+    name = store.repo.repo_id.partition("/")[2]
+    reason = str(error.__cause__ or error).partition("\n")[0]
+    hint = (
+        f"Looked in {', '.join(map(str, search_path()))} (set SHIFTDATA_HOME to add folders) "
+        f"and on the Hub ({type(error.__cause__ or error).__name__}: {reason})"
+    )
+    if is_offline():
+        hint = (
+            f"Looked in {', '.join(map(str, search_path()))} (set SHIFTDATA_HOME to add folders) and in the "
+            "Hub's cache; the network is off (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set): with the "
+            f"network, run `shiftdata fetch {name}`"
+        )
+    return not_found("dataset", name, [path.name for path in local_datasets()], hint)

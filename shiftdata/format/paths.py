@@ -1,0 +1,42 @@
+"""Where each file of a dataset lies, by name; nobody else spells these paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shiftdata.format.schema import SPLITS
+
+MANIFEST = "manifest.json"
+README = "README.md"
+CROISSANT = "croissant.json"
+ATTRIBUTION = "ATTRIBUTION.md"
+
+
+def metadata_file(base: str, split: str) -> str:
+    """The rows of a split without pixels."""
+    return f"metadata/{base}/{split}.parquet"
+
+
+def data_prefix(base: str, split: str) -> str:
+    """How the names of a split's data files begin."""
+    return f"data/{base}/{split}-"
+
+
+def data_file(base: str, split: str, number: int, count: int, suffix: str = "parquet") -> str:
+    """One of a split's `count` data files."""
+    return f"{data_prefix(base, split)}{number:05d}-of-{count:05d}.{suffix}"
+
+
+def data_files(files: Iterable[str], base: str, split: str) -> list[str]:
+    """The data files of a split among some files, in order."""
+    return sorted(path for path in files if path.startswith(data_prefix(base, split)))
+
+
+def protocol_file(config: str) -> str:
+    """The frozen keys of a canonical split."""
+    return f"protocols/{config}.parquet"
+
+
+def in_order(splits: Iterable[str]) -> list[str]:
+    """Some splits in their canonical order, in which the rows of a base are counted."""
+    return sorted(splits, key=list(SPLITS).index)

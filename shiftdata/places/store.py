@@ -1,0 +1,215 @@
+"""A store: where the files of a dataset lie. One interface for folders, Hubs, http(s), s3 and memory.
+
+`store_at` makes the store of an address; `Folder` is here, everything that is reached through fsspec is in
+`remote`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from shiftdata.errors import StorageError
+from shiftdata.files import OUT_OF_SPACE
+from shiftdata.format.manifest import FileRecord
+
+URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
+#: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.
+CHUNK = 8 << 20
+
+#: Called with how many more bytes came; a negative number takes back what has to come again.
+OnBytes: TypeAlias = Callable[[int], object]
+
+
+class MissingFileError(StorageError, FileNotFoundError):
+    """A store has no such file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInfo:
+    """What a store knows of a file without reading it.
+
+    `version` changes when the file does (a time, an ETag). None: the store does not say.
+    """
+
+    size: int | None
+    sha256: str | None = None
+    version: str | None = None
+
+
+class Store(ABC):
+    """Where the files of a dataset lie.
+
+    A store is safe to use from several threads, can be pickled, and works after a fork. What is not there
+    raises `MissingFileError`; whatever else goes wrong, after a few tries, `StorageError`.
+    """
+
+    #: What opens the store again, and names it in messages: an absolute path or a URL.
+    address: str
+    #: The folder on this machine, if it is one.
+    folder: Path | None = None
+    #: The commit that every read is of, where the store has such: its files never change.
+    revision: str | None = None
+    #: Whether the network is needed.
+    is_far: bool = False
+
+    @abstractmethod
+    def names(self) -> set[str] | None:
+        """Every file but hidden ones, or None where the store cannot list them."""
+
+    @abstractmethod
+    def info(self, path: str) -> FileInfo:
+        """What is known of a file; asked again at each call."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """A whole file: for small ones."""
+
+    @abstractmethod
+    def range(self, path: str, start: int, end: int) -> bytes:
+        """The bytes from `start` to before `end`, all of them."""
+
+    @abstractmethod
+    def open(self, path: str) -> IO[bytes]:
+        """A file that can be seeked in and reads no more than it is asked for."""
+
+    @abstractmethod
+    def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
+        """Write a file to this machine; with its `record`, go on where an earlier try left off."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files and connections; they are opened again when they are needed."""
+
+    def failed(self, path: str, error: Exception) -> StorageError:
+        """The error for a file that could not be read."""
+        if isinstance(error, FileNotFoundError):
+            return MissingFileError(f"{self.address}/{path} does not exist, or cannot be reached")
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
+        return StorageError(
+            f"{self.address}/{path} cannot be read ({reason}): check the address, the network and your access"
+        )
+
+    def __str__(self) -> str:
+        return self.address
+
+
+def is_url(address: str) -> bool:
+    """Whether an address is a URL, and not a path on this machine."""
+    return URL.match(address) is not None
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file belongs to a tool, such as `.git/` or the `.cache/` of a download from the Hub."""
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+def store_at(address: str | Path) -> Store:
+    """The store at an address: a folder, `hf://datasets/...`, `hf+https://...`, or a URL for fsspec."""
+    from shiftdata.places import remote  # imports this module for the interface
+
+    text = str(address)
+    kind = text.partition(":")[0].lower()
+    if not is_url(text):
+        return Folder(Path(text))
+    if kind in ("file", "local"):
+        return Folder(Path(remote.filesystem(text)[1]))
+    if kind == "hf" or kind.startswith("hf+"):
+        return remote.Hub.at(text)
+    return remote.Remote(text.rstrip("/"))
+
+
+class Folder(Store):
+    """A folder on this machine; reading by position needs no lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder: Path = folder.expanduser().absolute()  # another working directory must not move it
+        self.address = str(self.folder)
+        self._begin()
+
+    def __getstate__(self) -> Path:
+        return self.folder
+
+    def __setstate__(self, folder: Path) -> None:
+        self.folder, self.address = folder, str(folder)
+        self._begin()  # handles do not travel
+
+    def _begin(self) -> None:
+        self._handles: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def names(self) -> set[str]:
+        """Every file and link; what lies below a link to a folder is not listed."""
+        found = set()
+        for folder, below, files in os.walk(self.folder):
+            links = [name for name in below if (Path(folder) / name).is_symlink()]
+            here = Path(folder).relative_to(self.folder)
+            found |= {(here / name).as_posix() for name in [*files, *links]}
+        return {name for name in found if not is_hidden(name)}
+
+    def info(self, path: str) -> FileInfo:
+        try:
+            found = (self.folder / path).stat()
+        except OSError as error:
+            raise self.failed(path, error) from error
+        return FileInfo(size=found.st_size, version=f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}")
+
+    def read(self, path: str) -> bytes:
+        try:
+            return (self.folder / path).read_bytes()
+        except OSError as error:
+            raise self.failed(path, error) from error
+
+    def range(self, path: str, start: int, end: int) -> bytes:
+        try:
+            data = os.pread(self._handle(path), end - start, start)
+        except OSError as error:
+            raise self.failed(path, error) from error
+        if len(data) != end - start:
+            raise self.failed(path, OSError(f"it ends before byte {end}"))
+        return data
+
+    def open(self, path: str) -> IO[bytes]:
+        try:
+            return (self.folder / path).open("rb")
+        except OSError as error:
+            raise self.failed(path, error) from error
+
+    def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
+        """Copy it from the start: a disk is quick."""
+        with self.open(path) as source:
+            copy(source, file, on_bytes)
+
+    def close(self) -> None:
+        with self._lock:
+            while self._handles:
+                os.close(self._handles.popitem()[1])
+
+    def failed(self, path: str, error: Exception) -> StorageError:
+        if isinstance(error, FileNotFoundError):
+            return MissingFileError(f"{self.folder / path} does not exist: fetch or build the dataset again")
+        if getattr(error, "errno", None) in OUT_OF_SPACE:
+            raise error  # it is about the file that is written
+        reason = getattr(error, "strerror", None) or error
+        return StorageError(f"{self.folder / path} cannot be read ({reason}): check its rights and the disk")
+
+    def _handle(self, path: str) -> int:
+        with self._lock:
+            if path not in self._handles:
+                self._handles[path] = os.open(self.folder / path, os.O_RDONLY | os.O_CLOEXEC)
+            return self._handles[path]
+
+
+def copy(source: IO[bytes], file: Path, on_bytes: OnBytes) -> None:
+    """Write an open file to this machine, in the place of what is there."""
+    on_bytes(-file.stat().st_size if file.is_file() else 0)
+    with file.open("wb") as target:
+        while chunk := source.read(CHUNK):
+            target.write(chunk)
+            on_bytes(len(chunk))

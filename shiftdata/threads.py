@@ -1,0 +1,86 @@
+"""Work in threads that nobody has to wait for: an interrupted program ends at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Thread
+from typing import TypeAlias, TypeVar
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+Todo: TypeAlias = "SimpleQueue[tuple[Future[Result], Job] | None]"
+
+#: Jobs that each thread may be ahead of the caller.
+AHEAD = 2
+#: Seconds to wait for threads that are still at work when the caller has left, say on a slow network.
+PATIENCE = 1.0
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ahead(
+    work: Callable[[Job], Result], jobs: Iterable[Job], workers: int, *, queued: int = AHEAD
+) -> Generator[Result]:
+    """The result of each job, in order, computed by a few threads ahead of the caller.
+
+    An error is raised in its turn. With no workers the caller's thread does each job when its result is asked
+    for. Close the generator to leave early.
+    """
+    if not workers:
+        yield from map(work, jobs)
+        return
+    todo: Todo[Result, Job] = SimpleQueue()
+    pending: deque[Future[Result]] = deque()
+    # Daemons: an executor's threads would keep Ctrl-C waiting for a read that hangs.
+    threads = [Thread(target=_serve, args=(todo, work), daemon=True) for _ in range(workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for job in jobs:
+            pending.append(Future())
+            todo.put((pending[-1], job))
+            if len(pending) == queued * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+        for _ in threads:
+            todo.put(None)
+        until = time.monotonic() + PATIENCE
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+
+def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[Result]:
+    """The results of some jobs, in order, by at most `count` threads; the first error is raised."""
+    few = min(count, len(jobs))
+    return ahead(work, jobs, few if few > 1 else 0, queued=max(AHEAD, len(jobs)))
+
+
+def _serve(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> None:
+    while _serve_one(todo, work):
+        pass
+
+
+def _serve_one(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> bool:
+    """Do one job. A function of its own, so that a waiting thread keeps no result in memory."""
+    task = todo.get()
+    if task is None:
+        return False
+    future, job = task
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(work(job))
+        except BaseException as error:  # it is the caller's, in its turn
+            future.set_exception(error)
+    return True
