@@ -230,11 +230,7 @@ def estimate_marginal(
 
 
 def _prepared(
-    source: ArrayLike,
-    labels: ArrayLike,
-    target: ArrayLike,
-    hard: bool,
-    calibration: CalibrationKind | None,
+    source: ArrayLike, labels: ArrayLike, target: ArrayLike, hard: bool, calibration: CalibrationKind | None
 ) -> Evidence:
     evidence = evidence_of(source, labels, target)
     if calibration is not None:

@@ -1,26 +1,22 @@
-"""Shift meters: how far two sets of rows lie apart, in what they show and in how they are labelled.
+"""Shift meters: how far apart two sets of rows are, in what they show and in how they are labelled.
 
     on frozen features    covariate_shift -> CovariateShift: the discrepancy of two hypotheses, in seconds
-                          domain_classifier -> DomainClassifier: how well the domains are told apart
+                          domain_classifier -> DomainClassifier: how well the domains can be separated
                           concept_shift_on_features -> ConceptShift: minimum and maximum disagreement
     on pictures           covariate_shift_by_training -> CovariateShift: the paper's procedure, with torch;
                           Training its settings, shallow_cnn its network
-    on models of yours    concept_shift, concept_shift_of_predictions -> ConceptShift
+    on your own models    concept_shift -> ConceptShift, from their predictions
     on rows of a table    features_of_rows makes features of them
 
 The measures are those of NICO++ (definition 4.1, section 4.3, appendix A.2). Everything that is fitted is
 measured on rows that it has not seen, with an interval; two halves of one distribution give about 0 covariate
-shift. Values depend on the hypotheses: compare only values of the same kind, features and settings.
+shift. Values depend on the hypotheses: compare only values of the same measure, features and
+settings. Fitting needs `pip install 'shiftdata[meters]'`.
 """
 
-from shiftdata.meters.concept import (
-    ConceptShift,
-    concept_shift,
-    concept_shift_of_predictions,
-    concept_shift_on_features,
-)
+from shiftdata.meters.concept import ConceptShift, concept_shift, concept_shift_on_features
 from shiftdata.meters.covariate import CovariateShift, DomainClassifier, covariate_shift, domain_classifier
-from shiftdata.meters.tables import features_of_rows
+from shiftdata.meters.fits import features_of_rows
 from shiftdata.meters.training import Training, covariate_shift_by_training, shallow_cnn
 
 __all__ = [
@@ -29,7 +25,6 @@ __all__ = [
     "DomainClassifier",
     "Training",
     "concept_shift",
-    "concept_shift_of_predictions",
     "concept_shift_on_features",
     "covariate_shift",
     "covariate_shift_by_training",

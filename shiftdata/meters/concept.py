@@ -3,20 +3,20 @@
 f_source and f_target are models fitted on source and on target. Their disagreement is the share of rows that
 they label differently, over source rows and over target rows; the smaller and the larger of the two are the
 paper's minimum and maximum. Fitted functions disagree for want of data too: two fits on rows of one
-distribution give more than 0, much more where rows are few for their classes. So the form that fits says what
-its own fits give without a shift: hold a value against that floor, not against 0.
+distribution give more than 0, much more where rows are few for their classes. So what is fitted here comes
+with what its own fits give without a shift: compare a value with that floor, not with 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.meters.linear import fit_linear
+from shiftdata.meters.fits import fit_linear
 from shiftdata.meters.sides import Fold, Mask, Origins, Sides, check_fit, codes_of, feature_sides, sides_of
 from shiftdata.metrics import Interval
 from shiftdata.metrics.arrays import FloatArray, IntArray
@@ -29,9 +29,9 @@ class ConceptShift(Record):
     """The smaller and the larger disagreement of two labelling functions, 0 (the same) to 1.
 
     `floor` is what the same fits give, the mean of both directions, when the rows are dealt to the two sides
-    at random: about what one distribution gives. It is no bound: a mixture of two domains may be harder to
+    at random: about what one distribution gives. It is not a bound: a mixture of two domains may be harder to
     fit than either. `labels` are those that both sides have, the only ones that were used; `left_out` counts
-    the rows of others. Where the functions were given there is no floor and no label.
+    the rows of others. For predictions of your own models there is no floor and no label.
     """
 
     minimum: Interval
@@ -51,49 +51,20 @@ class ConceptShift(Record):
 
 
 def concept_shift(
-    f_source: Callable[[Any], Any],
-    f_target: Callable[[Any], Any],
-    source: Any,
-    target: Any,
-    *,
-    origins: Origins | None = None,
-    seed: int = 0,
-    level: float = 0.95,
+    on_source: tuple[Any, Any], on_target: tuple[Any, Any], *, origins: Origins | None = None, seed: int = 0
 ) -> ConceptShift:
-    """The concept shift of two labelling functions, each of which takes rows and gives a label a row.
-
-    Give rows that neither function was fitted on, and origins as for `covariate_shift`.
-    """
-    return concept_shift_of_predictions(
-        (f_source(source), f_target(source)),
-        (f_source(target), f_target(target)),
-        origins=origins,
-        seed=seed,
-        level=level,
-    )
-
-
-def concept_shift_of_predictions(
-    on_source: tuple[Any, Any],
-    on_target: tuple[Any, Any],
-    *,
-    origins: Origins | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-) -> ConceptShift:
-    """The concept shift from labels, ids or names, that f_source and f_target gave to rows of both sides.
+    """The concept shift of two models, from the labels (ids or names) that they give to rows of both sides.
 
     Args:
-        on_source: What f_source, and what f_target says of each source row.
-        on_target: What f_source, and what f_target says of each target row.
+        on_source: What f_source, and what f_target predicts for each source row; neither was fitted on it.
+        on_target: What f_source, and what f_target predicts for each target row.
         origins: As for `covariate_shift`.
         seed: Keys the interval.
-        level: Of the interval.
 
     """
     at_source, at_target = _differ("on_source", on_source), _differ("on_target", on_target)
     sides = sides_of(len(at_source), len(at_target), origins)
-    return _record(sides, np.concatenate([at_source, at_target]).astype(np.float64), seed, level)
+    return _record(sides, np.concatenate([at_source, at_target]).astype(np.float64), seed)
 
 
 def concept_shift_on_features(
@@ -106,27 +77,15 @@ def concept_shift_on_features(
     penalty: float = 0.1,
     repeats: int = 2,
     seed: int = 0,
-    level: float = 0.95,
 ) -> ConceptShift:
     """The concept shift of logistic regressions on frozen features, fitted on source and on target.
 
-    Both are fitted on one half of their own side, and measured on the other halves of both.
-
-    Args:
-        source: Features, a row an example.
-        source_labels: The label of each source row, an id or a name.
-        target: Features of the other set.
-        target_labels: The label of each target row. Rows whose label the other side lacks are left out.
-        origins: As for `covariate_shift`.
-        penalty: Of the squared weights.
-        repeats: How often the rows are cut into halves anew. Figures are means over them.
-        seed: Keys the halves and the interval.
-        level: Of the interval.
-
+    Both are fitted on one half of their own side, and measured on the other halves of both. Rows whose label
+    (an id or a name) the other side lacks are left out. Other arguments are those of `covariate_shift`.
     """
     check_fit(penalty=penalty, repeats=repeats)
     rows, every = feature_sides(source, target, origins)
-    names, codes = _labels(source_labels, target_labels, every)
+    names, codes = codes_of("labels", source_labels, target_labels, every.n_source, every.n_target)
     shared = np.intersect1d(codes[~every.target], codes[every.target])
     if len(shared) < 2:
         raise InputError(
@@ -134,7 +93,7 @@ def concept_shift_on_features(
             "use the same names for labels on both"
         )
     kept = np.isin(codes, shared)
-    rows, codes, sides = rows[kept], np.searchsorted(shared, codes[kept]), every.where(kept)
+    rows, codes, sides = rows[kept], codes[kept], every.where(kept)
     folds = list(sides.folds(seed, repeats))
     disagreement = _cross_fitted(rows, codes, sides.target, folds, penalty)
     dealt = _dealt(sides, seed)
@@ -143,7 +102,6 @@ def concept_shift_on_features(
         sides,
         disagreement,
         seed,
-        level,
         floor=float(np.mean(Sides(target=dealt, origins=None).means(floor))),
         labels=tuple(names[code] for code in shared),
         left_out=int((~kept).sum()),
@@ -155,13 +113,12 @@ def _cross_fitted(
     rows: FloatArray, codes: IntArray, target: Mask, folds: Sequence[Fold], penalty: float
 ) -> FloatArray:
     """For each row, how often the two functions disagree on it when it was not fitted on."""
-    n_classes, disagreement = int(codes.max()) + 1, np.zeros(len(rows))
-    for fit, held in folds:
-        labelled = [
-            fit_linear(rows[fit & side], codes[fit & side], n_classes, penalty=penalty)(rows[held])
-            for side in (~target, target)
-        ]
-        disagreement[held] += labelled[0] != labelled[1]
+    disagreement = np.zeros(len(rows))
+    for fit, unseen in folds:
+        f_source, f_target = (
+            fit_linear(rows[fit & side], codes[fit & side], penalty=penalty) for side in (~target, target)
+        )
+        disagreement[unseen] += f_source(rows[unseen]) != f_target(rows[unseen])
     return disagreement * 2 / len(folds)
 
 
@@ -173,11 +130,11 @@ def _dealt(sides: Sides, seed: int) -> Mask:
     return dealt
 
 
-def _record(sides: Sides, disagreement: FloatArray, seed: int, level: float, **about: Any) -> ConceptShift:
+def _record(sides: Sides, disagreement: FloatArray, seed: int, **about: Any) -> ConceptShift:
     on_source, on_target = sides.means(disagreement)
     return ConceptShift(
-        minimum=sides.interval(disagreement, min, seed, level),
-        maximum=sides.interval(disagreement, max, seed, level),
+        minimum=sides.interval(disagreement, min, seed),
+        maximum=sides.interval(disagreement, max, seed),
         on_source=on_source,
         on_target=on_target,
         n_source=sides.n_source,
@@ -187,21 +144,7 @@ def _record(sides: Sides, disagreement: FloatArray, seed: int, level: float, **a
 
 
 def _differ(name: str, answers: tuple[Any, Any]) -> Mask:
-    _, codes, n = codes_of(name, *answers)
-    if 2 * n != len(codes):
-        raise InputError(
-            f"{name}: {n:,} labels by f_source and {len(codes) - n:,} by f_target; give both for each row"
-        )
+    n = len(np.asarray(answers[0]))
+    _, codes = codes_of(name, *answers, n, n)
     differ: Mask = codes[:n] != codes[n:]
     return differ
-
-
-def _labels(source: Any, target: Any, sides: Sides) -> tuple[tuple[Hashable, ...], IntArray]:
-    names, codes, n = codes_of("labels", source, target)
-    given = (n, len(codes) - n)
-    if given != (sides.n_source, sides.n_target):
-        raise InputError(
-            f"{given[0]:,} source labels for {sides.n_source:,} rows and {given[1]:,} target labels "
-            f"for {sides.n_target:,}: give one a row"
-        )
-    return names, codes

@@ -7,9 +7,8 @@ its sign: its expectation is never above the discrepancy, nor the discrepancy ab
 two distributions (proposition 4.1). Without a shift it is near 0, and may be a little below.
 
 Equation 8 of the paper prints one objective twice; the second must be the negation of the first, as the
-supremum is of an absolute value. For half-spaces both come to the same: if h1 and h2 disagree where the
-source is, h1 and the other side of h2 disagree where the target is, with exactly the same difference. So one
-search serves both.
+supremum is of an absolute value. For half-spaces one search serves both: if h1 and h2 disagree where the
+source is, h1 and the other side of h2 disagree where the target is, with exactly the same difference.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shiftdata.meters.halfspaces import fit_half_spaces
-from shiftdata.meters.linear import fit_linear
+from shiftdata.meters.fits import fit_half_spaces, fit_linear
 from shiftdata.meters.sides import Origins, check_fit, feature_sides
 from shiftdata.metrics import Interval
 from shiftdata.metrics.records import Record, number
@@ -33,8 +31,8 @@ class CovariateShift(Record):
 
     `directions` has the difference that either objective reached, of which the larger is the value.
     `n_source` and `n_target` count the rows that were measured. The interval draws these rows anew and keeps
-    the fitted hypotheses, so it is somewhat narrow: at 95 % it held the mean over new data in 79 to 90 % of
-    simulations.
+    the fitted hypotheses, so it is somewhat narrow: at 95 % it contained the mean over new data in 79 to
+    90 % of simulations.
     """
 
     interval: Interval
@@ -65,7 +63,7 @@ class CovariateShift(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class DomainClassifier(Record):
-    """How well a linear classifier tells source from target: accuracy with both sides weighing the same."""
+    """How well a linear classifier separates source from target; both sides weigh the same."""
 
     accuracy: Interval
     n_source: int
@@ -97,32 +95,30 @@ def covariate_shift(
     penalty: float = 0.03,
     repeats: int = 5,
     seed: int = 0,
-    level: float = 0.95,
 ) -> CovariateShift:
     """The discrepancy of two row sets under pairs of half-spaces and the 0-1 loss, each row unseen.
 
-    Swapping source and target changes nothing. A pair of half-spaces sees shifts of means, a change of the
-    variance in one direction, and of one correlation; of several such changes it sees the best one.
+    Swapping source and target changes nothing. A pair of half-spaces sees a shift of means, a change of the
+    variance in one direction or of one correlation; of several changes the largest.
 
     Args:
         source: Features, a row an example.
         target: Features of the other set; not necessarily as many rows.
-        origins: A pair of sequences with the name of what each row was made from. Give it where one origin
-            has several rows: they then lie in one half, and are drawn together for the interval.
+        origins: A pair of sequences with the name of what each row was made from. Where one origin has
+            several rows, they then lie in one half, and are drawn together for the interval.
         components: Planes are fitted on this many principal components of the rows to fit on.
         penalty: Of the squared weights; larger ones fit less to few rows.
         repeats: How often the rows are cut into halves anew. Figures are means over them.
         seed: Keys the halves and the interval.
-        level: Of the interval.
 
     """
     check_fit(penalty=penalty, components=components, repeats=repeats)
     rows, sides = feature_sides(source, target, origins, symmetric=True)
     disagreement = np.zeros(len(rows))
-    for fit, held in sides.folds(seed, repeats):
+    for fit, unseen in sides.folds(seed, repeats):
         pair = fit_half_spaces(rows[fit], sides.target[fit], components=components, penalty=penalty)
-        disagreement[held] += pair.disagree(rows[held]) / repeats
-    interval = sides.interval(disagreement, operator.sub, seed, level)
+        disagreement[unseen] += pair.disagree(rows[unseen]) / repeats
+    interval = sides.interval(disagreement, operator.sub, seed)
     return CovariateShift(
         interval=interval,
         directions=(interval.estimate, interval.estimate),
@@ -141,9 +137,8 @@ def domain_classifier(
     penalty: float = 0.1,
     repeats: int = 5,
     seed: int = 0,
-    level: float = 0.95,
 ) -> DomainClassifier:
-    """The view of appendix A.2: how well a logistic regression on frozen features tells the domains apart.
+    """The view of appendix A.2: how well a logistic regression on frozen features separates the domains.
 
     "h1 and h2 disagree" is itself a classifier of domains, so the discrepancy is 2 x the best accuracy - 1.
     One half-space is the simplest of these classifiers; its distance falls short of `covariate_shift` where
@@ -153,11 +148,11 @@ def domain_classifier(
     rows, sides = feature_sides(source, target, origins, symmetric=True)
     balance = np.where(sides.target, 1 / sides.n_target, 1 / sides.n_source)
     correct = np.zeros(len(rows))
-    for fit, held in sides.folds(seed, repeats):
-        codes = sides.target.astype(np.int64)
-        classify = fit_linear(rows[fit], codes[fit], 2, penalty=penalty, row_weights=balance[fit])
-        correct[held] += (classify(rows[held]) == codes[held]) / repeats
-    accuracy = sides.interval(correct, lambda at_source, at_target: (at_source + at_target) / 2, seed, level)
+    codes = sides.target.astype(np.int64)
+    for fit, unseen in sides.folds(seed, repeats):
+        classify = fit_linear(rows[fit], codes[fit], penalty=penalty, row_weights=balance[fit])
+        correct[unseen] += (classify(rows[unseen]) == codes[unseen]) / repeats
+    accuracy = sides.interval(correct, lambda at_source, at_target: (at_source + at_target) / 2, seed)
     return DomainClassifier(
         accuracy=accuracy, n_source=len(source), n_target=len(target), penalty=penalty, repeats=repeats
     )

@@ -52,10 +52,9 @@ class Sides:
         """Cut into halves `repeats` times, and fit on either half once."""
         for repeat in range(repeats):
             first = self._half(seed, repeat)
-            for fit, held in ((first, ~first), (~first, first)):
-                for rows in (fit, held):
-                    self.where(rows).need_rows(FEWEST_ROWS // 2, "half")
-                yield fit, held
+            for half in (first, ~first):
+                self.where(half).need_rows(FEWEST_ROWS // 2, "half")
+            yield from ((first, ~first), (~first, first))
 
     def need_rows(self, fewest: int, part: str) -> None:
         """Refuse too few rows on either side."""
@@ -73,17 +72,14 @@ class Sides:
         )
         return source, target
 
-    def interval(
-        self, values: FloatArray, figure: Callable[[float, float], float], seed: int, level: float
-    ) -> Interval:
+    def interval(self, values: FloatArray, figure: Callable[[float, float], float], seed: int) -> Interval:
         """A figure of the two means with its bootstrap interval: rows are drawn, or origins."""
 
         def statistic(rows: IntArray) -> float:
-            drawn = Sides(target=self.target[rows], origins=None)
-            return figure(*drawn.means(values[rows]))
+            return figure(*Sides(target=self.target[rows], origins=None).means(values[rows]))
 
         strata = self.target if self.origins is None else None
-        how = Resampling(seed=seed, level=level)
+        how = Resampling(seed=seed)
         return bootstrap_rows(statistic, len(values), how, strata=strata, clusters=self.origins)
 
     def _half(self, seed: int, repeat: int) -> Mask:
@@ -100,8 +96,8 @@ class Sides:
 
 def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:
     """The sides of source rows followed by target rows."""
-    target = np.arange(n_source + n_target) >= n_source
-    sides = Sides(target=target, origins=None if origins is None else _codes(origins, n_source, n_target))
+    codes = None if origins is None else codes_of("origins", *origins, n_source, n_target)[1]
+    sides = Sides(target=np.arange(n_source + n_target) >= n_source, origins=codes)
     sides.need_rows(FEWEST_ROWS, "set")
     return sides
 
@@ -111,8 +107,7 @@ def feature_sides(
 ) -> tuple[FloatArray, Sides]:
     """All rows, those of the source first, and their sides.
 
-    For a `symmetric` figure the sides change places if need be, so that both ways of asking give one answer
-    to the last digit.
+    For a `symmetric` figure the sides may change places: both orders of asking then give equal digits.
     """
     first, second = as_floats("source", source, ndim=2), as_floats("target", target, ndim=2)
     if first.shape[1] != second.shape[1]:
@@ -120,6 +115,7 @@ def feature_sides(
             f"source has {first.shape[1]} features a row and target {second.shape[1]}: give both the same, "
             "from one network or one table"
         )
+    # Checked before the sides change places: a message names them as they were given.
     sides = sides_of(len(first), len(second), origins)
     if symmetric and _order(second) < _order(first):
         flipped = sides_of(len(second), len(first), None if origins is None else origins[::-1])
@@ -136,22 +132,19 @@ def check_fit(*, penalty: float, repeats: int, components: int = 1) -> None:
             raise InputError(f"{name} must be at least 1, got {count}")
 
 
+def codes_of(
+    name: str, first: Any, second: Any, n_first: int, n_second: int
+) -> tuple[tuple[Hashable, ...], IntArray]:
+    """The sorted names in two sequences, and the position of each row's name."""
+    names = [np.asarray(values).tolist() for values in (first, second)]
+    given = [len(some) for some in names]
+    if given != [n_first, n_second]:
+        raise InputError(
+            f"{name}: {given[0]:,} and {given[1]:,} values for {n_first:,} and {n_second:,} rows; "
+            "give one for each row"
+        )
+    return as_codes(name, names[0] + names[1])
+
+
 def _order(rows: FloatArray) -> tuple[int, list[float]]:
     return len(rows), rows.sum(axis=0).tolist()
-
-
-def _codes(origins: Origins, n_source: int, n_target: int) -> IntArray:
-    first, second = origins
-    codes, n = codes_of("origins", first, second)[1:]
-    if (n, len(codes) - n) != (n_source, n_target):
-        raise InputError(
-            f"origins: {n:,} names and {len(codes) - n:,} for {n_source:,} source and {n_target:,} target "
-            "rows; give a pair of sequences with a name for each row"
-        )
-    return codes
-
-
-def codes_of(name: str, first: Any, second: Any) -> tuple[tuple[Hashable, ...], IntArray, int]:
-    """The sorted names in two sequences, the positions of all of them, and how many are of the first."""
-    names = [np.asarray(values).tolist() for values in (first, second)]
-    return *as_codes(name, names[0] + names[1]), len(names[0])

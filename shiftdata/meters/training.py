@@ -1,19 +1,18 @@
 """Covariate shift by the paper's procedure: two networks trained jointly from scratch (NICO++, section 4.3).
 
-Either objective trains a pair of its own: to disagree on the source and agree on the target, and, as equation
-8 must mean, its negation. Networks give probabilities p, q of classes; training takes their total variation
-distance |p - q|_1 / 2, which is the 0-1 loss where they are certain, bounded by 1, symmetric and obeys the
-triangle inequality, as theorem 4.2 asks. The paper does not say on which rows it measures: here these are the
-half of either side that no network has seen, with the 0-1 loss.
+Each objective trains its own pair: to disagree on the source and agree on the target, and, as equation 8
+must mean, its negation. The loss is the total variation distance |p - q|_1 / 2 of class probabilities: the
+0-1 loss where networks are certain, symmetric, bounded by 1, with the triangle inequality that theorem 4.2
+asks. The paper does not say on which rows it measures: here on the half of each side that no network has
+seen, with the 0-1 loss.
 
-A value of 0 in one direction only, or after few steps, may be a training that has not started: give it more
-epochs, or another seed. The larger of two noisy directions lies a little above 0 even without a shift; the
-paper reports means over several runs, and seeds serve for that.
+A value of 0 in one direction, or after few steps, may be a training that has not started: give more epochs or
+another seed. The larger of two noisy directions is a little above 0 even without a shift; like the paper,
+report the mean over several seeds.
 """
 
 from __future__ import annotations
 
-import importlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,8 +22,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.errors import InputError, MissingExtraError
+from shiftdata.errors import InputError
 from shiftdata.meters.covariate import CovariateShift
+from shiftdata.meters.fits import require
 from shiftdata.meters.sides import Mask, Origins, sides_of
 from shiftdata.stable import hash64, rng
 
@@ -59,21 +59,19 @@ def covariate_shift_by_training(
     training: Training = PAPER,
     origins: Origins | None = None,
     seed: int = 0,
-    level: float = 0.95,
 ) -> CovariateShift:
     """The discrepancy of two sets of pictures under pairs of networks trained for it. Needs torch.
 
     Args:
         source: Pictures of one size, each as 8-bit numbers height x width x channels, or an array of them.
         target: Pictures of the other set, of the same size.
-        network: Makes a torch module from pixels (n x channels x height x width, -1 to 1) to scores of
-            classes; called twice for a pair, after torch was seeded. `shallow_cnn` if not given.
-        n_classes: Outputs of `shallow_cnn`. The paper's networks have one for each class of the dataset; with
-            2, a pair is a classifier of domains as in its appendix A.2.
+        network: Makes a torch module from pixels (n x channels x height x width, -1 to 1) to class scores;
+            called twice for a pair. Default: `shallow_cnn`.
+        n_classes: Outputs of `shallow_cnn`: the classes of the dataset in the paper; with 2, a pair is a
+            classifier of domains as in its appendix A.2.
         training: Epochs, batch and learning rate.
         origins: As for `covariate_shift`.
         seed: Keys the halves, the weights, the batches and the interval.
-        level: Of the interval.
 
     """
     torch = _torch()
@@ -86,8 +84,8 @@ def covariate_shift_by_training(
         network = partial(shallow_cnn, first.shape[1:], n_classes)
     sides = sides_of(len(first), len(second), origins)
     images = np.concatenate([first, second])
-    fit, held = next(sides.folds(seed, 1))
-    unseen, found = sides.where(held), []
+    fit, held_out = next(sides.folds(seed, 1))
+    unseen, found = sides.where(held_out), []
     for name, sign in (("source", 1), ("target", -1)):
         # Weights and dropout draw from torch's own generator: seeded inside, left outside as it was.
         with torch.random.fork_rng(devices=[]):
@@ -95,9 +93,9 @@ def covariate_shift_by_training(
             pair = (network(), network())
             batches = _batches(sides.target, fit, training, (seed, name))
             _train(pair, images, sides.target, batches, sign, training.learning_rate)
-        differ = _disagree(pair, images[held], training.batch).astype(np.float64)
+        differ = _disagree(pair, images[held_out], training.batch).astype(np.float64)
         signed = operator.sub if sign > 0 else lambda at_source, at_target: at_target - at_source
-        found.append(unseen.interval(differ, signed, seed, level))
+        found.append(unseen.interval(differ, signed, seed))
     return CovariateShift(
         interval=max(found, key=lambda interval: interval.estimate),
         directions=(found[0].estimate, found[1].estimate),
@@ -117,8 +115,7 @@ def shallow_cnn(shape: tuple[int, ...], n_classes: int) -> Any:
     layers, last = [], channels
     for kernel, stride, out in ((7, 1, 32), (5, 2, 32), (3, 1, 64), (3, 2, 64)):
         layers += [nn.Conv2d(last, out, kernel, stride), nn.BatchNorm2d(out), nn.ReLU()]
-        height, width = ((side - kernel) // stride + 1 for side in (height, width))
-        last = out
+        height, width, last = (height - kernel) // stride + 1, (width - kernel) // stride + 1, out
         if stride == 2:
             layers.append(nn.Dropout(0.4))
     if min(height, width) < 1:
@@ -186,9 +183,4 @@ def _images(name: str, given: Iterable[Any]) -> Images:
 
 
 def _torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        raise MissingExtraError(
-            "training networks needs torch, which is not installed; run: pip install 'shiftdata[torch]'"
-        ) from error
+    return require("torch", "torch", "training networks")

@@ -73,9 +73,7 @@ class Interval(Record):
 
 
 def bootstrap_groups(
-    result: GroupAccuracy,
-    statistic: str | GroupStatistic = "worst",
-    resampling: Resampling = DEFAULT,
+    result: GroupAccuracy, statistic: str | GroupStatistic = "worst", resampling: Resampling = DEFAULT
 ) -> Interval:
     """The bootstrap interval of a figure over groups.
 

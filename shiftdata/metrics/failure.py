@@ -14,13 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import (
-    FloatArray,
-    IntArray,
-    as_codes,
-    as_labels_and_predictions,
-    check_lengths,
-)
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_codes, as_labels_and_predictions, check_lengths
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.severity import severity_steps
 

@@ -13,13 +13,7 @@ from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, as_labels_and
 from shiftdata.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.spread import Convention, spread
-from shiftdata.metrics.statistics import (
-    GroupStatistic,
-    accuracies,
-    adjusted_average,
-    statistic_of,
-    worst_of,
-)
+from shiftdata.metrics.statistics import GroupStatistic, accuracies, adjusted_average, statistic_of, worst_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,7 @@ from numpy.typing import ArrayLike
 from shiftdata.errors import InputError, not_found
 from shiftdata.sampling.cells import Cells, OnEmpty, cells_of
 from shiftdata.sampling.group_batches import GroupBatches
-from shiftdata.sampling.samplers import (
-    Batches,
-    FixedRows,
-    PseudoBalanced,
-    Reweighted,
-    RowSampler,
-)
+from shiftdata.sampling.samplers import Batches, FixedRows, PseudoBalanced, Reweighted, RowSampler
 from shiftdata.sampling.subsets import DirichletTarget, DirichletVariant, Subsampled
 
 By: TypeAlias = Literal["label", "group"]

@@ -8,7 +8,6 @@ import pytest
 from shiftdata.errors import InputError
 from shiftdata.meters import (
     concept_shift,
-    concept_shift_of_predictions,
     concept_shift_on_features,
     covariate_shift,
 )
@@ -109,13 +108,11 @@ def test_equal_seeds_give_equal_results():
     )
 
 
-def test_given_functions_and_their_answers_are_the_same():
+def test_predictions_of_two_models():
     source, target = np.arange(40), np.arange(20, 60)
-    given = concept_shift(lambda rows: rows < 30, lambda rows: rows < 25, source, target)
-    answers = concept_shift_of_predictions((source < 30, source < 25), (target < 30, target < 25))
-    assert given.to_dict() == answers.to_dict()
+    given = concept_shift((source < 30, source < 25), (target < 30, target < 25))
     assert (given.on_source, given.on_target) == (5 / 40, 5 / 40)
-    named = concept_shift_of_predictions((["a"] * 20, ["a"] * 19 + ["b"]), (["a"] * 20, ["b"] * 20))
+    named = concept_shift((["a"] * 20, ["a"] * 19 + ["b"]), (["a"] * 20, ["b"] * 20))
     assert (named.minimum.estimate, named.maximum.estimate) == (0.05, 1)
     assert named.maximum.low == 1
     assert named.minimum.low == 0
@@ -124,8 +121,8 @@ def test_given_functions_and_their_answers_are_the_same():
 def test_origins_widen_the_interval():
     differ = np.repeat([0, 1] * 10, 10)
     same, origins = np.zeros(200, int), np.repeat(range(20), 10)
-    alone = concept_shift_of_predictions((same, differ), (same, differ)).minimum
-    grouped = concept_shift_of_predictions((same, differ), (same, differ), origins=(origins, origins)).minimum
+    alone = concept_shift((same, differ), (same, differ)).minimum
+    grouped = concept_shift((same, differ), (same, differ), origins=(origins, origins)).minimum
     assert grouped.high - grouped.low > 1.5 * (alone.high - alone.low)
 
 
@@ -136,18 +133,18 @@ def test_the_record():
     assert stored["labels"] == ["ant", "bee", "cat", "dog"]
     assert stored["fit"] == "logistic regressions, penalty 0.1, 0-1 loss, 2 x 2 halves"
     assert "without a shift 0.0" in str(found)
-    given = concept_shift_of_predictions((y, y), (z, z))
+    given = concept_shift((y, y), (z, z))
     assert given.to_dict()["floor"] is None
     assert "without" not in str(given)
 
 
 def test_bad_input():
     (source, y), (target, z) = labelled(1, 30), labelled(2, 30)
-    with pytest.raises(InputError, match="29 source labels for 30 rows and 30 target labels for 30"):
+    with pytest.raises(InputError, match="labels: 29 and 30 values for 30 and 30 rows"):
         concept_shift_on_features(source, y[1:], target, z)
     with pytest.raises(InputError, match="labels: 1 of 60 are nan or missing"):
         concept_shift_on_features(source, [None, *NAMES[y[1:]]], target, NAMES[z])
-    with pytest.raises(InputError, match="on_target: 30 labels by f_source and 29 by f_target"):
-        concept_shift_of_predictions((y, y), (z, z[1:]))
+    with pytest.raises(InputError, match="on_target: 30 and 29 values for 30 and 30 rows"):
+        concept_shift((y, y), (z, z[1:]))
     with pytest.raises(InputError, match="5 rows in a set of the target: at least 20 are needed"):
-        concept_shift_of_predictions((y, y), (z[:5], z[:5]))
+        concept_shift((y, y), (z[:5], z[:5]))

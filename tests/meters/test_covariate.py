@@ -109,11 +109,11 @@ def test_rows_of_one_origin_are_in_one_half():
 
 
 def test_the_record():
-    found = covariate_shift(normal(1), normal(2, 200, mean=2), level=0.9)
+    found = covariate_shift(normal(1), normal(2, 200, mean=2))
     assert found.interval.low < found.value < found.interval.high
     assert found.directions == (found.value, found.value)
     assert found.domain_error == pytest.approx((1 - found.value) / 2)
-    assert (found.n_source, found.n_target, found.interval.level) == (300, 200, 0.9)
+    assert (found.n_source, found.n_target, found.interval.level) == (300, 200, 0.95)
     assert json.loads(json.dumps(found.to_dict()))["domain_error"] == found.domain_error
     assert "pairs of half-spaces on 6 components, 0-1 loss; domain error 0." in str(found)
     domains = domain_classifier(normal(1), normal(2, 200, mean=2))
@@ -138,7 +138,7 @@ def test_bad_input(measure):
         measure(np.where(good == good[0, 0], np.nan, good), good)
     with pytest.raises(InputError, match="target: give 2 dimensions"):
         measure(good, good[0])
-    with pytest.raises(InputError, match="origins: 30 names and 29 for 30 source and 30 target rows"):
+    with pytest.raises(InputError, match="origins: 30 and 29 values for 30 and 30 rows"):
         measure(good, good, origins=(range(30), range(29)))
     with pytest.raises(InputError, match=r"0 rows in a half of the source: .* more origins"):
         measure(good, good, origins=(["a"] * 30, ["b"] * 30))

@@ -34,13 +34,18 @@ def test_tables_can_be_measured():
     [
         ([], [{"a": 1}], "give at least one row with at least one column"),
         ([{}], [{}], "give at least one row with at least one column"),
-        ([{"a": 1}], [{"a": 1}, {"b": 1}], r"target row 1 has the columns \['b'\], source row 0 \['a'\]"),
-        ([{"a": 1}], [{"a": None}], "column 'a': 1 of 2 values are missing"),
-        ([{"a": float("nan")}], [{"a": 1.0}], "column 'a': 1 of 2 values are missing"),
-        ([{"a": 1}], [{"a": "one"}], "column 'a' holds int, str: give only numbers, or only texts"),
-        ([{"a": [1]}], [{"a": [2]}], "column 'a' holds list: give only numbers, or only texts"),
+        ([{"a": 1}], [{"a": 1}, {"b": 1}], "column 'a' has int, no value: give only numbers"),
+        ([{"a": 1}], [{"a": None}], "column 'a' has NoneType, int: give only numbers"),
+        ([{"a": 1}], [{"a": "one"}], "column 'a' has int, str: give only numbers, or only texts"),
+        ([{"a": [1]}], [{"a": [2]}], "column 'a' has list: give only numbers, or only texts"),
     ],
 )
 def test_bad_rows(source, target, said):
     with pytest.raises(InputError, match=said):
         features_of_rows(source, target)
+
+
+def test_a_missing_number_is_refused_by_what_measures():
+    rows = [{"a": 1.0}] * 20
+    with pytest.raises(InputError, match="target: 1 of 20 are nan"):
+        covariate_shift(*features_of_rows(rows, [*rows[1:], {"a": float("nan")}]))
