@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import shiftdata as sd
-from shiftdata.serving.auth import Access
-from shiftdata.serving.exchange import Mirror
+from shiftdata.serving.access import Access
 from shiftdata.serving.library import Library
+from shiftdata.serving.request import Mirror
 from shiftdata.serving.server import listen, server
 
 PARTS: dict[str, dict[str, Any]] = {

@@ -76,9 +76,9 @@ def run_serve(options: argparse.Namespace) -> int:
         raise MissingExtraError(
             f"shiftdata serve needs {error.name}: pip install 'shiftdata[serve]'"
         ) from error
-    from shiftdata.serving.auth import Access
-    from shiftdata.serving.exchange import Mirror
+    from shiftdata.serving.access import Access
     from shiftdata.serving.library import Library
+    from shiftdata.serving.request import Mirror
     from shiftdata.serving.server import listen, server
 
     token = _token(options)

@@ -1,1 +1,1 @@
-"""A server with the protocol of the Hub, for a lab: existing folders, and repos that clients upload."""
+"""`shiftdata serve`: a server with the Hub's protocol, for existing folders and for what clients upload."""

@@ -1,7 +1,8 @@
-"""The routes put together into one ASGI application."""
+"""Every route of the mirror, and how errors become answers."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from contextlib import suppress
 from typing import Any
@@ -14,10 +15,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shiftdata.files import OUT_OF_SPACE
-from shiftdata.serving import committing, pages, reading, sending, uploads, writing
-from shiftdata.serving.exchange import Mirror, refused
-from shiftdata.serving.patience import Stuck, patient_send
+from shiftdata.serving import commits, file_answers, lfs, listings, pages, repo_admin
 from shiftdata.serving.refusals import Refusal
+from shiftdata.serving.request import Mirror
 
 API = "/api/datasets/{owner}/{name}"
 LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
@@ -25,103 +25,89 @@ LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
 ROUTES = [
     Route("/", pages.front_page),
     Route("/catalog.json", pages.catalog),
-    Route("/api/whoami-v2", reading.whoami),
-    Route("/api/validate-yaml", writing.validate_yaml, methods=["POST"]),
-    Route("/api/repos/create", writing.create_repo, methods=["POST"]),
-    Route("/api/repos/delete", writing.delete_repo, methods=["DELETE"]),
-    Route("/api/datasets", reading.list_datasets),
-    Route(API, reading.dataset_info),
-    Route(f"{API}/revision/{{revision}}", reading.dataset_info),
-    Route(f"{API}/auth-check", reading.auth_check),
-    Route(f"{API}/tree/{{revision}}", reading.tree),
-    Route(f"{API}/tree/{{revision}}/{{path:path}}", reading.tree),
-    Route(f"{API}/paths-info/{{revision}}", reading.paths_info, methods=["POST"]),
-    Route(f"{API}/refs", reading.refs),
-    Route(f"{API}/commits/{{revision}}", reading.commits),
-    Route(f"{API}/settings", writing.set_settings, methods=["PUT"]),
-    Route(f"{API}/branch/{{revision}}", writing.create_branch, methods=["POST"]),
-    Route(f"{API}/branch/{{revision}}", writing.delete_branch, methods=["DELETE"]),
-    Route(f"{API}/tag/{{revision}}", writing.create_tag, methods=["POST"]),
-    Route(f"{API}/tag/{{revision}}", writing.delete_tag, methods=["DELETE"]),
-    Route(f"{API}/preupload/{{revision}}", committing.preupload, methods=["POST"]),
-    Route(f"{API}/commit/{{revision}}", committing.commit, methods=["POST"]),
-    Route(f"{API}/xet-write-token/{{revision}}", uploads.no_xet),
-    Route(uploads.NO_XET_URL, uploads.without_xet),
-    Route(f"{LFS}/batch", uploads.lfs_batch, methods=["POST"]),
-    Route(f"{LFS}/{{oid}}", uploads.lfs_put, methods=["PUT"]),
-    Route(f"{LFS}/{{oid}}/verify", uploads.lfs_verify, methods=["POST"]),
+    Route("/api/whoami-v2", listings.whoami),
+    Route("/api/validate-yaml", repo_admin.validate_yaml, methods=["POST"]),
+    Route("/api/repos/create", repo_admin.create_repo, methods=["POST"]),
+    Route("/api/repos/delete", repo_admin.delete_repo, methods=["DELETE"]),
+    Route("/api/datasets", listings.list_datasets),
+    Route(API, listings.dataset_info),
+    Route(f"{API}/revision/{{revision}}", listings.dataset_info),
+    Route(f"{API}/auth-check", listings.auth_check),
+    Route(f"{API}/tree/{{revision}}", listings.tree),
+    Route(f"{API}/tree/{{revision}}/{{path:path}}", listings.tree),
+    Route(f"{API}/paths-info/{{revision}}", listings.paths_info, methods=["POST"]),
+    Route(f"{API}/refs", listings.refs),
+    Route(f"{API}/commits/{{revision}}", listings.history),
+    Route(f"{API}/settings", repo_admin.change_settings, methods=["PUT"]),
+    Route(f"{API}/branch/{{revision}}", repo_admin.create_branch, methods=["POST"]),
+    Route(f"{API}/branch/{{revision}}", repo_admin.delete_branch, methods=["DELETE"]),
+    Route(f"{API}/tag/{{revision}}", repo_admin.create_tag, methods=["POST"]),
+    Route(f"{API}/tag/{{revision}}", repo_admin.delete_tag, methods=["DELETE"]),
+    Route(f"{API}/preupload/{{revision}}", commits.preupload, methods=["POST"]),
+    Route(f"{API}/commit/{{revision}}", commits.commit, methods=["POST"]),
+    Route(f"{API}/xet-write-token/{{revision}}", lfs.no_xet),
+    Route(lfs.NO_XET_URL, lfs.explain_no_xet),
+    Route(f"{LFS}/batch", lfs.batch, methods=["POST"]),
+    Route(f"{LFS}/{{oid}}", lfs.upload, methods=["PUT"]),
+    Route(f"{LFS}/{{oid}}/verify", lfs.verify, methods=["POST"]),
     Route("/datasets/{owner}/{name}", pages.dataset_page),
-    Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", sending.resolve),
+    Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
+
+
+class _Stuck(Exception):
+    """The client takes no more of its answer."""
 
 
 def make_app(mirror: Mirror) -> ASGIApp:
     """The application that serves a library."""
-    handlers: Any = {
-        Refusal: _refused,
-        HTTPException: _no_route,
-        ClientDisconnect: _gone,
-        OSError: _disk,
-        500: _failed,
-    }
-    app = Starlette(routes=ROUTES, exception_handlers=handlers)
+    handlers: Any = dict.fromkeys((Refusal, HTTPException, ClientDisconnect, 500), _answer)
+    app = Starlette(routes=ROUTES, exception_handlers=handlers | {OSError: _disk_error})
     app.router.redirect_slashes = False
     app.state.mirror = mirror
-    return _Outer(app, mirror.limits.stuck_seconds)
 
-
-class _Outer:
-    """Routes by the path as it came, so that a %2F is no slash; adds what every answer carries."""
-
-    def __init__(self, app: ASGIApp, stuck_seconds: float) -> None:
-        self._app, self._stuck = app, stuck_seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
-
-        async def with_headers(message: Message) -> None:
+    async def outer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
-            await send(message)
+            try:
+                async with asyncio.timeout(mirror.limits.stuck_seconds):
+                    await send(message)
+            except TimeoutError:
+                raise _Stuck from None
 
-        # An answer that is left unfinished ends the connection.
-        with suppress(Stuck):
-            await self._app(scope, receive, patient_send(with_headers, self._stuck))
+        # Routed by the path as it came, so that %2F is not a slash. An unfinished answer ends the connection.
+        with suppress(_Stuck):
+            await app({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send_in_time)
+
+    return outer
 
 
-def _refused(request: Request, refusal: Refusal) -> JSONResponse:
-    return refused(refusal)
+def _answer(request: Request, error: Exception) -> JSONResponse:
+    match error:
+        case Refusal():
+            return error.answer()
+        case ClientDisconnect():  # nobody reads this
+            return Refusal(400, "the body was cut off").answer()
+        case HTTPException(status_code=404):
+            return _no_route(request.scope["path"]).answer()
+        case HTTPException():
+            return Refusal(error.status_code, "this mirror does not support this request").answer()
+    return Refusal(500, "the mirror failed; its log says why").answer()
 
 
-def _no_route(request: Request, error: HTTPException) -> JSONResponse:
-    """No such route: a repo of another kind, or one without an owner, is a repo that is not here."""
-    if error.status_code != 404:
-        return refused(Refusal(error.status_code, "this mirror does not do that here"))
-    path = request.scope["path"]
+def _no_route(path: str) -> Refusal:
+    """A repo of another type, or one without an owner, is a repo that does not exist."""
     if path.startswith(("/api/models/", "/api/spaces/", "/api/kernels/")):
-        said = "this mirror holds datasets only: say repo_type='dataset'"
-    elif path.startswith(("/api/datasets/", "/datasets/")):
-        said = "there is nothing here: a dataset has an owner and a name"
-    else:
-        return refused(Refusal(404, "there is nothing here", "EntryNotFound"))
-    return refused(Refusal(404, said, "RepoNotFound"))
+        return Refusal(404, "this mirror has datasets only: pass repo_type='dataset'", "RepoNotFound")
+    if path.startswith(("/api/datasets/", "/datasets/")):
+        return Refusal(404, "not found: a dataset is named <owner>/<name>", "RepoNotFound")
+    return Refusal(404, "not found", "EntryNotFound")
 
 
-def _gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-    """The client has left in the middle of its body; nobody reads this."""
-    return refused(Refusal(400, "the body was cut"))
-
-
-def _disk(request: Request, error: OSError) -> JSONResponse:
-    """A full disk is said; anything else is the server's own trouble, and in its log."""
+def _disk_error(request: Request, error: OSError) -> JSONResponse:
+    """Report a full disk to the client; anything else goes to the server's log."""
     if error.errno not in OUT_OF_SPACE:
         raise error
-    text = f"the mirror's disk is full ({errno.errorcode[error.errno or 0]}): nothing was kept"
-    return refused(Refusal(507, text))
-
-
-def _failed(request: Request, error: Exception) -> JSONResponse:
-    return refused(Refusal(500, "the mirror has failed here; its log says how"))
+    code = errno.errorcode[error.errno or 0]
+    return Refusal(507, f"the mirror's disk is full ({code}): nothing was stored").answer()

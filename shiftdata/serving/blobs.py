@@ -1,4 +1,4 @@
-"""Uploaded files, each once, by its sha256: whole and on the disk, or not there."""
+"""Uploaded files, each once, by its sha256: whole and on the disk, or absent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from shiftdata.serving.refusals import Refusal
 
@@ -19,30 +18,22 @@ PIECE = 1 << 20
 
 
 class Incoming:
-    """A file that is being received: it is kept by `Blobs.keep`, or gone when the block is left."""
+    """A file that is being received: `Blobs.keep` keeps it, `drop` removes what was not kept."""
 
     def __init__(self, folder: Path) -> None:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix="upload-")
-        self.path = Path(name)
-        self.size = 0
-        self._file = os.fdopen(descriptor, "wb")
-        self._hash = hashlib.sha256()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.drop()
+        self.path, self.size = Path(name), 0
+        self.file, self._hash = os.fdopen(descriptor, "wb"), hashlib.sha256()
 
     def drop(self) -> None:
         """Close and remove what was not kept."""
-        with suppress(OSError):  # a full disk is said where it is met
-            self._file.close()
+        with suppress(OSError):  # a full disk is reported where it is met
+            self.file.close()
         self.path.unlink(missing_ok=True)
 
     def write(self, data: bytes) -> None:
         """Take the next bytes."""
-        self._file.write(data)
+        self.file.write(data)
         self._hash.update(data)
         self.size += len(data)
 
@@ -51,22 +42,23 @@ class Incoming:
         """The hash of what has come."""
         return self._hash.hexdigest()
 
-    def sync(self) -> None:
-        """Have all of it on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
 
 class Blobs:
     """`blobs/<two digits>/<sha256>` below a folder, and `tmp` for what is on its way."""
 
     def __init__(self, folder: Path) -> None:
-        self._blobs = folder / "blobs"
+        self.folder = folder / "blobs"
         self.tmp = folder / "tmp"
+
+    def prepare(self) -> None:
+        """Make the folders, and clear what was on its way when a server was killed."""
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        for folder in (self.folder, self.tmp):
+            folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, sha256: str) -> Path:
         """Where a blob is, or would be."""
-        return self._blobs / sha256[:2] / sha256
+        return self.folder / sha256[:2] / sha256
 
     def size(self, sha256: str) -> int | None:
         """The size of a blob; None if it is not here."""
@@ -80,17 +72,17 @@ class Blobs:
         return Incoming(self.tmp)
 
     def keep(self, incoming: Incoming) -> str:
-        """Put a received file among the blobs, durably; give its hash."""
-        sha256 = incoming.sha256
-        path = self.path(sha256)
-        if self.size(sha256) != incoming.size:
-            incoming.sync()
+        """Put a received file among the blobs, durably; return its hash."""
+        path = self.path(incoming.sha256)
+        if self.size(incoming.sha256) != incoming.size:
+            incoming.file.flush()
+            os.fsync(incoming.file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True)
             incoming.path.chmod(0o444)
             incoming.path.replace(path)
             sync_folder(path.parent)
-            sync_folder(self._blobs)
-        return sha256
+            sync_folder(self.folder)
+        return incoming.sha256
 
     def git_id(self, sha256: str) -> str:
         """The id that git gives a blob."""
@@ -101,15 +93,15 @@ class Blobs:
                 digest.update(piece)
         return digest.hexdigest()
 
-    def room_for(self, size: int) -> None:
-        """Refuse what the disk cannot take."""
+    def check_room(self, size: int) -> None:
+        """Refuse what the disk has no room for."""
         free = shutil.disk_usage(self.tmp).free - RESERVE
         if size > free:
             raise Refusal(507, f"the mirror's disk has room for {max(free, 0):,} bytes, not for {size:,}")
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
+    """Make sure that the names in a folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -118,7 +110,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes, tmp: Path) -> None:
-    """Write a small file durably: its old content is there, or its new one."""
+    """Write a small file durably: it has its old content, or its new one."""
     descriptor, name = tempfile.mkstemp(dir=tmp, prefix="small-")
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(content)

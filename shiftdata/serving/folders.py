@@ -1,7 +1,7 @@
 """Existing folders as repos: read where they lie, never copied, never changed.
 
 A folder with a manifest.json, a README.md or any other file is a repo; one with sub-folders only is an owner,
-whose sub-folders are repos. Links out of the served folder, and names that start with a dot, are not there.
+whose sub-folders are repos. Links out of the served folder, and names that start with a dot, are left out.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from shiftdata.errors import ShiftdataError
 from shiftdata.files import sha256_of
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.serving.paths import file_path, is_repo_part
+from shiftdata.serving.names import file_path, is_repo_part
 from shiftdata.serving.refusals import Refusal, no_entry, no_revision
-from shiftdata.serving.repos import Changed, Commit, FileRecord, Refs, Settings, hub_time
-
-OWNER = "shift"
+from shiftdata.serving.repos import OWNER, Changed, Commit, FileRecord, Settings, hub_time
 
 #: Seconds for which a listing of a folder is believed; of the bytes of files it never is: `FolderRepo.open`.
 BELIEVED = 1.0
@@ -31,56 +28,49 @@ BELIEVED = 1.0
 
 def find_folders(root: Path) -> dict[tuple[str, str], Path]:
     """The repos in a folder, by owner and name; the folder itself, where it is one."""
-    if _holds_files(root):
+    if _has_files(root):
         return {(OWNER, root.name): root} if is_repo_part(root.name) else {}
     found = {}
     for child in _sub_folders(root, root):
-        if _holds_files(child):
+        if _has_files(child):
             found[OWNER, child.name] = child
-            continue
-        for grandchild in _sub_folders(child, root):
-            if _holds_files(grandchild):
-                found[child.name, grandchild.name] = grandchild
+        else:
+            inside = _sub_folders(child, root)
+            found |= {(child.name, path.name): path for path in inside if _has_files(path)}
     return found
-
-
-def _sub_folders(folder: Path, root: Path) -> Iterator[Path]:
-    with _entries(folder) as entries:
-        children = sorted(folder / entry.name for entry in entries)
-    for child in children:
-        if is_repo_part(child.name) and child.is_dir() and child.resolve().is_relative_to(root):
-            yield child
-
-
-@contextmanager
-def _entries(folder: Path) -> Iterator[Iterable[os.DirEntry[str]]]:
-    """The entries of a folder; none where it may not be read, or is gone."""
-    try:
-        found = os.scandir(folder)
-    except OSError:
-        yield []
-        return
-    with found:
-        yield found
 
 
 def links_out(root: Path) -> list[str]:
     """Entries of a folder that would be repos or owners, but are links that lead out of it."""
+    inside = set(_sub_folders(root, root))
     return [
-        child.name
-        for child in sorted(root.iterdir())
-        if is_repo_part(child.name) and child.is_dir() and not child.resolve().is_relative_to(root)
+        path.name
+        for path in sorted(root.iterdir())
+        if is_repo_part(path.name) and path.is_dir() and path not in inside
     ]
 
 
-def _holds_files(folder: Path) -> bool:
-    with _entries(folder) as entries:
-        return any(not entry.name.startswith(".") and entry.is_file() for entry in entries)
+def _sub_folders(folder: Path, root: Path) -> list[Path]:
+    children = sorted(Path(entry.path) for entry in _entries(folder) if is_repo_part(entry.name))
+    return [child for child in children if child.is_dir() and child.resolve().is_relative_to(root)]
+
+
+def _has_files(folder: Path) -> bool:
+    return any(not entry.name.startswith(".") and entry.is_file() for entry in _entries(folder))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """The entries of a folder; none where it may not be read, or no longer exists."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A file as it was when its hash was found."""
+    """A file as it was when its hash was computed."""
 
     path: Path  # with no link in it
     size: int
@@ -91,7 +81,7 @@ class _Seen:
 class FolderRepo:
     """A folder as a repo with one branch, `main`, whose commit id changes whenever a file does.
 
-    The folder is listed anew when the last listing is a second old, and at once where a file that is opened
+    The folder is listed again when the last listing is a second old, and at once where a file that is opened
     is no longer the one that was listed: no bytes go out under the hash of others.
     """
 
@@ -109,9 +99,13 @@ class FolderRepo:
         """A folder is for everyone who may read the server."""
         return Settings()
 
-    def refs(self) -> Refs:
+    def branches(self) -> dict[str, str]:
         """The one branch."""
-        return Refs({"main": self._now().id})
+        return {"main": self._now().id}
+
+    def tags(self) -> dict[str, str]:
+        """A folder has no tags."""
+        return {}
 
     def commit(self, revision: str) -> Commit:
         """The folder as it is now."""
@@ -136,59 +130,56 @@ class FolderRepo:
             self._listed = 0.0
             raise Changed from None
         now = os.fstat(descriptor)
-        if (now.st_size, now.st_mtime_ns) == (seen.size, seen.changed) and stat.S_ISREG(now.st_mode):
-            record = commit.files[path]
-            if self._hashes.get(seen) == record.sha256:
-                return descriptor
+        same = (now.st_size, now.st_mtime_ns) == (seen.size, seen.changed) and stat.S_ISREG(now.st_mode)
+        if same and self._hashes.get(seen) == commit.files[path].sha256:
+            return descriptor
         os.close(descriptor)
         self._listed = 0.0
         raise Changed
 
     def _now(self) -> Commit:
-        """The listing, made anew where it may be out of date."""
+        """The listing, made again where it may be out of date."""
         with self._lock:
-            if self._commit is None or time.monotonic() - self._listed > BELIEVED:
-                began = time.monotonic()
-                self._list()
+            began = time.monotonic()
+            if self._commit is None or began - self._listed > BELIEVED:
+                self._commit = self._list(dict(sorted(self._walk(self.folder, ""))), self._commit)
                 self._listed = began
-            assert self._commit is not None
             return self._commit
 
-    def _list(self) -> None:
-        seen = dict(sorted(self._walk(self.folder, "")))
-        if self._commit is not None and seen == self._seen:
-            return
+    def _list(self, seen: dict[str, _Seen], before: Commit | None) -> Commit:
+        """The commit of these files; the one before where nothing has changed."""
+        if before is not None and seen == self._seen:
+            return before
         promised = self._promised(seen)
         hashes = {}
         for path, file in list(seen.items()):
             try:
                 hashes[file] = self._hashes.get(file) or promised.get(path) or sha256_of(file.path)
-            except OSError:  # it may not be read, or is gone since
+            except OSError:  # it may not be read, or was removed since
                 del seen[path]
         files = {path: FileRecord(file.size, hashes[file]) for path, file in seen.items()}
         lines = "".join(f"{path}\0{file.size}\0{file.sha256}\n" for path, file in files.items())
         commit_id = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()
         newest = max((file.changed for file in seen.values()), default=0)
         self._hashes, self._seen = hashes, seen
-        self._commit = Commit(commit_id, hub_time(newest / 1e9), "The folder as it is", "", None, files)
+        return Commit(commit_id, hub_time(newest / 1e9), "The folder as it is", "", None, files)
 
     def _walk(self, folder: Path, before: str) -> Iterator[tuple[str, _Seen]]:
-        with _entries(folder) as entries:
-            for entry in entries:
-                path = before + entry.name
-                if entry.name.startswith(".") or not _is_plain(path):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    yield from self._walk(Path(entry.path), f"{path}/")
-                elif (file := self._file(entry)) is not None:
-                    yield path, file
+        for entry in _entries(folder):
+            path = before + entry.name
+            if entry.name.startswith(".") or not _can_be_named(path):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._walk(Path(entry.path), f"{path}/")
+            elif (file := self._file(entry)) is not None:
+                yield path, file
 
     def _file(self, entry: os.DirEntry[str]) -> _Seen | None:
-        """A regular file inside the served folder, be it through a link; None for anything else."""
+        """A regular file inside the served folder, perhaps through a link; None for anything else."""
         try:
             real = Path(entry.path).resolve(strict=True) if entry.is_symlink() else Path(entry.path)
             now = real.stat()
-        except OSError:  # gone since, or a link to nowhere
+        except OSError:  # removed since, or a link to nowhere
             return None
         if not real.is_relative_to(self.root) or not stat.S_ISREG(now.st_mode):
             return None
@@ -203,7 +194,10 @@ class FolderRepo:
             return {}
         try:
             records = Manifest.read(self.folder).files
-        except (ShiftdataError, ValueError):  # damaged: the files are served all the same, for who repairs it
+        except (
+            ShiftdataError,
+            ValueError,
+        ):  # damaged: its files are served all the same
             return {}
         return {
             path: records[path].sha256
@@ -212,10 +206,8 @@ class FolderRepo:
         }
 
 
-def _is_plain(path: str) -> bool:
-    """Whether clients can name it."""
+def _can_be_named(path: str) -> bool:
     try:
-        file_path(path)
+        return bool(file_path(path))
     except Refusal:
         return False
-    return True

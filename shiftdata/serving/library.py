@@ -2,100 +2,91 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
+from typing import TypeAlias
+
+from filelock import FileLock, Timeout
 
 from shiftdata.errors import NotFoundError, StorageError
-from shiftdata.serving.blobs import write_whole
+from shiftdata.serving.blobs import Blobs, sync_folder, write_whole
 from shiftdata.serving.folders import BELIEVED, FolderRepo, find_folders
-from shiftdata.serving.paths import is_repo_part
+from shiftdata.serving.names import is_repo_part
 from shiftdata.serving.refusals import Refusal, no_repo
-from shiftdata.serving.repos import Repo, Settings
-from shiftdata.serving.store import Store, StoredRepo
+from shiftdata.serving.repos import Settings
+from shiftdata.serving.uploaded import UploadedRepo
+
+Repo: TypeAlias = FolderRepo | UploadedRepo
 
 
 class Library:
-    """The repos below a folder. Only one server may be writable there; it holds a lock until `close`."""
+    """The repos below a folder; uploads are kept in its sub-folder `.mirror`.
+
+    Only one server may be writable there; it has a lock until `close`.
+    """
 
     def __init__(self, root: Path, *, writable: bool = False) -> None:
         if not root.is_dir():
-            raise NotFoundError(f"{root} is no folder: give the one with your datasets, or make it")
-        self.root = root.resolve()
-        self.writable = writable
-        self.store = Store(self.root / ".mirror")
+            raise NotFoundError(f"{root} is not a folder: give the one with your datasets, or make it")
+        self.root, self.writable = root.resolve(), writable
+        self.folder = self.root / ".mirror"
+        self.blobs = Blobs(self.folder)
+        self._uploaded = self.folder / "repos" / "datasets"
         self._folders: dict[tuple[str, str], FolderRepo] = {}
         self._looked = 0.0
-        self._looking = threading.Lock()
-        self._held = self._hold() if writable else None
-        self.key = self._key() if writable else os.urandom(32)  # it signs upload URLs
+        self._lock = threading.Lock()
+        self._repo_locks: dict[tuple[str, str], threading.Lock] = {}
+        self._writing = FileLock(self.folder / "lock", timeout=0, mode=0o600, thread_local=False)
+        self.key = self._prepare() if writable else os.urandom(32)  # it signs upload URLs
 
     def close(self) -> None:
         """Let another server write."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        self._writing.release()
 
-    def _hold(self) -> int:
+    def _prepare(self) -> bytes:
+        """Lock the folder, clear what an earlier server left half done, and return the key that it used."""
         try:
-            self.store.folder.mkdir(exist_ok=True)
-            descriptor = os.open(self.store.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.folder.mkdir(exist_ok=True)
+            self._writing.acquire()
+        except Timeout:
+            raise StorageError(
+                f"another writable server runs on {self.root}: stop it, or serve without --writable"
+            ) from None
         except OSError as error:
             raise StorageError(
                 f"cannot write below {self.root} ({error}): serve it without --writable"
             ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise StorageError(
-                f"another writable server runs on {self.root}: stop it, or serve without --writable"
-            ) from None
-        return descriptor
-
-    def _key(self) -> bytes:
-        """The key of upload URLs, which stay good when the server starts again."""
-        self.store.prepare()
-        path = self.store.folder / "key"
+        self._uploaded.mkdir(parents=True, exist_ok=True)
+        self.blobs.prepare()
+        path = self.folder / "key"
         if not path.exists():
-            write_whole(path, os.urandom(32), self.store.blobs.tmp)
+            write_whole(path, os.urandom(32), self.blobs.tmp)
         return path.read_bytes()
 
-    def repos(self) -> Iterator[Repo]:
+    def repos(self) -> list[Repo]:
         """Every repo, by name."""
-        folders = self.folders()
-        stored = {(repo.owner, repo.name): repo for repo in self.store.repos()}
-        every: dict[tuple[str, str], Repo] = {**stored, **folders}
-        for key in sorted(every):
-            yield every[key]
+        found: dict[tuple[str, str], Repo] = {}
+        for path in self._uploaded.glob("*/*"):
+            if (repo := self._get_uploaded(path.parent.name, path.name)) is not None:
+                found[repo.owner, repo.name] = repo
+        found |= self._get_folders()
+        return [found[key] for key in sorted(found)]
 
-    def folders(self) -> dict[tuple[str, str], FolderRepo]:
-        """The folders that are repos; a new one is seen within a second."""
-        with self._looking:
-            if time.monotonic() - self._looked > BELIEVED or not self._looked:
-                found = find_folders(self.root)
-                self._folders = {
-                    key: self._folders.get(key) or FolderRepo(*key, folder, self.root)
-                    for key, folder in found.items()
-                }
-                self._looked = time.monotonic()
-            return self._folders
-
-    def get(self, owner: str, name: str) -> Repo:
+    def get(self, owner: str, name: str) -> Repo | None:
         """The repo of that name."""
-        repo = self.folders().get((owner, name)) or self.store.get(owner, name)
-        if repo is None:
-            raise no_repo(owner, name)
-        return repo
+        return self._get_folders().get((owner, name)) or self._get_uploaded(owner, name)
 
-    def to_write(self, owner: str, name: str) -> StoredRepo:
+    def to_write(self, owner: str, name: str) -> UploadedRepo:
         """The repo of that name, if clients may change it."""
         self.check_writable()
         repo = self.get(owner, name)
-        if not isinstance(repo, StoredRepo):
+        if repo is None:
+            raise no_repo(owner, name)
+        if isinstance(repo, FolderRepo):
             raise Refusal(
                 403,
                 f"{owner}/{name} is a folder of the server, which clients cannot change: "
@@ -104,15 +95,52 @@ class Library:
         return repo
 
     def create(self, owner: str, name: str, settings: Settings) -> None:
-        """Make a repo."""
+        """Make a repo; it appears with one rename."""
         self.check_writable()
         if not is_repo_part(owner) or not is_repo_part(name):
             raise Refusal(400, "a dataset is <owner>/<name>: letters, digits, '-', '_', '.', 96 at most")
-        if (owner, name) in self.folders():
-            raise Refusal(409, f"the dataset {owner}/{name} is here already, as a folder of the server")
-        self.store.create(owner, name, settings)
+        if (owner, name) in self._get_folders():
+            raise Refusal(409, f"the dataset {owner}/{name} exists already, as a folder of the server")
+        made, place = self.blobs.tmp / uuid.uuid4().hex, self._uploaded / owner / name
+        UploadedRepo(owner, name, made, self.blobs, threading.Lock()).make(settings)
+        with self._lock:
+            place.parent.mkdir(exist_ok=True)
+            if place.exists():
+                shutil.rmtree(made)
+                raise Refusal(409, f"the dataset {owner}/{name} exists already")
+            made.rename(place)
+            sync_folder(place.parent)
+
+    def delete(self, owner: str, name: str) -> None:
+        """Delete a repo; blobs stay, since other repos may use the same."""
+        repo = self.to_write(owner, name)
+        away = self.blobs.tmp / uuid.uuid4().hex
+        with repo.lock:
+            repo.folder.rename(away)
+            sync_folder(repo.folder.parent)
+        shutil.rmtree(away)
 
     def check_writable(self) -> None:
         """Refuse a change where the server is read-only."""
         if not self.writable:
             raise Refusal(403, "this mirror is read-only: whoever runs it can start it with --writable")
+
+    def _get_folders(self) -> dict[tuple[str, str], FolderRepo]:
+        """The folders that are repos; a new one is seen within a second."""
+        with self._lock:
+            if time.monotonic() - self._looked > BELIEVED or not self._looked:
+                self._folders = {
+                    key: self._folders.get(key) or FolderRepo(*key, folder, self.root)
+                    for key, folder in find_folders(self.root).items()
+                }
+                self._looked = time.monotonic()
+            return self._folders
+
+    def _get_uploaded(self, owner: str, name: str) -> UploadedRepo | None:
+        if not is_repo_part(owner) or not is_repo_part(name):
+            return None
+        folder = self._uploaded / owner / name
+        if not (folder / "heads" / "main").is_file():
+            return None
+        lock = self._repo_locks.setdefault((owner, name), threading.Lock())
+        return UploadedRepo(owner, name, folder, self.blobs, lock)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from starlette.responses import JSONResponse
 
 
 class Refusal(Exception):
     """The request is refused with this status and text; the server goes on.
 
-    `headers` are added to the answer and `more` to its JSON. `shown` is what stands in `X-Error-Message`,
-    where a client knows that text and says something better.
+    `shown` stands in `X-Error-Message` where clients recognise a certain text and say something better.
     """
 
     def __init__(
@@ -21,40 +21,38 @@ class Refusal(Exception):
         *,
         shown: str | None = None,
         headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.body = {"error": message, **(more or {})}
-        self.headers = {"X-Error-Message": header_text(shown or message), **(headers or {})}
-        if code:
-            self.headers["X-Error-Code"] = code
+        self.status, self.body = status, {"error": message}
+        line = "".join(letter if " " <= letter <= "~" else "?" for letter in shown or message)[:1000]
+        self.headers = {
+            "X-Error-Message": line,
+            **({"X-Error-Code": code} if code else {}),
+            **(headers or {}),
+        }
 
-
-def header_text(text: str) -> str:
-    """A text as one line that a header can carry."""
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:1000]
+    def answer(self) -> JSONResponse:
+        """The answer that refuses."""
+        return JSONResponse(self.body, self.status, headers=self.headers)
 
 
 def no_repo(owner: str, name: str, *, status: int = 404) -> Refusal:
     """There is no such dataset, or none that this caller may see."""
-    said = f"there is no dataset {owner}/{name} here, or it needs the server's token"
-    return Refusal(status, ascii_of(said), "RepoNotFound")
+    text = f"there is no dataset {owner}/{name} here, or it needs the server's token"
+    return Refusal(status, _ascii(text), "RepoNotFound")
 
 
 def no_revision(revision: str) -> Refusal:
     """The dataset has no such branch, tag or commit."""
-    said = (
-        f"there is no branch, tag or commit {revision} (a changed folder has a new commit and no older ones)"
-    )
-    return Refusal(404, ascii_of(said), "RevisionNotFound")
+    text = f"there is no branch, tag or commit {revision} (a folder that changed has only its newest commit)"
+    return Refusal(404, _ascii(text), "RevisionNotFound")
 
 
 def no_entry(path: str) -> Refusal:
     """The revision has no such file."""
-    return Refusal(404, ascii_of(f"there is no file {path}"), "EntryNotFound")
+    return Refusal(404, _ascii(f"there is no file {path}"), "EntryNotFound")
 
 
-def ascii_of(text: str) -> str:
-    """What a caller gave may hold anything."""
+def _ascii(text: str) -> str:
+    """A text with what a caller gave, which may contain anything."""
     return ascii(text[:500])[1:-1]

@@ -1,16 +1,19 @@
-"""What a repo is, wherever its files lie."""
+"""What both kinds of repos consist of: commits, their files, branches and tags, and who may read."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal
+
+#: The owner of folders that have none, and the name of everybody who has the token.
+OWNER = "shift"
 
 
 class Changed(Exception):
-    """A file is no longer what its commit says: ask the repo for its commit anew."""
+    """A file is no longer what its commit says: ask the repo for its commit again."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,8 @@ class FileRecord:
     git: str | None = None
 
     @property
-    def is_lfs(self) -> bool:
-        """Whether clients compare it by sha256."""
-        return self.git is None
-
-    @property
     def pointer(self) -> bytes:
-        """What git would hold instead of a file in LFS."""
+        """What git would store instead of a file in LFS."""
         version = "version https://git-lfs.github.com/spec/v1"
         return f"{version}\noid sha256:{self.sha256}\nsize {self.size}\n".encode()
 
@@ -49,6 +47,11 @@ class Commit:
     parent: str | None
     files: Mapping[str, FileRecord]
 
+    @property
+    def bytes(self) -> int:
+        """The size of all its files."""
+        return sum(file.size for file in self.files.values())
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -56,41 +59,6 @@ class Settings:
 
     private: bool = False
     gated: Literal["auto", "manual", False] = False
-
-
-@dataclass(frozen=True)
-class Refs:
-    """Names of commits."""
-
-    branches: Mapping[str, str]
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-class Repo(Protocol):
-    """A dataset: an existing folder, or what clients have uploaded."""
-
-    @property
-    def owner(self) -> str:
-        """The part before the slash."""
-
-    @property
-    def name(self) -> str:
-        """The part after it."""
-
-    def settings(self) -> Settings:
-        """Who may read it."""
-
-    def refs(self) -> Refs:
-        """Its branches and tags."""
-
-    def commit(self, revision: str) -> Commit:
-        """The commit of a branch, a tag or an id; raises a `Refusal` where there is none."""
-
-    def history(self, revision: str) -> Sequence[Commit]:
-        """That commit and those before it, newest first."""
-
-    def open(self, commit: Commit, path: str) -> int:
-        """A descriptor of a file of a commit, whose bytes are those of its record; the caller closes it."""
 
 
 def git_blob_id(content: bytes) -> str:

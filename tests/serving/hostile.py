@@ -67,7 +67,7 @@ def announce(running: Running, data: bytes) -> str:
 
 
 def is_stored(running: Running, data: bytes) -> bool:
-    return running.library.store.blobs.path(hashlib.sha256(data).hexdigest()).exists()
+    return running.library.blobs.path(hashlib.sha256(data).hexdigest()).exists()
 
 
 def connected(running: Running, head: str) -> socket.socket:

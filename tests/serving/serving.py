@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shiftdata.serving.auth import Access
-from shiftdata.serving.exchange import Limits, Mirror
+from shiftdata.serving.access import Access
 from shiftdata.serving.library import Library
+from shiftdata.serving.request import Limits, Mirror
 from shiftdata.serving.server import listen, server
 
 TOKEN = "the-token-of-the-tests"

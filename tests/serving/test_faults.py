@@ -20,7 +20,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 
-from shiftdata.serving import blobs, store
+from shiftdata.serving import blobs, uploaded
 from shiftdata.serving.repos import git_blob_id
 from tests.serving.serving import TOKEN, Process, Running, request
 
@@ -208,14 +208,14 @@ def test_where_the_disk_is_full_nothing_changes(writer: Running, monkeypatch, fa
         if failing == "blob":
             patch.setattr(blobs.Incoming, "write", full)
         elif failing == "commit":
-            patch.setattr(store, "_write_commit", full)
+            patch.setattr(uploaded, "_write_commit", full)
         else:
-            patch.setattr(store.StoredRepo, "_set_ref", full)
+            patch.setattr(uploaded.UploadedRepo, "_set_ref", full)
         with pytest.raises(HfHubHTTPError, match="disk is full"):
             api.upload_file(path_or_fileobj=b"new", path_in_repo="a.txt", **MINE)
     assert api.dataset_info("lab/mine").sha == before
     assert request(writer.port, "GET", "/datasets/lab/mine/resolve/main/a.txt").body == b"old"
-    assert list(writer.library.store.blobs.tmp.iterdir()) == []
+    assert list(writer.library.blobs.tmp.iterdir()) == []
     assert api.upload_file(path_or_fileobj=b"new", path_in_repo="a.txt", **MINE).oid != before
 
 
@@ -244,7 +244,7 @@ def test_an_error_of_the_server_says_nothing_of_the_machine(writer: Running, mon
 
     monkeypatch.setattr(type(writer.library), "repos", broken)
     answer = request(writer.port, "GET", "/api/datasets")
-    assert (answer.status, answer.json) == (500, {"error": "the mirror has failed here; its log says how"})
+    assert (answer.status, answer.json) == (500, {"error": "the mirror failed; its log says why"})
 
 
 def test_a_large_commit_takes_little_memory(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftdata.serving.patience import PatientProtocol
+from shiftdata.serving.server import PatientProtocol
 from tests.serving.hostile import (
     check,
     connected,
@@ -199,7 +199,7 @@ def test_other_methods_and_places(hostile: Running):
 
 
 def test_what_it_keeps_is_for_its_owner_alone(hostile: Running):
-    key: Path = hostile.library.store.folder / "key"
+    key: Path = hostile.library.folder / "key"
     assert key.stat().st_mode & 0o077 == 0
     assert request(hostile.port, "GET", "/api/datasets").json[0]["id"] == "lab/mine"
 

@@ -41,7 +41,7 @@ def test_a_commit_that_is_wrong_changes_nothing(hostile: Running, lines: list[by
     check(answer)
     assert answer.status in (400, 404)
     assert request(hostile.port, "GET", "/api/datasets/lab/mine").json["sha"] == before
-    assert list(hostile.library.store.blobs.tmp.iterdir()) == []
+    assert list(hostile.library.blobs.tmp.iterdir()) == []
 
 
 def test_a_commit_without_a_header_or_with_a_giant_one(hostile: Running):
@@ -59,7 +59,7 @@ def test_bytes_with_another_hash_or_size_are_not_kept(hostile: Running, sent: by
     assert (answer.status, "announced" in answer.json["error"]) == (400, True)
     assert not is_stored(hostile, data)
     assert not is_stored(hostile, sent)
-    assert list(hostile.library.store.blobs.tmp.iterdir()) == []
+    assert list(hostile.library.blobs.tmp.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_file_that_no_disk_holds_is_refused_before_it_comes(hostile: Running):
 
 def test_an_upload_that_is_cut_leaves_nothing(hostile: Running):
     data = os.urandom(1 << 20)
-    tmp = hostile.library.store.blobs.tmp
+    tmp = hostile.library.blobs.tmp
     connection = connected(
         hostile, f"PUT {announce(hostile, data)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n"
     )
@@ -119,4 +119,4 @@ def test_a_client_that_falls_silent_is_left(hostile: Running, of: str):
         f"{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\nabc",
     )
     assert b" 408 " in until_closed(connection)
-    assert list(hostile.library.store.blobs.tmp.iterdir()) == []
+    assert list(hostile.library.blobs.tmp.iterdir()) == []

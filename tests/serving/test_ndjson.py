@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.serving.ndjson import LONGEST_LINE, CommitLines, Line
+from shiftdata.serving.commit_lines import LONGEST_LINE, CommitLines, Line
 from shiftdata.serving.refusals import Refusal
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

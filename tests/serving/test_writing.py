@@ -28,7 +28,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from shiftdata.serving.committing import UPLOAD_HEADER
+from shiftdata.serving.commits import UPLOAD_HEADER
 from tests.serving.serving import TOKEN, Running, client, client_env, request, serving
 
 MINE = {"repo_id": "lab/mine", "repo_type": "dataset"}
@@ -61,11 +61,11 @@ def put(api: HfApi, path: str, data: bytes, **options: str):
 
 
 def stored(writer: Running) -> set[str]:
-    return {path.name for path in (writer.library.store.folder / "blobs").glob("*/*")}
+    return {path.name for path in (writer.library.folder / "blobs").glob("*/*")}
 
 
 def left_over(writer: Running) -> list[Path]:
-    return list(writer.library.store.blobs.tmp.iterdir())
+    return list(writer.library.blobs.tmp.iterdir())
 
 
 def test_push_to_hub_and_load_again(writer, tmp_path):
@@ -373,4 +373,4 @@ def test_on_this_machine_any_token_will_do_but_one_must_be_given(tmp_path):
     with serving(tmp_path, writable=True) as running:
         HfApi(endpoint=running.endpoint, token="any").create_repo(**MINE)
         answer = request(running.port, "POST", "/api/repos/create", b'{"name": "x", "type": "dataset"}')
-        assert (answer.status, "any will do" in answer.json["error"]) == (401, True)
+        assert (answer.status, "any token is accepted" in answer.json["error"]) == (401, True)

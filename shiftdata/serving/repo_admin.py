@@ -1,26 +1,17 @@
-"""Making and deleting repos, branches and tags; who may read."""
+"""Make and delete repos, branches and tags; change who may read; check the head of a card."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from shiftdata.serving.exchange import (
-    authorization,
-    base_url,
-    json_body,
-    mirror_of,
-    part,
-    repo_to_write,
-    text_of,
-)
-from shiftdata.serving.folders import OWNER
 from shiftdata.serving.refusals import Refusal
-from shiftdata.serving.repos import Settings
+from shiftdata.serving.repos import OWNER, Settings
+from shiftdata.serving.request import Json, base_url, check_writer, json_body, part, text_of, writes
+from shiftdata.serving.uploaded import UploadedRepo
 
 #: Letters of a card's head: every client reads all of it, and so does the server, for anyone who asks.
 LONGEST_HEAD = 500_000
@@ -28,10 +19,12 @@ LONGEST_HEAD = 500_000
 
 async def create_repo(request: Request) -> JSONResponse:
     """`POST /api/repos/create`."""
-    owner, name, body = await _named(request)
+    library = check_writer(request)
+    body = await json_body(request)
+    owner, name = _named(body)
     url = f"{base_url(request)}/datasets/{owner}/{name}"
     try:
-        await run_in_threadpool(mirror_of(request).library.create, owner, name, _settings(Settings(), body))
+        await run_in_threadpool(library.create, owner, name, _changed(Settings(), body))
     except Refusal as refusal:
         if refusal.status == 409:
             refusal.body["url"] = url
@@ -41,34 +34,28 @@ async def create_repo(request: Request) -> JSONResponse:
 
 async def delete_repo(request: Request) -> JSONResponse:
     """`DELETE /api/repos/delete`."""
-    owner, name, _ = await _named(request)
-    library = mirror_of(request).library
-    await run_in_threadpool(library.to_write, owner, name)
-    await run_in_threadpool(library.store.delete, owner, name)
+    library = check_writer(request)
+    await run_in_threadpool(library.delete, *_named(await json_body(request)))
     return JSONResponse({})
 
 
-async def _named(request: Request) -> tuple[str, str, dict[str, Any]]:
-    """The repo that a body names, of who may change it."""
-    mirror = mirror_of(request)
-    mirror.library.check_writable()
-    mirror.access.check_owner(authorization(request))
-    body = await json_body(request)
+def _named(body: Json) -> tuple[str, str]:
+    """The repo that a body names."""
     if body.get("type") != "dataset":
-        raise Refusal(400, "this mirror holds datasets only: say repo_type='dataset'")
+        raise Refusal(400, "this mirror has datasets only: pass repo_type='dataset'")
     owner, slash, name = text_of(body, "name").rpartition("/")
-    return (owner if slash else text_of(body, "organization", OWNER)), name, body
+    return (owner if slash else text_of(body, "organization", OWNER)), name
 
 
-async def set_settings(request: Request) -> JSONResponse:
+@writes
+def change_settings(request: Request, repo: UploadedRepo, body: Json) -> Json:
     """`PUT /api/datasets/<owner>/<name>/settings`: private, gated."""
-    repo = await run_in_threadpool(repo_to_write, request)
-    settings = _settings(repo.settings(), await json_body(request))
-    await run_in_threadpool(repo.set, settings)
-    return JSONResponse({"private": settings.private, "gated": settings.gated})
+    settings = _changed(repo.settings(), body)
+    repo.change_settings(settings)
+    return {"private": settings.private, "gated": settings.gated}
 
 
-def _settings(settings: Settings, body: dict[str, Any]) -> Settings:
+def _changed(settings: Settings, body: Json) -> Settings:
     """What a client wants changed; older clients say `private`, newer ones `visibility`."""
     private, visibility, gated = body.get("private"), body.get("visibility"), body.get("gated")
     if visibility not in (None, "public", "private") or private not in (None, True, False):
@@ -80,32 +67,28 @@ def _settings(settings: Settings, body: dict[str, Any]) -> Settings:
     return settings if gated is None else replace(settings, gated=gated)
 
 
-async def create_branch(request: Request) -> JSONResponse:
+@writes
+def create_branch(request: Request, repo: UploadedRepo, body: Json) -> None:
     """`POST /api/datasets/<owner>/<name>/branch/<branch>`."""
-    repo = await run_in_threadpool(repo_to_write, request)
-    start = text_of(await json_body(request), "startingPoint", "main")
-    await run_in_threadpool(repo.add_ref, "heads", part(request, "revision"), start)
-    return JSONResponse({})
+    repo.add_ref("heads", part(request, "revision"), text_of(body, "startingPoint", "main"))
 
 
-async def create_tag(request: Request) -> JSONResponse:
+@writes
+def create_tag(request: Request, repo: UploadedRepo, body: Json) -> None:
     """`POST /api/datasets/<owner>/<name>/tag/<revision>`, with the tag in the body."""
-    repo = await run_in_threadpool(repo_to_write, request)
-    tag = text_of(await json_body(request), "tag")
-    await run_in_threadpool(repo.add_ref, "tags", tag, part(request, "revision"))
-    return JSONResponse({})
+    repo.add_ref("tags", text_of(body, "tag"), part(request, "revision"))
 
 
-def delete_branch(request: Request) -> JSONResponse:
+@writes
+def delete_branch(request: Request, repo: UploadedRepo, body: Json) -> None:
     """`DELETE /api/datasets/<owner>/<name>/branch/<branch>`."""
-    repo_to_write(request).delete_ref("heads", part(request, "revision"))
-    return JSONResponse({})
+    repo.delete_ref("heads", part(request, "revision"))
 
 
-def delete_tag(request: Request) -> JSONResponse:
+@writes
+def delete_tag(request: Request, repo: UploadedRepo, body: Json) -> None:
     """`DELETE /api/datasets/<owner>/<name>/tag/<tag>`."""
-    repo_to_write(request).delete_ref("tags", part(request, "revision"))
-    return JSONResponse({})
+    repo.delete_ref("tags", part(request, "revision"))
 
 
 async def validate_yaml(request: Request) -> JSONResponse:
@@ -125,12 +108,11 @@ def _card_problem(content: str) -> str | None:
         return None
     ends = [at for at, line in enumerate(lines[1:], 1) if line.strip() == "---"]
     text = "\n".join(lines[1 : ends[0]]) if ends else ""
+    where = "the YAML at the head of the card"
     if len(text) > LONGEST_HEAD:
-        return f"the YAML at the head of the card is longer than {LONGEST_HEAD:,} letters"
+        return f"{where} is longer than {LONGEST_HEAD:,} letters"
     try:
         head = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return f"the YAML at the head of the card cannot be read: {str(error)[:500]}"
-    return (
-        None if head is None or isinstance(head, dict) else "the YAML at the head of the card is no mapping"
-    )
+        return f"{where} cannot be read: {str(error)[:500]}"
+    return None if head is None or isinstance(head, dict) else f"{where} is not a mapping"

@@ -5,7 +5,7 @@
                                   heads/<branch>         the id of a commit; a slash is written %2F
                                   tags/<tag>
 
-A commit is there when its branch's file has been replaced, which is one rename; all that it names was synced
+A commit exists when its branch's file has been replaced, which is one rename; all that it names was synced
 before.
 """
 
@@ -14,27 +14,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from shiftdata.serving.blobs import Blobs, sync_folder, write_whole
-from shiftdata.serving.paths import check_tree, is_commit_id, is_ref, is_repo_part
+from shiftdata.serving.names import check_tree, is_commit_id, is_ref
 from shiftdata.serving.refusals import Refusal, no_entry, no_repo, no_revision
-from shiftdata.serving.repos import Commit, FileRecord, Refs, Settings, hub_time
+from shiftdata.serving.repos import Commit, FileRecord, Settings, hub_time
 
 #: Files of a repo at most: every commit lists them all.
 MOST_FILES = 200_000
 
 
 @dataclass(frozen=True)
-class StoredRepo:
+class UploadedRepo:
     """A repo under `.mirror`."""
 
     owner: str
@@ -43,6 +41,12 @@ class StoredRepo:
     blobs: Blobs
     lock: threading.Lock = field(repr=False, compare=False)
 
+    def make(self, settings: Settings) -> None:
+        """Write a new repo, with an empty first commit, into its folder."""
+        self._write_settings(settings)
+        first = _write_commit(self.folder, self.blobs.tmp, "initial commit", "", None, {})
+        self._set_ref("heads", "main", first)
+
     def settings(self) -> Settings:
         """Who may read it; where that cannot be read, nobody without the token."""
         try:
@@ -50,20 +54,27 @@ class StoredRepo:
         except (OSError, ValueError, TypeError):
             return Settings(private=True)
 
-    def set(self, settings: Settings) -> None:
+    def change_settings(self, settings: Settings) -> None:
         """Change who may read it."""
         with self.lock:
             if not self.folder.is_dir():  # deleted by another request
                 raise no_repo(self.owner, self.name)
-            write_whole(self.folder / "settings.json", json.dumps(asdict(settings)).encode(), self.blobs.tmp)
+            self._write_settings(settings)
 
-    def refs(self) -> Refs:
-        """Its branches and tags."""
-        return Refs(dict(self._named("heads")), dict(self._named("tags")))
+    def branches(self) -> dict[str, str]:
+        """Its branches, and the commit of each."""
+        return self._refs("heads")
+
+    def tags(self) -> dict[str, str]:
+        """Its tags, and the commit of each."""
+        return self._refs("tags")
 
     def commit(self, revision: str) -> Commit:
         """The commit of a branch, a tag or an id."""
-        commit_id = revision if is_commit_id(revision) else self._ref(revision)
+        commit_id = revision if is_commit_id(revision) else None
+        for kind in ("heads", "tags"):
+            if commit_id is None and is_ref(revision) and (path := self._path(kind, revision)).is_file():
+                commit_id = path.read_text().strip()
         if commit_id is None or not (path := self.folder / "commits" / f"{commit_id}.json").is_file():
             raise no_revision(revision)
         return _read_commit(path)
@@ -92,22 +103,21 @@ class StoredRepo:
     ) -> Commit:
         """Add one commit to a branch: `change` makes its files from the commit before it.
 
-        A change that changes nothing gives the commit that is there, so that a commit that is sent once more,
+        A change that changes nothing returns the commit before it, so that a commit that is sent again,
         because its answer was lost, does no harm.
         """
         with self.lock:
-            if branch not in self.refs().branches:
+            if branch not in self.branches():
                 raise no_revision(branch)
             before = self.commit(branch)
             if parent is not None and parent != before.id:
-                raise Refusal(
-                    412, f"{branch} has moved on to {before.id}: this commit was made for another parent"
-                )
+                text = f"{branch} has moved on to {before.id}: this commit was made for another parent"
+                raise Refusal(412, text)
             files = change(before)
             if files == before.files:
                 return before
             if len(files) > MOST_FILES:
-                raise Refusal(413, f"a repo holds {MOST_FILES:,} files at most")
+                raise Refusal(413, f"a repo may have {MOST_FILES:,} files at most")
             check_tree(files.keys())
             made = _write_commit(self.folder, self.blobs.tmp, title, message, before.id, files)
             self._set_ref("heads", branch, made)
@@ -116,9 +126,8 @@ class StoredRepo:
     def add_ref(self, kind: str, name: str, revision: str) -> None:
         """Make a branch (`heads`) or a tag (`tags`)."""
         if not is_ref(name):
-            raise Refusal(
-                400, f"{name[:100]!a} is no name for a branch or tag: letters, digits, . _ - + and / between"
-            )
+            allowed = "letters, digits, . _ - + and / between"
+            raise Refusal(400, f"{name[:100]!a} cannot name a branch or tag: use {allowed}")
         with self.lock:
             target = self.commit(revision).id
             if self._path(kind, name).exists():
@@ -135,16 +144,10 @@ class StoredRepo:
             path.unlink()
             sync_folder(path.parent)
 
-    def _ref(self, name: str) -> str | None:
-        for kind in ("heads", "tags"):
-            if is_ref(name) and (path := self._path(kind, name)).is_file():
-                return path.read_text().strip()
-        return None
-
-    def _named(self, kind: str) -> Iterator[tuple[str, str]]:
+    def _refs(self, kind: str) -> dict[str, str]:
         folder = self.folder / kind
-        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-            yield unquote(path.name), path.read_text().strip()
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        return {unquote(path.name): path.read_text().strip() for path in paths}
 
     def _path(self, kind: str, name: str) -> Path:
         return self.folder / kind / quote(name, safe="")
@@ -152,81 +155,22 @@ class StoredRepo:
     def _set_ref(self, kind: str, name: str, commit_id: str) -> None:
         write_whole(self._path(kind, name), commit_id.encode(), self.blobs.tmp)
 
-
-class Store:
-    """All uploaded repos and their blobs, below one folder; read-only as long as `prepare` is not called."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.blobs = Blobs(folder)
-        self._repos = folder / "repos" / "datasets"
-        self._locks: dict[tuple[str, str], threading.Lock] = {}
-        self._making = threading.Lock()
-
-    def prepare(self) -> None:
-        """Make the folders, and clear what an earlier server had in work."""
-        for folder in (self._repos, self.folder / "blobs"):
-            folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self.blobs.tmp, ignore_errors=True)
-        self.blobs.tmp.mkdir()
-
-    def repos(self) -> Iterator[StoredRepo]:
-        """Every repo."""
-        for path in sorted(self._repos.glob("*/*")):
-            if (repo := self.get(path.parent.name, path.name)) is not None:
-                yield repo
-
-    def get(self, owner: str, name: str) -> StoredRepo | None:
-        """The repo of that name."""
-        if not is_repo_part(owner) or not is_repo_part(name):
-            return None
-        folder = self._repos / owner / name
-        if not (folder / "heads" / "main").is_file():
-            return None
-        with self._making:
-            lock = self._locks.setdefault((owner, name), threading.Lock())
-        return StoredRepo(owner, name, folder, self.blobs, lock)
-
-    def create(self, owner: str, name: str, settings: Settings) -> None:
-        """Make a repo with an empty first commit; it is there with one rename."""
-        tmp = self.blobs.tmp / uuid.uuid4().hex
-        tmp.mkdir()
-        commit_id = _write_commit(tmp, self.blobs.tmp, "initial commit", "", None, {})
-        write_whole(tmp / "settings.json", json.dumps(asdict(settings)).encode(), self.blobs.tmp)
-        write_whole(tmp / "heads" / "main", commit_id.encode(), self.blobs.tmp)
-        parent = self._repos / owner
-        with self._making:
-            parent.mkdir(exist_ok=True)
-            if (parent / name).exists():
-                shutil.rmtree(tmp)
-                raise Refusal(409, f"the dataset {owner}/{name} is here already")
-            tmp.rename(parent / name)
-            sync_folder(parent)
-
-    def delete(self, owner: str, name: str) -> None:
-        """Delete a repo; blobs stay, since others may hold the same."""
-        repo = self.get(owner, name)
-        if repo is None:
-            raise no_repo(owner, name)
-        with repo.lock:
-            away = self.blobs.tmp / uuid.uuid4().hex
-            repo.folder.rename(away)
-            sync_folder(repo.folder.parent)
-        shutil.rmtree(away)
+    def _write_settings(self, settings: Settings) -> None:
+        write_whole(self.folder / "settings.json", json.dumps(asdict(settings)).encode(), self.blobs.tmp)
 
 
 def _write_commit(
     folder: Path, tmp: Path, title: str, message: str, parent: str | None, files: Mapping[str, FileRecord]
 ) -> str:
-    """Write a commit, which nothing names yet; give its id, which is a hash of all that it says."""
-    said = {
+    """Write a commit, which nothing names yet; return its id, a hash of its content."""
+    commit = {
         "date": hub_time(time.time()),
         "title": title,
         "message": message,
         "parent": parent,
         "files": {path: [file.size, file.sha256, file.git] for path, file in sorted(files.items())},
     }
-    content = json.dumps(said, separators=(",", ":")).encode()
+    content = json.dumps(commit, separators=(",", ":")).encode()
     commit_id = hashlib.sha1(content, usedforsecurity=False).hexdigest()
     write_whole(folder / "commits" / f"{commit_id}.json", content, tmp)
     return commit_id
@@ -235,6 +179,6 @@ def _write_commit(
 @lru_cache(maxsize=32)
 def _read_commit(path: Path) -> Commit:
     """A commit, which never changes once it is written."""
-    said = json.loads(path.read_bytes())
-    files = {name: FileRecord(*record) for name, record in said.pop("files").items()}
-    return Commit(id=path.stem, files=files, **said)
+    commit = json.loads(path.read_bytes())
+    files = {name: FileRecord(*record) for name, record in commit.pop("files").items()}
+    return Commit(id=path.stem, files=files, **commit)

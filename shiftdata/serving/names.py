@@ -28,9 +28,8 @@ def is_repo_part(text: str) -> bool:
 
 def is_ref(text: str) -> bool:
     """Whether it may be a branch or a tag: a word, or words with slashes between."""
-    return (
-        len(text) <= 100 and bool(REF.fullmatch(text)) and ".." not in text and not COMMIT_ID.fullmatch(text)
-    )
+    plain = len(text) <= 100 and ".." not in text and REF.fullmatch(text)
+    return bool(plain) and not COMMIT_ID.fullmatch(text)
 
 
 def is_commit_id(text: str) -> bool:
@@ -39,19 +38,19 @@ def is_commit_id(text: str) -> bool:
 
 
 def is_sha256(text: object) -> bool:
-    """Whether it is a sha256 in small hexadecimal digits."""
+    """Whether it is a sha256 in lower-case hexadecimal digits."""
     return isinstance(text, str) and bool(SHA256.fullmatch(text))
 
 
 def file_path(text: object) -> str:
-    """A path that a client wants to write: relative, plain, of parts that any system can hold."""
+    """A path that a client wants to write: relative, plain, of parts that any system can store."""
     if not isinstance(text, str) or not text or len(text.encode(errors="replace")) > LONGEST_PATH:
         raise Refusal(400, f"a path is a text of 1 to {LONGEST_PATH} bytes")
     if any(unicodedata.category(letter) in ("Cc", "Cs") or letter == "\\" for letter in text):
-        raise Refusal(400, f"the path {text!a} holds a backslash or a control character")
+        raise Refusal(400, f"the path {text!a} has a backslash or a control character")
     for part in text.split("/"):
         if part in ("", ".", "..") or len(part.encode()) > LONGEST_PART:
-            raise Refusal(400, f"the path {text!a} is not relative and plain: no empty part, '.', '..'")
+            raise Refusal(400, f"the path {text!a} must be relative, without empty parts, '.' or '..'")
         if part.startswith(".") and part not in DOTTED:
             raise Refusal(400, f"the path {text!a} is hidden: no part may start with a dot")
     return text

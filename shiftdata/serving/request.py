@@ -1,39 +1,42 @@
-"""What every route needs of a request: its parts, its repo, its body in bounded pieces, and who asks."""
+"""What every route needs: the mirror, who asks, the repo in the path, the body in bounded pieces."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from shiftdata.serving.auth import Access, Signer
-from shiftdata.serving.library import Library
+from shiftdata.serving.access import Access, Signer
+from shiftdata.serving.library import Library, Repo
 from shiftdata.serving.refusals import Refusal, no_repo
-from shiftdata.serving.repos import Repo
-from shiftdata.serving.store import StoredRepo
+from shiftdata.serving.uploaded import UploadedRepo
 
 HOST = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
 
 #: Bytes of a JSON body at most: clients send 256 samples of 512 bytes, or 1,000 paths.
 LONGEST_JSON = 8 << 20
 
+Json: TypeAlias = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Limits:
     """How much a client may ask of the server.
 
-    Files up to `regular_bytes` come inside the commit; those of `publish`, which says so in a header, only up
-    to `resumable_bytes`, so that what was sent is not sent again. `idle_seconds` may pass without a byte of
-    a body, `stuck_seconds` without a client taking a byte. Of uploads `writers` run at once, and others wait
-    `queue_seconds`.
+    Files up to `regular_bytes` come inside the commit; those of `publish`, which identifies itself by a
+    header, only up to `resumable_bytes`, so that what was sent is not sent again. `idle_seconds` may pass
+    without a byte of a body, `stuck_seconds` without a client taking a byte. Of uploads `writers` run at
+    once, and others wait `queue_seconds`.
     """
 
     regular_bytes: int = 50_000_000
@@ -46,7 +49,7 @@ class Limits:
 
 @dataclass
 class Mirror:
-    """The server's parts, at hand in every request."""
+    """The server's parts, available in every request."""
 
     library: Library
     access: Access
@@ -81,10 +84,10 @@ def authorization(request: Request) -> str | None:
     return request.headers.get("authorization")
 
 
-def part(request: Request, name: str) -> str:
+def part(request: Request, name: str, default: str = "") -> str:
     """A part of the path; it was routed as it came, and is decoded here, once."""
     try:
-        return unquote(request.path_params[name], errors="strict")
+        return unquote(request.path_params.get(name, default), errors="strict")
     except UnicodeDecodeError:
         raise Refusal(400, "the path is not UTF-8", "EntryNotFound") from None
 
@@ -93,62 +96,92 @@ def repo_of(request: Request, *, for_files: bool = False) -> Repo:
     """The repo that the path names, if the caller may see it (and, `for_files`, read it)."""
     mirror, owner, name = mirror_of(request), part(request, "owner"), part(request, "name")
     header = authorization(request)
-    try:
-        repo = mirror.library.get(owner, name)
-    except Refusal:
-        raise no_repo(owner, name, status=mirror.access.missing(header)) from None
-    (mirror.access.check_reads if for_files else mirror.access.check_sees)(repo, header)
+    repo = mirror.library.get(owner, name)
+    if repo is None:
+        raise no_repo(owner, name, status=mirror.access.missing_status(header))
+    mirror.access.check_reader(repo, header, for_files=for_files)
     return repo
 
 
-def repo_to_write(request: Request) -> StoredRepo:
-    """The repo that the path names, if the caller may change it."""
+def visible_repos(request: Request) -> list[Repo]:
+    """Every repo that the caller may see."""
+    mirror, header = mirror_of(request), authorization(request)
+    mirror.access.check_server(header)
+    return [repo for repo in mirror.library.repos() if mirror.access.sees(repo, header)]
+
+
+def check_writer(request: Request) -> Library:
+    """Refuse a caller who may not write, or a server that is read-only."""
     mirror = mirror_of(request)
     mirror.library.check_writable()
     mirror.access.check_owner(authorization(request))
-    return mirror.library.to_write(part(request, "owner"), part(request, "name"))
+    return mirror.library
+
+
+def repo_to_write(request: Request) -> UploadedRepo:
+    """The repo that the path names, if the caller may change it."""
+    return check_writer(request).to_write(part(request, "owner"), part(request, "name"))
+
+
+def writes(
+    change: Callable[[Request, UploadedRepo, Json], Json | None],
+) -> Callable[[Request], Awaitable[Any]]:
+    """Make a route of a change to a repo: it checks who asks, reads a JSON body, and answers with JSON."""
+
+    @wraps(change)
+    async def route(request: Request) -> JSONResponse:
+        repo = await run_in_threadpool(repo_to_write, request)
+        body = await json_body(request)
+        return JSONResponse(await run_in_threadpool(change, request, repo, body) or {})
+
+    return route
 
 
 def base_url(request: Request) -> str:
     """The server as the caller calls it."""
     host = request.headers.get("host", "")
     if not HOST.fullmatch(host):
-        raise Refusal(400, "the Host header is no host")
+        raise Refusal(400, "the Host header is not a host name")
     return f"{request.url.scheme}://{host}"
 
 
 async def pieces(request: Request) -> AsyncIterator[bytes]:
-    """The body as it comes; a client that falls silent is left."""
+    """The body as it comes; a client that falls silent is dropped."""
     stream = request.stream()
     while True:
         try:
             async with asyncio.timeout(mirror_of(request).limits.idle_seconds):
                 piece = await anext(stream, None)
         except TimeoutError:
-            raise Refusal(408, "the body has stopped coming", headers={"Connection": "close"}) from None
+            raise Refusal(408, "the body stopped coming", headers={"Connection": "close"}) from None
         if piece is None:
             return
         if piece:
             yield piece
 
 
-async def json_body(request: Request) -> dict[str, Any]:
-    """A JSON object as the body; nothing counts as an empty one."""
+async def whole_body(request: Request, most: int) -> bytes:
+    """All of a body that has `most` bytes at most."""
     body = bytearray()
     async for piece in pieces(request):
         body += piece
-        if len(body) > LONGEST_JSON:
-            raise Refusal(413, f"the body is longer than {LONGEST_JSON:,} bytes")
+        if len(body) > most:
+            raise Refusal(413, f"the body is longer than {most:,} bytes")
+    return bytes(body)
+
+
+async def json_body(request: Request) -> Json:
+    """A JSON object as the body; nothing counts as an empty one."""
     try:
-        read = json.loads(body or b"{}")
+        body = json.loads(await whole_body(request, LONGEST_JSON) or b"{}")
     except (ValueError, RecursionError):
-        raise Refusal(400, "the body is no JSON") from None
-    if not isinstance(read, dict):
-        raise Refusal(400, "the body is no JSON object")
-    return read
+        raise Refusal(400, "the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "the body is not a JSON object")
+    return body
 
 
-def text_of(body: dict[str, Any], name: str, default: str | None = None) -> str:
+def text_of(body: Json, name: str, default: str | None = None) -> str:
     """A text in a body."""
     value = body.get(name)
     if value is None and default is not None:
@@ -158,10 +191,5 @@ def text_of(body: dict[str, Any], name: str, default: str | None = None) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Refusal(400, f"{name!a} is no text: it holds half a character") from None
+        raise Refusal(400, f"{name!a} is not valid text: it has half a surrogate pair") from None
     return value
-
-
-def refused(refusal: Refusal) -> JSONResponse:
-    """The answer that refuses."""
-    return JSONResponse(refusal.body, refusal.status, headers=refusal.headers)

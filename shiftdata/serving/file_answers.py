@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from anyio import CancelScope
@@ -14,15 +13,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from shiftdata.serving.exchange import part, repo_of
+from shiftdata.serving.library import Repo
 from shiftdata.serving.refusals import Refusal, no_entry
-from shiftdata.serving.repos import Changed, Commit, FileRecord, Repo
+from shiftdata.serving.repos import Changed, Commit
+from shiftdata.serving.request import part, repo_of
 
 PIECE = 256 << 10
 
 ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)
 
-#: Types that a browser may show; everything else, pages above all, is only handed over.
+#: Types that a browser may show; everything else, HTML above all, is only downloaded.
 TYPES = {
     ".md": "text/plain; charset=utf-8",
     ".json": "application/json",
@@ -43,13 +43,14 @@ def resolve(request: Request) -> Response:
             descriptor = repo.open(commit, path)
         except Changed:
             continue
-        return FileAnswer(request, descriptor, commit.files[path], _headers(repo, commit, revision, path))
+        return FileAnswer(
+            request, descriptor, commit.files[path].size, _headers(repo, commit, revision, path)
+        )
     raise Refusal(503, "the file keeps changing: ask again", headers={"Retry-After": "1"})
 
 
 def _headers(repo: Repo, commit: Commit, revision: str, path: str) -> dict[str, str]:
-    file = commit.files[path]
-    settings = repo.settings()
+    file, settings = commit.files[path], repo.settings()
     if settings.private or settings.gated:
         cache = "private, no-store"
     else:  # a commit never changes
@@ -61,6 +62,7 @@ def _headers(repo: Repo, commit: Commit, revision: str, path: str) -> dict[str, 
         "X-Repo-Commit": commit.id,
         "Accept-Ranges": "bytes",
         "Cache-Control": cache,
+        "Content-Length": str(file.size),
         "Content-Type": TYPES.get(PurePosixPath(path).suffix, "application/octet-stream"),
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
@@ -69,30 +71,26 @@ def _headers(repo: Repo, commit: Commit, revision: str, path: str) -> dict[str, 
 def byte_range(header: str, size: int) -> tuple[int, int] | None:
     """First byte and end of the one range that a header asks for; None if the whole file is to be sent.
 
-    Anything but one well-formed range may be answered whole. Raises a `Refusal` where no such bytes are.
+    Anything but one well-formed range may be answered whole. Bytes that do not exist are refused.
 
     >>> byte_range("bytes=2-3", 10), byte_range("bytes=-3", 10), byte_range("bytes=8-99", 10)
     ((2, 4), (7, 10), (8, 10))
     >>> byte_range("bytes=0-1,4-5", 10) is byte_range("bytes=5-2", 10) is None
     True
     """
-    found = ONE_RANGE.fullmatch(header)
-    if not found or found.groups() == ("", ""):
+    match = ONE_RANGE.fullmatch(header)
+    if not match or match.groups() == ("", ""):
         return None
-    first, last = (_number(digits) for digits in found.groups())
-    if first is not None and last is not None and last < first:
+    # More digits than Python reads (4,300) mean what 4,000 do: a place behind the end.
+    first, last = (int(digits.lstrip("0")[:4000] or 0) for digits in match.groups())
+    start, end = (first, min(last + 1, size)) if match[2] else (first, size)
+    if not match[1]:
+        start, end = max(size - last, 0), size
+    elif match[2] and last < first:
         return None
-    if first is None:
-        first, last = size - min(last or 0, size), None
-    if first >= size:
+    if start >= size:
         raise Refusal(416, f"the file has {size} bytes", headers={"Content-Range": f"bytes */{size}"})
-    return first, size if last is None else min(last + 1, size)
-
-
-def _number(digits: str) -> int | None:
-    """A number of any length, since no file reaches 10^18 bytes."""
-    digits = digits.lstrip("0") or digits[:1]
-    return int(digits) if 0 < len(digits) <= 18 else 10**18 if digits else None
+    return start, end
 
 
 class FileAnswer(Response):
@@ -101,16 +99,12 @@ class FileAnswer(Response):
     It is made in a thread, and reads its first piece there: most ranges are one, and need no other thread.
     """
 
-    def __init__(
-        self, request: Request, descriptor: int, file: FileRecord, headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, request: Request, descriptor: int, size: int, headers: dict[str, str]) -> None:
         self._descriptor: int | None = descriptor
-        self._file = file
         self.background = None
         self.init_headers(headers)
-        self.headers["Content-Length"] = str(file.size)
         try:
-            self._at, self._end = self._plan(request.headers)
+            self._at, self._end = self._choose_bytes(request.headers, size)
             if request.method == "HEAD":
                 self._at = self._end
             self._first = self._read()
@@ -120,9 +114,8 @@ class FileAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await send(
-                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-            )
+            start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            await send(start)
             piece, request = self._first, Request(scope, receive)
             while piece:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -134,13 +127,32 @@ class FileAnswer(Response):
                 with CancelScope(shield=True):
                     await run_sync(self._close)
 
+    def _choose_bytes(self, asked: Headers, size: int) -> tuple[int, int]:
+        """Choose the status, and which bytes to send."""
+        etag, self.status_code = self.headers["ETag"], 200
+        known = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
+        if etag in known or known == ["*"]:
+            self.status_code = 304
+            del self.headers["Content-Length"]
+            return 0, 0
+        found = None
+        if asked.get("if-range", etag) == etag:
+            found = byte_range(asked.get("range", ""), size)
+        if found is None:
+            return 0, size
+        start, end = found
+        self.status_code = 206
+        self.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+        self.headers["Content-Length"] = str(end - start)
+        return found
+
     def _read(self) -> bytes:
         """The next piece; with the last one the file is closed."""
         piece = b""
         if self._at < self._end and self._descriptor is not None:
             piece = os.pread(self._descriptor, min(PIECE, self._end - self._at), self._at)
             if not piece:
-                raise OSError("a file that is being sent was cut")  # the connection ends, as it must
+                raise OSError("a file was cut while it was sent")  # the connection ends, as it must
             self._at += len(piece)
         if self._at == self._end:
             self._close()
@@ -150,28 +162,3 @@ class FileAnswer(Response):
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
-
-    def _plan(self, asked: Headers) -> tuple[int, int]:
-        """Choose the status, and which bytes to send."""
-        self.status_code = 200
-        if _names(asked.get("if-none-match"), self.headers["ETag"]):
-            self.status_code = 304
-            del self.headers["Content-Length"]
-            return 0, 0
-        wanted = asked.get("range")
-        if wanted is None or asked.get("if-range") not in (None, self.headers["ETag"]):
-            return 0, self._file.size
-        found = byte_range(wanted, self._file.size)
-        if found is None:
-            return 0, self._file.size
-        start, end = found
-        self.status_code = 206
-        self.headers["Content-Range"] = f"bytes {start}-{end - 1}/{self._file.size}"
-        self.headers["Content-Length"] = str(end - start)
-        return found
-
-
-def _names(header: str | None, etag: str) -> bool:
-    """Whether an If-None-Match has this tag."""
-    tags = [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
-    return etag in tags or tags == ["*"]

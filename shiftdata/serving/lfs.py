@@ -9,59 +9,50 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
 
 from shiftdata.serving.blobs import Blobs
-from shiftdata.serving.exchange import base_url, json_body, mirror_of, part, pieces, repo_to_write
-from shiftdata.serving.paths import is_sha256
+from shiftdata.serving.names import is_sha256
 from shiftdata.serving.refusals import Refusal
-from shiftdata.serving.store import StoredRepo
+from shiftdata.serving.request import Json, base_url, mirror_of, part, pieces, writes
+from shiftdata.serving.uploaded import UploadedRepo
 
 MOST_OBJECTS = 1000
 
 NO_XET_URL = "/set/HF_HUB_DISABLE_XET=1/and-run-the-same-command-again"
 
 
-async def lfs_batch(request: Request) -> JSONResponse:
+@writes
+def batch(request: Request, repo: UploadedRepo, body: Json) -> Json:
     """`/datasets/<owner>/<name>.git/info/lfs/objects/batch`: where to put what is not here."""
-    repo = await run_in_threadpool(repo_to_write, request)
-    body = await json_body(request)
     objects = body.get("objects")
     if body.get("operation") != "upload" or not isinstance(objects, list) or len(objects) > MOST_OBJECTS:
         raise Refusal(400, f"'operation' must be 'upload', 'objects' a list of {MOST_OBJECTS} at most")
-    answers = [await run_in_threadpool(_action, request, repo, one) for one in objects]
-    headers = {"Content-Type": "application/vnd.git-lfs+json"}
-    return JSONResponse({"transfer": "basic", "hash_algo": "sha256", "objects": answers}, headers=headers)
+    answers = [_action(request, repo, *_object(one)) for one in objects]
+    return {"transfer": "basic", "hash_algo": "sha256", "objects": answers}
 
 
-def _action(request: Request, repo: StoredRepo, wanted: Any) -> dict[str, Any]:
+def _action(request: Request, repo: UploadedRepo, oid: str, size: int) -> Json:
     """What to do for one object: nothing where it is stored."""
-    oid, size = _object(wanted)
-    said = {"oid": oid, "size": size, "authenticated": True}
+    answer: Json = {"oid": oid, "size": size, "authenticated": True}
     if repo.blobs.size(oid) == size:
-        return said
+        return answer
     try:
-        repo.blobs.room_for(size)
+        repo.blobs.check_room(size)
     except Refusal as refusal:
         return {"oid": oid, "size": size, "error": {"code": refusal.status, "message": str(refusal)}}
-    place = _place(repo.owner, repo.name, oid)
-    href = f"{base_url(request)}{place}"
-    return {
-        **said,
-        "actions": {
-            "upload": {"href": f"{href}?{mirror_of(request).signer.query(place, size)}"},
-            "verify": {"href": f"{href}/verify"},
-        },
-    }
+    path = _path(repo.owner, repo.name, oid)
+    url = f"{base_url(request)}{path}"
+    upload = f"{url}?{mirror_of(request).signer.query(path, size)}"
+    return {**answer, "actions": {"upload": {"href": upload}, "verify": {"href": f"{url}/verify"}}}
 
 
-async def lfs_put(request: Request) -> JSONResponse:
-    """Receive one object; its URL was signed by `lfs_batch`, since clients send no token here."""
+async def upload(request: Request) -> JSONResponse:
+    """Receive one object; its URL was signed by `batch`, since clients send no token here."""
     mirror = mirror_of(request)
     mirror.library.check_writable()
     owner, name, oid = part(request, "owner"), part(request, "name"), part(request, "oid")
-    asked = (request.query_params.get(key, "") for key in ("size", "until", "signature"))
-    size = mirror.signer.check(_place(owner, name, oid), *asked)
+    size = mirror.signer.check(_path(owner, name, oid), request.query_params)
     repo = await run_in_threadpool(mirror.library.to_write, owner, name)
     async with mirror.writer():
-        await run_in_threadpool(repo.blobs.room_for, size)
+        await run_in_threadpool(repo.blobs.check_room, size)
         await _receive(request, repo.blobs, oid, size)
     return JSONResponse({})
 
@@ -71,25 +62,23 @@ async def _receive(request: Request, blobs: Blobs, oid: str, size: int) -> None:
     try:
         async for piece in pieces(request):
             if incoming.size + len(piece) > size:
-                raise Refusal(400, f"more than the {size:,} bytes came that were announced")
+                raise Refusal(400, f"more bytes came than the {size:,} announced: nothing was stored")
             await run_in_threadpool(incoming.write, piece)
         if incoming.size != size or incoming.sha256 != oid:
-            said = f"{incoming.size:,} bytes with sha256 {incoming.sha256}"
-            raise Refusal(
-                400, f"{said} came where {size:,} bytes with {oid} were announced: nothing was kept"
-            )
+            came = f"{incoming.size:,} bytes with sha256 {incoming.sha256}"
+            text = f"{came} came, but {size:,} bytes with {oid} were announced: nothing was stored"
+            raise Refusal(400, text)
         await run_in_threadpool(blobs.keep, incoming)
     finally:
         await run_in_threadpool(incoming.drop)
 
 
-async def lfs_verify(request: Request) -> JSONResponse:
-    """Say whether an object is stored."""
-    repo = await run_in_threadpool(repo_to_write, request)
-    oid, size = _object(await json_body(request))
+@writes
+def verify(request: Request, repo: UploadedRepo, body: Json) -> None:
+    """Check that an object is stored."""
+    oid, size = _object(body)
     if repo.blobs.size(oid) != size:
         raise Refusal(404, "this object is not stored", "EntryNotFound")
-    return JSONResponse({})
 
 
 def no_xet(request: Request) -> RedirectResponse:
@@ -97,12 +86,12 @@ def no_xet(request: Request) -> RedirectResponse:
     return RedirectResponse(NO_XET_URL, 307)
 
 
-def without_xet(request: Request) -> JSONResponse:
-    """Where `no_xet` leads: the same in words."""
+def explain_no_xet(request: Request) -> JSONResponse:
+    """Where `no_xet` leads: the same as a sentence."""
     raise Refusal(
         400,
-        "this mirror takes large files, and the shards of push_to_hub, without Xet only: "
-        "set HF_HUB_DISABLE_XET=1 and run the same command again (python -m builders publish does so itself)",
+        "this mirror does not support Xet, which large files and push_to_hub would use: set "
+        "HF_HUB_DISABLE_XET=1 and run the same command again (python -m builders publish does so itself)",
     )
 
 
@@ -113,5 +102,5 @@ def _object(wanted: Any) -> tuple[str, int]:
     return str(oid), size
 
 
-def _place(owner: str, name: str, oid: str) -> str:
+def _path(owner: str, name: str, oid: str) -> str:
     return f"/datasets/{owner}/{name}.git/info/lfs/objects/{oid}"

@@ -1,0 +1,183 @@
+"""Where a commit is made: first which files are to come and how, then the commit itself, read as a stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from shiftdata.serving.blobs import Incoming
+from shiftdata.serving.commit_lines import CommitLines, Line
+from shiftdata.serving.names import file_path, is_sha256
+from shiftdata.serving.refusals import Refusal, no_entry
+from shiftdata.serving.repos import Commit, FileRecord
+from shiftdata.serving.request import Json, base_url, mirror_of, part, pieces, repo_to_write, text_of, writes
+from shiftdata.serving.uploaded import UploadedRepo
+
+MOST_OPERATIONS = 100_000
+
+#: Sent by `publish`: it uploads by LFS, so that what has come need not come again.
+UPLOAD_HEADER = "X-Shiftdata-Upload"
+
+
+@writes
+def preupload(request: Request, repo: UploadedRepo, body: Json) -> Json:
+    """Say of each file whether it comes inside the commit or by LFS, and the id of the one that is there."""
+    _refuse_pull_request(request)
+    files = body.get("files")
+    if not isinstance(files, list) or len(files) > MOST_OPERATIONS:
+        raise Refusal(400, f"'files' must be a list of {MOST_OPERATIONS:,} at most")
+    limits = mirror_of(request).limits
+    most = limits.resumable_bytes if request.headers.get(UPLOAD_HEADER) == "lfs" else limits.regular_bytes
+    early = _deletes_shards_early(request.headers.get("user-agent", ""))
+    head = repo.commit(part(request, "revision"))
+    answers = []
+    for wanted in files:
+        if not isinstance(wanted, dict) or type(size := wanted.get("size")) is not int or size < 0:
+            raise Refusal(400, "a file is {'path': <text>, 'size': <bytes>}")
+        path = file_path(wanted.get("path"))
+        regular = size <= most and not (early and path.endswith(".parquet"))
+        answer = {"path": path, "uploadMode": "regular" if regular else "lfs", "shouldIgnore": False}
+        if (file := head.files.get(path)) is not None and file.size == size:
+            # Clients compare plain files by git's id, and others by sha256, whatever they were before.
+            answer["oid"] = (file.git or repo.blobs.git_id(file.sha256)) if regular else file.sha256
+        answers.append(answer)
+    return {"files": answers, "commitOid": head.id}
+
+
+def _deletes_shards_early(user_agent: str) -> bool:
+    """Whether this is `push_to_hub` of a `datasets` that deletes each shard once it has asked how it comes.
+
+    It takes for granted that a Parquet file comes by LFS, at once; at the commit it no longer exists.
+    """
+    found = re.match(r"datasets/(\d{1,4})\.(\d{1,4})\.", user_agent)
+    return found is not None and (int(found[1]), int(found[2])) >= (4, 6)
+
+
+def _refuse_pull_request(request: Request) -> None:
+    if request.query_params.get("create_pr", "0").lower() not in ("", "0", "false"):
+        text = "this mirror has no pull requests: commit to a branch instead (create_branch, then revision=)"
+        raise Refusal(400, text)
+
+
+async def commit(request: Request) -> JSONResponse:
+    """Receive a commit, line by line, and add it when all of it is here."""
+    mirror = mirror_of(request)
+    repo = await run_in_threadpool(repo_to_write, request)
+    _refuse_pull_request(request)
+    receiving = _Receiving(repo, mirror.limits.regular_bytes)
+    async with mirror.writer():
+        try:
+            async for piece in pieces(request):
+                await run_in_threadpool(receiving.feed, piece)
+            made = await run_in_threadpool(receiving.finish, part(request, "revision"))
+        finally:
+            await run_in_threadpool(receiving.close)
+    url = f"{base_url(request)}/datasets/{repo.owner}/{repo.name}/commit/{made.id}"
+    return JSONResponse({"success": True, "commitOid": made.id, "commitUrl": url, "hookOutput": ""})
+
+
+class _Receiving:
+    """The operations of one commit, as they come; files go to the blobs at once, the tree changes last."""
+
+    def __init__(self, repo: UploadedRepo, most_bytes: int) -> None:
+        self._repo, self._most_bytes = repo, most_bytes
+        self._lines = CommitLines()
+        self._header: Json | None = None
+        self._operations: list[tuple[str, str, FileRecord | None]] = []
+        self._file: Incoming | None = None
+
+    def close(self) -> None:
+        """Remove a file that was not finished."""
+        if self._file is not None:
+            self._file.drop()
+            self._file = None
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece of the body."""
+        for made in self._lines.feed(piece):
+            if isinstance(made, Line):
+                self._take(made)
+            else:
+                self._write(made)
+
+    def finish(self, branch: str) -> Commit:
+        """The body has come whole: make the commit."""
+        for line in self._lines.close():
+            self._take(line)
+        if self._header is None:
+            raise Refusal(400, "the commit has no header line")
+        title = text_of(self._header, "summary")
+        message = text_of(self._header, "description", "")
+        parent = text_of(self._header, "parentCommit", "") or None
+        return self._repo.add_commit(branch, self._changed, title=title, message=message, parent=parent)
+
+    def _write(self, content: bytes) -> None:
+        if self._file is None:
+            self._file = self._repo.blobs.receive()
+        self._file.write(content)
+        if self._file.size > self._most_bytes:
+            raise Refusal(413, f"a file above {self._most_bytes:,} bytes comes by LFS, not inside a commit")
+
+    def _take(self, line: Line) -> None:
+        if line.has_content and line.key != "file":
+            raise Refusal(400, f"a line {line.key[:100]!a} has no content")
+        if line.key == "header":
+            self._header = line.value
+            return
+        if len(self._operations) >= MOST_OPERATIONS:
+            raise Refusal(413, f"a commit changes {MOST_OPERATIONS:,} files at most: send several")
+        path = line.value.get("path")
+        if line.key == "deletedFolder" and isinstance(path, str):
+            path = path.rstrip("/")
+        self._operations.append((line.key, file_path(path), self._record(line)))
+
+    def _record(self, line: Line) -> FileRecord | None:
+        """The file that an operation puts at its path; None where it deletes."""
+        match line.key:
+            case "file":
+                return self._keep_file(line)
+            case "lfsFile":  # uploaded before
+                oid = line.value.get("oid")
+                size = self._repo.blobs.size(str(oid)) if is_sha256(oid) else None
+                if size is None or line.value.get("size", size) != size:
+                    path = str(line.value.get("path"))[:200]
+                    raise Refusal(400, f"the file {path!a} of the commit was not uploaded")
+                return FileRecord(size, str(oid))
+            case "copyFile":  # a file of some commit of this repo
+                source = str(line.value.get("srcPath"))
+                found = self._repo.commit(text_of(line.value, "srcRevision", "main")).files.get(source)
+                if found is None:
+                    raise no_entry(source)
+                return found
+            case "deletedFile" | "deletedFolder":
+                return None
+        raise Refusal(400, f"this mirror knows no operation {line.key[:100]!a} in a commit")
+
+    def _keep_file(self, line: Line) -> FileRecord:
+        """A file inside the commit: keep what has come of it."""
+        if line.value.get("encoding") != "base64" or not line.has_content or self._file is None:
+            raise Refusal(400, "a file of a commit has a 'content' with the 'encoding' 'base64'")
+        sha256 = self._repo.blobs.keep(self._file)
+        record = FileRecord(self._file.size, sha256, self._repo.blobs.git_id(sha256))
+        self.close()
+        return record
+
+    def _changed(self, before: Commit) -> Mapping[str, FileRecord]:
+        """The files of a commit after these operations, in their order."""
+        files = dict(before.files)
+        for key, path, file in self._operations:
+            if file is not None:
+                files[path] = file
+                continue
+            gone = [path] if path in files else []
+            if key == "deletedFolder":
+                gone = [name for name in files if name.startswith(f"{path}/")]
+            if not gone:
+                raise no_entry(path)
+            for name in gone:
+                del files[name]
+        return dict(sorted(files.items()))
