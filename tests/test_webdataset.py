@@ -1,4 +1,4 @@
-"""The WebDataset face holds the same examples as the Parquet face, for every reader of tars."""
+"""A dataset in WebDataset format has the same examples as in Parquet, for every reader of tars."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ SMALL = 40_000  # bytes of a tar: several a split
 
 
 @pytest.fixture(scope="module", params=["stylized", "continuous", "text", "table"])
-def faces(request, tiny, tmp_path_factory):
+def both_formats(request, tiny, tmp_path_factory):
     """A dataset of each kind, as Parquet and as tars."""
-    folder = tmp_path_factory.mktemp("faces")
+    folder = tmp_path_factory.mktemp("formats")
     if request.param == "stylized":
         parquet = tiny
     else:
@@ -58,7 +58,7 @@ def faces(request, tiny, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tars(tiny, tmp_path_factory):
-    """The WebDataset face of the tiny dataset. Read only."""
+    """The tiny dataset in WebDataset format. Read only."""
     return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL)
 
 
@@ -166,8 +166,8 @@ def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars,
 # --- what readers get
 
 
-def test_keys_and_hashes_are_those_of_parquet_for_every_reader(faces):
-    parquet, tars = faces
+def test_keys_and_hashes_are_those_of_parquet_for_every_reader(both_formats):
+    parquet, tars = both_formats
     manifest = Manifest.read(tars)
     assert manifest.content_id == Manifest.read(parquet).content_id
     for base in manifest.bases:
@@ -196,8 +196,8 @@ def as_row(sample, manifest):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_plain_datasets_reads_the_same_rows_with_class_labels(faces, streaming):
-    parquet, tars = faces
+def test_plain_datasets_reads_the_same_rows_with_class_labels(both_formats, streaming):
+    parquet, tars = both_formats
     manifest = Manifest.read(tars)
     base = manifest.default_base
     loaded = datasets.load_dataset(str(tars), streaming=streaming)
@@ -211,8 +211,8 @@ def test_plain_datasets_reads_the_same_rows_with_class_labels(faces, streaming):
     }
 
 
-def test_a_decoded_sample_has_its_example_label_and_metadata(faces):
-    parquet, tars = faces
+def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
+    parquet, tars = both_formats
     manifest = Manifest.read(tars)
     wanted = readers.pyarrow(parquet, manifest, manifest.default_base)
     pipeline = sd.webdataset(tars, split="test")
@@ -346,7 +346,7 @@ def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
         assert not (tmp_path / "again").exists()
         memory.put(str(tars), "/mirror/tiny_wds", recursive=True)
         assert sd.verify("memory://mirror/tiny_wds") == []
-        with pytest.raises(InputError, match=r"holds tars: read them with `shiftdata.webdataset`"):
+        with pytest.raises(InputError, match=r"is in WebDataset format: read it with `shiftdata.webdataset`"):
             sd.load_dataset("memory://mirror/tiny_wds")
     finally:
         memory.rm("/mirror", recursive=True)
@@ -373,7 +373,7 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
         export(tiny, tiny, overwrite=True)
     with pytest.raises(NotFoundError, match="unknown base 'huge'"):
         export(tiny, tmp_path / "out", base="huge")
-    with pytest.raises(InputError, match="is a WebDataset face itself"):
+    with pytest.raises(InputError, match="is in WebDataset format already"):
         export(tars, tmp_path / "out")
     with pytest.raises(InputError, match="shard_bytes must be at least 1, got 0"):
         export(tiny, tmp_path / "out", shard_bytes=0)
@@ -398,7 +398,7 @@ def test_the_pipeline_says_what_is_missing(tiny, tars, copy, monkeypatch):
         sd.webdataset(tars)
 
 
-def test_the_face_is_found_by_the_name_of_its_dataset(copy, tars, monkeypatch):
+def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
     shutil.copytree(tars, copy.with_name("tiny_wds"))
     monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
     monkeypatch.chdir(copy)
@@ -423,10 +423,10 @@ def edit(folder, path, change):
     (folder / "manifest.json").write_text(Manifest.from_json(json.dumps(manifest)).to_json())
 
 
-def test_verify_and_check_find_nothing_wrong(faces):
-    assert sd.verify(faces[1]) == []
-    assert sd.verify(faces[1], deep=False) == []
-    assert check(faces[1]) == []
+def test_verify_and_check_find_nothing_wrong(both_formats):
+    assert sd.verify(both_formats[1]) == []
+    assert sd.verify(both_formats[1], deep=False) == []
+    assert check(both_formats[1]) == []
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -484,7 +484,7 @@ def test_verify_finds_another_content(copied):
 # --- building
 
 
-def test_a_build_makes_either_face_or_both(recipe, tiny, tmp_path):
+def test_a_build_makes_either_format_or_both(recipe, tiny, tmp_path):
     both = build(str(recipe), tmp_path / "both", format="both", workers=2, quiet=True)
     alone = build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)
     assert files(both) == files(tiny)

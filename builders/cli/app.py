@@ -137,7 +137,7 @@ def _print_built(folder: Path, recipe: str) -> None:
         print(f"{base.name}: {counts}")
         for reason, count in manifest.dropped.get(base.name, {}).items():
             print(f"{base.name}: dropped {count:,}: {reason}")
-        if manifest.face == "parquet":
+        if not manifest.is_webdataset:
             _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(judged_rows(folder, base.name), load_recipe(recipe))

@@ -18,7 +18,7 @@ CROISSANT = "croissant.json"
 
 def renderings(manifest: Manifest) -> dict[str, str]:
     """The text of each rendering, by file name."""
-    if manifest.face == "webdataset":
+    if manifest.is_webdataset:
         return {README: wds_card(manifest)}
     return {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
 

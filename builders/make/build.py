@@ -48,7 +48,7 @@ class Workshop:
 
     @property
     def tars(self) -> Path:
-        """The WebDataset face of the finished dataset."""
+        """The finished dataset in WebDataset format."""
         return self.out / NAMESPACE / f"{self.name}_wds"
 
     @property
@@ -98,7 +98,7 @@ def build(
 
     Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
     to some of the recipe's bases; those of an earlier build stay. `replace` allows to overwrite the dataset
-    of another recipe. With the format "both" its WebDataset face is made too, in `out/shift/<name>_wds`;
+    of another recipe. With the format "both" it is also written as tars, in `out/shift/<name>_wds`;
     with "webdataset" that alone, and its folder is returned.
     """
     recipe = load_recipe(reference)
@@ -267,7 +267,7 @@ def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:
 
 
 def _export(workshop: Workshop, quiet: bool) -> None:
-    """Write the WebDataset face of the finished Parquet files: they hold every rendered byte."""
+    """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
     manifest = Manifest.read(workshop.folder)
     total = sum(split.rows for base in manifest.bases for split in base.splits.values())
     with tqdm(total=total, desc="tars", unit="img", disable=quiet) as bar:

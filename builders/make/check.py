@@ -38,7 +38,7 @@ def check(
         )  # of a manifest that contradicts itself there is none
     problems += _license_problems(manifest)
     if not problems:  # what the clients say of a broken dataset is of no use
-        if manifest.face == "parquet":
+        if not manifest.is_webdataset:
             problems += _croissant_problems(folder)
         problems += _client_problems(folder, manifest)
     if recipe is not None:
@@ -107,7 +107,7 @@ def _keys(folder: Path, name: str, split: str, manifest: Manifest) -> list[str]:
     """The keys that plain `datasets` reads."""
     from datasets import load_dataset
 
-    if manifest.face == "webdataset":
+    if manifest.is_webdataset:
         stream = load_dataset(str(folder), name, split=split, streaming=True)
         return [sample["__key__"] for sample in stream.select_columns("__key__")]
     stream = load_dataset(str(folder), name, split=split, streaming=True, columns=["key"])

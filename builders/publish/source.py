@@ -48,7 +48,7 @@ class Source:
     def rows_by_terms(self) -> Counter[tuple[str, str]]:
         """How many rows of all bases carry each (licence, attribution)."""
         counted: Counter[tuple[str, str]] = Counter()
-        start = "metadata/" if self.manifest.face == "parquet" else "index/"
+        start = "metadata/" if not self.manifest.is_webdataset else "index/"
         for path in self.manifest.files:
             if not path.startswith(start):
                 continue

@@ -142,7 +142,7 @@ class _Job:
         files = self.manifest.files
         todo = {path: one for path, one in files.items() if not is_right(self.out / path, one)}
         size = _size(todo) - sum(here(work, path, one) for path, one in todo.items())
-        names = [README, *([CROISSANT] if self.manifest.face == "parquet" else [])]
+        names = [README, *([CROISSANT] if not self.manifest.is_webdataset else [])]
         names = [name for name in names if state != "same" or not (self.out / name).is_file()]
         if state == "same" and not todo and not names and (self.out / FILE_NAME).is_file():
             self.outcome.notes.append("everything is here already")

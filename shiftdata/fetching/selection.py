@@ -64,9 +64,10 @@ def selection_of(
     manifest: Manifest, config: str | None, select: Select | None, split: str | Sequence[str] | None
 ) -> Selection:
     """The rows that were asked for; an unknown name is answered with the nearest ones."""
-    if manifest.face == "webdataset":
+    if manifest.is_webdataset:
         raise InputError(
-            f"{manifest.name} holds tars, of which there are no parts: fetch a part of its Parquet face"
+            f"{manifest.name} is in WebDataset format, which has no parts: fetch a part of the Parquet "
+            "dataset"
         )
     if manifest.part is not None:
         raise InputError(f"{manifest.name} is a part itself there: fetch the part from the whole")

@@ -16,7 +16,7 @@ LISTS = ("configs", "dataset_info")
 
 
 def config_entry(manifest: Manifest, name: str) -> Entry:
-    """A config of the Parquet face: its files, and the filters of a canonical split."""
+    """A config of a Parquet dataset: its files, and the filters of a canonical split."""
     config = manifest.config(name)
     base = config.base if config else manifest.default_base if name == "metadata" else name
     pattern = f"metadata/{base}/{{}}.parquet" if name == "metadata" else f"data/{base}/{{}}-*.parquet"

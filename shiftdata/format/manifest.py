@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.format.schema import Roles
@@ -104,8 +104,8 @@ class Manifest:
     `severities` lists the steps of a continuous shift; it is empty where a nuisance has no scale.
     `credits` are the licences and attributions of the rows, most rows first; of very many only the first
     stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
-    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; of a
-    WebDataset face, the members of one sample, an image as None. `part` is None for a whole dataset.
+    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; in
+    WebDataset format, the members of one sample, an image as None. `part` is None for a whole dataset.
     """
 
     name: str
@@ -139,9 +139,9 @@ class Manifest:
     part: Part | None = None
 
     @property
-    def face(self) -> Literal["parquet", "webdataset"]:
-        """In what its examples lie."""
-        return "webdataset" if any(path.endswith(".tar") for path in self.files) else "parquet"
+    def is_webdataset(self) -> bool:
+        """Whether its examples are in tars (WebDataset format) and not in Parquet files."""
+        return any(path.endswith(".tar") for path in self.files)
 
     def base(self, name: str) -> Base:
         """The base of that name."""
@@ -154,7 +154,7 @@ class Manifest:
         """Every name that `load_dataset(repo, name)` accepts, the default first."""
         bases = [base.name for base in self.bases]
         bases.sort(key=lambda name: (name != self.default_base, name))
-        if self.face == "webdataset":
+        if self.is_webdataset:
             return bases
         return [*bases, *(config.name for config in self.configs if config.virtual), "metadata"]
 

@@ -124,8 +124,10 @@ def _load_url(
             f"`datasets` asks one Hub at a time: set HF_ENDPOINT={repo.endpoint} before Python starts, "
             f"and load {repo.repo_id!r} by its name; or `shiftdata fetch` it"
         )
-    if manifest.face == "webdataset":
-        raise InputError(f"{url} holds tars: read them with `shiftdata.webdataset`, or load the Parquet face")
+    if manifest.is_webdataset:
+        raise InputError(
+            f"{url} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet dataset"
+        )
     virtual = manifest.config(config)
     if virtual is not None:
         config, options = virtual.base, {"filters": virtual.filters} | options

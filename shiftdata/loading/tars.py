@@ -1,4 +1,4 @@
-"""Read a WebDataset face with the `webdataset` library."""
+"""Read a dataset in WebDataset format with the `webdataset` library."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def webdataset(
     (`--shard-mb`) where there are too few.
 
     Args:
-        dataset: the dataset (its face `<dataset>_wds` is looked for) or the face: a name, `shift/<name>`, a
-            folder, or a URL that the library opens (https://, hf://, gs://).
+        dataset: a name, `shift/<name>`, a folder, or a URL; of a dataset in Parquet, `<dataset>_wds` is
+            looked for. A URL is one that the library opens (https://, hf://, gs://).
         base: a base, such as `mini`; None is the default one.
         split: `train`, `validation` or `test`.
         decode: how pictures are decoded: "pil", "rgb8", "torchrgb", ... (as `.decode` of the library takes
@@ -81,7 +81,7 @@ def _tars_of(dataset: DatasetName) -> OpenDataset:
             if not isinstance(find(f"{named}_wds"), Hub) or isinstance(find(named), Hub):
                 return open_dataset(f"{named}_wds")
     opened = open_dataset(named)
-    if opened.manifest.face == "webdataset":
+    if opened.manifest.is_webdataset:
         return opened
     raise NotFoundError(
         f"{named} is there as Parquet, without {named}_wds beside it: run "

@@ -65,7 +65,7 @@ def verify(
             repo = Remote(opened.store, Path(scratch), work)
         site = Site(manifest, repo, work)
         problems = [*manifest_problems(manifest, written), *_extra_files(site)]
-        in_depth = tar_problems if manifest.face == "webdataset" else _rows
+        in_depth = tar_problems if manifest.is_webdataset else _rows
         problems += in_depth(site) if deep else _files(site, sorted(manifest.files))
     return sorted(problems, key=lambda problem: problem.path)
 

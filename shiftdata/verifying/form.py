@@ -59,7 +59,7 @@ def manifest_problems(manifest: Manifest, written: bytes) -> Iterator[Problem]:
     if manifest.default_base not in bases:
         what = f"has the default base {manifest.default_base!r} that it does not list"
         yield Problem(path=FILE_NAME, what=what, kind="files")
-    yield from _tar_problems(manifest) if manifest.face == "webdataset" else _base_problems(manifest)
+    yield from _tar_problems(manifest) if manifest.is_webdataset else _base_problems(manifest)
     for config in manifest.configs:
         if f"protocols/{config.name}.parquet" not in manifest.files:
             what = f"does not list protocols/{config.name}.parquet, which the split {config.name!r} needs"
@@ -95,7 +95,7 @@ def shard_paths(manifest: Manifest, base: str, split: str) -> list[str]:
 
 
 def _tar_problems(manifest: Manifest) -> Iterator[Problem]:
-    """Each tar of a WebDataset face needs an index, and the tars of a split hold all of its rows."""
+    """Each tar of a WebDataset repo needs an index, and the tars of a split hold all of its rows."""
     for base in manifest.bases:
         for split, record in base.splits.items():
             tars = tar_paths(manifest, base.name, split)

@@ -1,4 +1,4 @@
-"""Check a WebDataset face: files by hash, each sample against its index, each base by its identity."""
+"""Check a dataset in WebDataset format: each file by hash, each sample against its index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shiftdata.verifying.tables import first_line
 
 
 def tar_problems(site: Site) -> Iterator[Problem]:
-    """Everything that is wrong with the files and samples of a WebDataset face."""
+    """Everything that is wrong with the files and samples of a dataset in WebDataset format."""
     manifest = site.manifest
     done: set[str] = set()
     for base in manifest.bases:

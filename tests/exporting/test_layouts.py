@@ -283,7 +283,7 @@ def test_what_is_no_picture_is_refused_with_what_to_do(tmp_path):
         sd.export(sd.task(table), "wilds", tmp_path / "out")
     task = sd.task(table)
     of_tars = replace(task.metadata, source=str(export_tars(table, tmp_path / "tars")))
-    with pytest.raises(InputError, match="is a WebDataset face: export its Parquet face"):
+    with pytest.raises(InputError, match="is in WebDataset format: export the Parquet dataset"):
         sd.export(replace(task, metadata=of_tars), "wilds", tmp_path / "out")
 
 

@@ -318,7 +318,7 @@ def test_a_part_can_be_exported_as_tars(tiny):
     part = sd.fetch(tiny, select={"style": [2]}, split="test", out="part")
     tars = export(part, Path("tars"))
     assert verify(tars) == []
-    with pytest.raises(InputError, match="holds tars, of which there are no parts"):
+    with pytest.raises(InputError, match="is in WebDataset format, which has no parts"):
         sd.fetch(tars, select={"style": [2]}, out="out")
     assert same(sd.fetch(tars, out="copy"), tars)
 

@@ -122,8 +122,8 @@ def plan_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = Non
 
 
 def _check_pictures(manifest: Manifest) -> None:
-    if manifest.face != "parquet":
-        raise InputError(f"{manifest.name} is a WebDataset face: export its Parquet face")
+    if manifest.is_webdataset:
+        raise InputError(f"{manifest.name} is in WebDataset format: export the Parquet dataset")
     if manifest.roles.modality != "image":
         kind = {"text": "texts", "table": "a table"}[manifest.roles.modality]
         raise InputError(

@@ -1,7 +1,7 @@
-"""The WebDataset face of a dataset: the same examples as tars, for training that reads from front to back.
+"""A dataset in WebDataset format: the same examples as tars, for training that reads from front to back.
 
-The way of an export: `exporting` (the whole) -> `source` (rows and examples of the Parquet face) -> `order`
-(which sample follows which) -> `tars` (the bytes) -> `card`. `reading` gives the pipeline that reads them.
+An export: `writing` (the whole) -> `source` (rows and examples of the Parquet dataset) -> `order` (which
+sample follows which) -> `tars` (the bytes) -> `card`. `loading.tars` gives the pipeline that reads them.
 """
 
 from __future__ import annotations

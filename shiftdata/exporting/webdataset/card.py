@@ -1,4 +1,4 @@
-"""The README of a WebDataset face: YAML for `datasets` and the Hub, and how to read it."""
+"""The README of a dataset in WebDataset format: YAML for `datasets` and the Hub, and how to read it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEMPLATE = Path(__file__).with_name("card.md")
 
 
 def card(manifest: Manifest) -> str:
-    """The README.md of a WebDataset face; a function of its manifest alone."""
+    """The README.md of a dataset in WebDataset format; it depends on the manifest alone."""
     roles, splits = manifest.roles, list(manifest.base(manifest.default_base).splits)
     members = list(manifest.sample)
     rows = [

@@ -1,4 +1,4 @@
-"""Rows and examples of a Parquet face, from a folder or from elsewhere."""
+"""Rows and examples of a Parquet dataset, from a folder or from elsewhere."""
 
 from __future__ import annotations
 

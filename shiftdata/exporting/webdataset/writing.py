@@ -1,4 +1,4 @@
-"""Write the WebDataset face of a built Parquet dataset: tars, an index of each, README, manifest."""
+"""Write a Parquet dataset in WebDataset format: tars, an index of each, README, manifest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def export(
     overwrite: bool = False,
     on_samples: Callable[[int], object] = lambda count: None,
 ) -> Path:
-    """Write the WebDataset face of a dataset into the folder `out`, and return it.
+    """Write a dataset in WebDataset format into the folder `out`, and return it.
 
     Killed at any moment and called again, it goes on and ends in the same bytes; `out` appears whole. An
     export of the same content that is already there is left as it is.
@@ -60,7 +60,7 @@ def export(
     opened = open_dataset(dataset)
     opened.check_unchanged()
     whole = opened.manifest
-    manifest = _face_of(whole, base)
+    manifest = _manifest_of_tars(whole, base)
     beside = [name for name in BESIDE if name in whole.files]
     if not overwrite and _is_export_of(out, manifest, beside):
         _mend(out, manifest)
@@ -89,7 +89,7 @@ def _is_export_of(folder: Path, manifest: Manifest, beside: Sequence[str]) -> bo
     found = Manifest.read(folder)
     same = ("content_id", "recipe_id", "versions")
     return (
-        found.face == "webdataset"
+        found.is_webdataset
         and set(beside) <= set(found.files)
         and all(getattr(found, name) == getattr(manifest, name) for name in same)
         and all(
@@ -113,7 +113,7 @@ def _check_target(out: Path, manifest: Manifest, overwrite: bool) -> None:
     """Refuse a place that holds anything, but for an earlier export that may be overwritten."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
-    if not (out / FILE_NAME).is_file() or Manifest.read(out).face != "webdataset":
+    if not (out / FILE_NAME).is_file() or not Manifest.read(out).is_webdataset:
         raise InputError(f"{out} exists and is no WebDataset export: give another folder, or move it away")
     if not overwrite:
         raise InputError(
@@ -122,10 +122,10 @@ def _check_target(out: Path, manifest: Manifest, overwrite: bool) -> None:
         )
 
 
-def _face_of(manifest: Manifest, base: str | None) -> Manifest:
-    """The manifest of the face, without its files and sample: canonical splits are filters on Parquet."""
-    if manifest.face != "parquet":
-        raise InputError(f"{manifest.name} is a WebDataset face itself: export its Parquet face")
+def _manifest_of_tars(manifest: Manifest, base: str | None) -> Manifest:
+    """The manifest of the tars, without its files and sample: canonical splits are filters on Parquet."""
+    if manifest.is_webdataset:
+        raise InputError(f"{manifest.name} is in WebDataset format already: export the Parquet dataset")
     bases = [manifest.base(base)] if base else list(manifest.bases)
     kept = {one.name: one.content_id for one in bases}
     return replace(
