@@ -10,7 +10,7 @@ import numpy as np
 
 from check_published.cells import Printed
 from shiftdata.metrics import std
-from shiftdata.metrics.spread import Convention
+from shiftdata.metrics.statistics import Convention
 
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "inconsistent")

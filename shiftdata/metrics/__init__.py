@@ -9,31 +9,25 @@
     domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
     leaderboards          ranks, spearman; rank_agreement -> RankAgreement
     leaks and luck        selection_leakage -> SelectionLeakage; probe_gap; training_spread -> TrainingSpread
-    images                stylization_fidelity -> Fidelity; frechet_distance -> FrechetDistance
-    probabilities         calibration_error -> CalibrationError
-    fairness              group_odds -> GroupOdds
+    images                stylization_fidelity -> MeanSEM; frechet_distance
     from keys to rows     align
 
 Every function takes lists, arrays, Arrow columns or tensors, and says what is wrong with them. Ids start at
-0. A cell without rows is nan with n = 0, and so is what needs it. Records have `to_dict()` for JSON, and
-print as a person would want to see them.
+0. A cell without rows is nan with n = 0, and so is what needs it. Records have `to_dict()` for JSON.
 
-Which paper each serves: SMA (worst, worst_of, mean_sem, worst_by_chance, h_score, stylization_fidelity);
-NICO++ (mean, overall, std, training_spread); CNS-Bench (severity_accuracy, failure_points); DomainBed and the
-rethought protocol DomainBed-v2 (std and sem by `domainbed`, selection_leakage, probe_gap, frechet_distance,
-rank_agreement);
-RLSbench (label_marginal_l1); WILDS (adjusted); SubpopBench (calibration_error); Hardt et al. (group_odds).
+Which paper reports what: SMA (worst, worst_of, mean_sem, worst_by_chance, h_score, stylization_fidelity);
+NICO++ (mean, overall, std, training_spread); CNS-Bench (severity_accuracy, failure_points); DomainBed and
+DomainBed-v2 (std and sem by `domainbed`, selection_leakage, probe_gap, frechet_distance, rank_agreement);
+RLSbench (label_marginal_l1); WILDS (adjusted).
 """
 
 from shiftdata.metrics.adaptation import HScore, h_score, label_marginal, label_marginal_l1
 from shiftdata.metrics.align import align
 from shiftdata.metrics.bootstrap import Interval, Resampling, bootstrap_groups, bootstrap_rows
-from shiftdata.metrics.calibration import CalibrationError, calibration_error
 from shiftdata.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.metrics.comparison import McNemar, PairedComparison, compare, mcnemar
 from shiftdata.metrics.failure import FailurePoints, failure_points
-from shiftdata.metrics.fairness import GroupOdds, group_odds
-from shiftdata.metrics.fidelity import Fidelity, FrechetDistance, frechet_distance, stylization_fidelity
+from shiftdata.metrics.fidelity import frechet_distance, stylization_fidelity
 from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
 from shiftdata.metrics.leakage import (
     SelectionLeakage,
@@ -44,17 +38,21 @@ from shiftdata.metrics.leakage import (
 )
 from shiftdata.metrics.ranking import RankAgreement, rank_agreement, ranks, spearman
 from shiftdata.metrics.severity import SeverityAccuracy, severity_accuracy
-from shiftdata.metrics.spread import CONVENTIONS, MeanSEM, mean_sem, sem, std
-from shiftdata.metrics.statistics import GroupStatistic, adjusted_average, worst_of
+from shiftdata.metrics.statistics import (
+    CONVENTIONS,
+    GroupStatistic,
+    MeanSEM,
+    adjusted_average,
+    mean_sem,
+    sem,
+    std,
+    worst_of,
+)
 
 __all__ = [
     "CONVENTIONS",
-    "CalibrationError",
     "FailurePoints",
-    "Fidelity",
-    "FrechetDistance",
     "GroupAccuracy",
-    "GroupOdds",
     "GroupStatistic",
     "HScore",
     "Interval",
@@ -71,12 +69,10 @@ __all__ = [
     "align",
     "bootstrap_groups",
     "bootstrap_rows",
-    "calibration_error",
     "compare",
     "failure_points",
     "frechet_distance",
     "group_accuracy",
-    "group_odds",
     "h_score",
     "label_marginal",
     "label_marginal_l1",

@@ -5,36 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import FloatArray, as_floats, as_ids, as_predictions, check_lengths
+from shiftdata.metrics.arrays import FloatArray, as_floats, as_ids, as_predictions, check_lengths, one_of
 from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import accuracies
 
 
 @dataclass(frozen=True)
 class HScore(Record):
-    """The accuracy on known classes, on unknown ones, and their harmonic mean (SMA, section 3.2.1).
+    """The accuracy on known classes, on unknown ones, and `h`, their harmonic mean (SMA, section 3.2.1).
 
     Without known or without unknown rows, or with a shared class that has no rows when classes are
-    averaged, that part is nan and the H-score too.
+    averaged, that part is nan and the H-score too; it is 0 when both parts are.
     """
 
+    h: float
     known: float
     unknown: float
     n_known: int
     n_unknown: int
-
-    derived: ClassVar[tuple[str, ...]] = ("h",)
-
-    @property
-    def h(self) -> float:
-        """2 A_c A_u / (A_c + A_u); 0 when both are 0."""
-        total = self.known + self.unknown
-        return 2 * self.known * self.unknown / total if total != 0 else 0.0
 
     def __str__(self) -> str:
         return (
@@ -64,8 +57,7 @@ def h_score(
     H-score 0.6667: known 0.5000 (n=2), unknown 1.0000 (n=2)
 
     """
-    if average not in ("rows", "classes"):
-        raise InputError(f"unknown average {average!r}; known: rows, classes")
+    one_of("average", average, ("rows", "classes"))
     if unknown in shared:
         raise InputError(f"the id {unknown} stands for unknown and cannot be a shared class")
     classes = np.unique(as_ids("shared", shared))
@@ -77,12 +69,11 @@ def h_score(
     position = np.searchsorted(classes, true[known])
     n = np.bincount(position, minlength=len(classes))
     correct = np.bincount(position[right[known]], minlength=len(classes))
-    return HScore(
-        known=float(accuracies(correct, n).mean()) if average == "classes" else _share(right[known]),
-        unknown=_share(right[~known]),
-        n_known=int(known.sum()),
-        n_unknown=int((~known).sum()),
-    )
+    of_known = float(accuracies(correct, n).mean()) if average == "classes" else _share(right[known])
+    of_unknown = _share(right[~known])
+    total = of_known + of_unknown
+    h = 2 * of_known * of_unknown / total if total != 0 else 0.0
+    return HScore(h, of_known, of_unknown, int(known.sum()), int((~known).sum()))
 
 
 def label_marginal(labels: Any, n_classes: int) -> FloatArray:
@@ -101,18 +92,14 @@ def label_marginal_l1(estimated: Any, true: Any) -> float:
     >>> label_marginal_l1([0.5, 0.5], [0.75, 0.25])
     0.5
     """
-    first, second = _distribution("estimated", estimated), _distribution("true", true)
-    check_lengths(estimated=first, true=second)
-    return float(np.abs(first - second).sum())
-
-
-def _distribution(name: str, values: Any) -> FloatArray:
-    shares = as_floats(name, values)
-    if (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
-        raise InputError(
-            f"{name}: shares of classes are not negative and sum to 1, got a sum of {shares.sum():g}"
-        )
-    return shares
+    both = {"estimated": as_floats("estimated", estimated), "true": as_floats("true", true)}
+    for name, shares in both.items():
+        if (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+            raise InputError(
+                f"{name}: shares of classes are not negative and sum to 1, got a sum of {shares.sum():g}"
+            )
+    check_lengths(**both)
+    return float(np.abs(both["estimated"] - both["true"]).sum())
 
 
 def _share(right: np.ndarray[Any, Any]) -> float:

@@ -38,25 +38,24 @@ def align(task_keys: Any, predictions: Any) -> NDArray[Any]:
     keys, values = _columns(predictions)
     if len(keys) != len(values):
         raise InputError(f"predictions: {len(keys):,} keys and {len(values):,} predictions; give one a key")
-    found = pc.index_in(wanted, value_set=keys)
-    if len(keys) != len(wanted) or not _each_once(found):
-        _refuse(wanted, keys, found)
-    ordered: NDArray[Any] = values[found.to_numpy()]
+    at = pc.index_in(wanted, value_set=keys)
+    if len(keys) != len(wanted) or not _each_once(at):
+        _refuse(wanted, keys, at)
+    ordered: NDArray[Any] = values[at.to_numpy()]
     return ordered
 
 
-def _each_once(found: pa.Array) -> bool:
-    """Whether every position was found exactly once: then no key is unknown, missing or repeated."""
-    return found.null_count == 0 and bool((np.bincount(found.to_numpy(), minlength=len(found)) == 1).all())
+def _each_once(at: pa.Array) -> bool:
+    """Whether every position occurs exactly once: then no key is unknown, missing or repeated."""
+    return at.null_count == 0 and bool((np.bincount(at.to_numpy(), minlength=len(at)) == 1).all())
 
 
-def _refuse(wanted: pa.Array, keys: pa.Array, found: pa.Array) -> None:
-    """Say all that is wrong with the keys."""
+def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
     if len(repeated := _repeated(wanted)):
         raise InputError(f"task_keys: {_listed('repeated', repeated)}; give the key of each row once")
     problems = {
         "unknown": keys.filter(pc.is_null(pc.index_in(keys, value_set=wanted))),
-        "missing": wanted.filter(pc.is_null(found)),
+        "missing": wanted.filter(pc.is_null(at)),
         "repeated": _repeated(keys),
     }
     listed = "; ".join(_listed(what, some) for what, some in problems.items() if len(some))
@@ -67,7 +66,6 @@ def _refuse(wanted: pa.Array, keys: pa.Array, found: pa.Array) -> None:
 
 
 def _columns(predictions: Any) -> tuple[pa.Array, NDArray[Any]]:
-    """Keys and values of a mapping from key to prediction, or of a table."""
     if isinstance(predictions, Mapping) and not _is_table(predictions):
         keys, values = list(predictions.keys()), list(predictions.values())
     else:
@@ -82,7 +80,7 @@ def _columns(predictions: Any) -> tuple[pa.Array, NDArray[Any]]:
 
 
 def _is_table(predictions: Mapping[Any, Any]) -> bool:
-    """Whether a mapping holds two columns rather than predictions for images called key and prediction."""
+    """Whether a mapping has two columns, not predictions for images called `key` and `prediction`."""
     return set(predictions) == {"key", "prediction"} and not isinstance(predictions["key"], (int, np.integer))
 
 
@@ -105,7 +103,7 @@ def _keys(name: str, keys: Any) -> pa.Array:
 
 
 def _values(values: Any) -> NDArray[Any]:
-    """Class ids or rows of class scores; whole numbers that came as floats become ids again."""
+    """Class ids or rows of class scores; whole floats become ids again."""
     array = as_numbers("predictions", values, ndim=None)
     if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
         return array.astype(np.int64)
@@ -118,6 +116,5 @@ def _repeated(keys: pa.Array) -> pa.Array:
 
 
 def _listed(what: str, keys: pa.Array) -> str:
-    """How many keys, and the first of them in order of their names."""
     first = sorted(keys.to_pylist())[:_SHOWN]
     return f"{len(keys):,} {what} ({', '.join(first)}{', ...' if len(keys) > _SHOWN else ''})"

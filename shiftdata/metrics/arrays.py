@@ -1,4 +1,4 @@
-"""Turns what users hold (lists, arrays, tensors, Arrow columns) into checked arrays, or says what is wrong.
+"""Turns what users have (lists, arrays, tensors, Arrow columns) into checked arrays, or says what is wrong.
 
 Nothing here knows torch or pandas: whatever `numpy.asarray` can read is read.
 """
@@ -16,17 +16,17 @@ from shiftdata.errors import InputError
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 
-#: How far a row of probabilities may sum from 1: a softmax in half precision stays within it.
-PROBABILITY_TOLERANCE = 1e-3
-
 
 def as_numbers(name: str, values: Any, *, ndim: int | None = 1) -> NDArray[Any]:
     """The values as a numeric array without missing ones; `ndim=None` allows one or two dimensions."""
-    array = _read(name, values)
-    if ndim is None and array.ndim not in (1, 2):
-        raise InputError(f"{name}: give one or two dimensions, got shape {array.shape}")
-    if ndim is not None and array.ndim != ndim:
-        raise InputError(f"{name}: give {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}")
+    array = _raw(name, values)
+    if array.dtype.kind == "O":
+        array = _from_objects(name, array)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name}: numbers are needed, got {array.dtype}; encode names as ids from 0 first")
+    if array.ndim not in ((1, 2) if ndim is None else (ndim,)):
+        allowed = "one or two dimensions" if ndim is None else f"{ndim} dimension{'s' * (ndim > 1)}"
+        raise InputError(f"{name}: give {allowed}, got shape {array.shape}")
     if array.size == 0:
         raise InputError(f"{name}: empty; give at least one row")
     if array.dtype.kind == "f":
@@ -42,7 +42,7 @@ def as_ids(name: str, values: Any, n: int | None = None, *, also: int | None = N
     """
     array = as_numbers(name, values)
     if array.dtype.kind == "f":
-        _refuse(name, array != np.floor(array), "no whole numbers", "give ids, not scores")
+        _refuse(name, array != np.floor(array), "not whole numbers", "give ids, not scores")
         _refuse(name, np.abs(array) > 2**53, "beyond 2**53 or infinite", "give ids, not scores")
     ids = array.astype(np.int64, copy=False)
     # Two passes over the array are enough when all is well; the rows are only looked up when not.
@@ -78,22 +78,6 @@ def as_labels_and_predictions(
     return true, predicted
 
 
-def as_probabilities(name: str, values: Any) -> FloatArray:
-    """Rows of class probabilities: between 0 and 1, each row summing to 1."""
-    array = as_numbers(name, values, ndim=2).astype(np.float64, copy=False)
-    outside = (array.min(axis=1) < 0) | (array.max(axis=1) > 1)
-    _refuse(name, outside, "outside 0 to 1", "apply a softmax to logits first")
-    sums: FloatArray = array.sum(axis=1)
-    _refuse(
-        name,
-        np.abs(sums - 1) > PROBABILITY_TOLERANCE,
-        "not summing to 1",
-        "give one probability a class, all classes",
-        sums,
-    )
-    return array
-
-
 def as_floats(name: str, values: Any, *, ndim: int = 1) -> FloatArray:
     """Finite numbers as float64."""
     array = as_numbers(name, values, ndim=ndim).astype(np.float64, copy=False)
@@ -102,7 +86,7 @@ def as_floats(name: str, values: Any, *, ndim: int = 1) -> FloatArray:
 
 
 def as_codes(name: str, values: Any) -> tuple[tuple[Hashable, ...], IntArray]:
-    """Names of any kind as their sorted values and, for each row, the position of its name.
+    """Names of any type as their sorted values and, for each row, the position of its name.
 
     >>> as_codes("shifts", ["snow", "fog", "snow"])
     (('fog', 'snow'), array([1, 0, 1]))
@@ -128,14 +112,10 @@ def check_lengths(**arrays: NDArray[Any]) -> None:
         raise InputError(f"lengths differ: {listed}; give one entry a row, in the same order")
 
 
-def _read(name: str, values: Any) -> NDArray[Any]:
-    """The values as an array of numbers; what is missing becomes nan."""
-    array = _raw(name, values)
-    if array.dtype.kind == "O":
-        array = _from_objects(name, array)
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{name}: numbers are needed, got {array.dtype}; encode names as ids from 0 first")
-    return array
+def one_of(name: str, given: str, known: tuple[str, ...]) -> None:
+    """Refuse a choice that does not exist."""
+    if given not in known:
+        raise InputError(f"unknown {name} {given!r}; known: {', '.join(known)}")
 
 
 def _raw(name: str, values: Any) -> NDArray[Any]:
@@ -143,11 +123,8 @@ def _raw(name: str, values: Any) -> NDArray[Any]:
         values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         return np.asarray(values)
-    except (
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # ragged lists; tensors with a gradient or on a GPU
+    # Ragged lists; tensors with a gradient or on a GPU.
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
             f"{name}: cannot be read as an array ({error}); "
             "give a list, an array, an Arrow column or a tensor after .detach().cpu().float()"

@@ -20,7 +20,7 @@ from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import GroupStatistic, accuracies, statistic_of
 from shiftdata.stable import rng
 
-#: Counts held at once while drawing: 32 MB.
+#: Counts in memory at once while drawing: 32 MB.
 _CELLS = 1 << 22
 
 
@@ -77,18 +77,21 @@ def bootstrap_groups(
 ) -> Interval:
     """The bootstrap interval of a figure over groups.
 
-    The worst of many groups is itself drawn towards bad luck, and its bootstrap even more so: hold it
-    against `GroupAccuracy.worst_by_chance` as well.
+    The worst of many groups is biased towards bad luck, and its bootstrap even more so: compare it with
+    `GroupAccuracy.worst_by_chance` as well.
 
     >>> result = GroupAccuracy(np.array([0.9, 0.6]), np.array([50, 50]))
     >>> print(bootstrap_groups(result, "mean"))
     0.7500 [0.6700, 0.8202] (95 %, percentile, stratified by group, 1,000 replicates)
     """
-    how, figure = resampling, statistic_of(statistic)
-    generator = rng(how.seed, "metrics", "bootstrap-groups")
+    figure, generator = statistic_of(statistic), rng(resampling.seed, "metrics", "bootstrap-groups")
     outcomes = np.stack([result.correct, result.n - result.correct], axis=-1)
-    drawn = [_figure(figure, counts) for counts in draw_counts(outcomes, how, generator)]
-    return interval(result.summary(figure), np.concatenate(drawn), how, _method(how.stratify))
+    drawn = []
+    for counts in draw_counts(outcomes, resampling, generator):
+        n = counts.sum(axis=-1)
+        drawn.append(figure(accuracies(counts[..., 0], n), n))
+    by = "stratified by group" if resampling.stratify else "by row"
+    return interval(result.summary(figure), np.concatenate(drawn), resampling, f"percentile, {by}")
 
 
 def bootstrap_rows(
@@ -104,7 +107,7 @@ def bootstrap_rows(
     Args:
         statistic: Takes row numbers (some repeated) and gives the figure.
         n_rows: How many rows there are.
-        resampling: Seed, replicates and level; whether to stratify is said by `strata`.
+        resampling: Seed, replicates and level; `strata` says whether to stratify.
         strata: One name a row; each stratum keeps its size.
         clusters: One name a row, such as its origin: rows that share it are drawn together, since the
             stylised copies of one picture do not fail independently.
@@ -118,8 +121,7 @@ def bootstrap_rows(
         raise InputError(f"n_rows must be at least 1, got {n_rows}")
     if strata is not None and clusters is not None:
         raise InputError("give strata or clusters, not both: a cluster may lie in several strata")
-    how = resampling
-    generator = rng(how.seed, "metrics", "bootstrap-rows")
+    generator = rng(resampling.seed, "metrics", "bootstrap-rows")
     if clusters is not None:
         draw = _cluster_drawer(_codes("clusters", clusters, n_rows))
         method = "percentile, by cluster"
@@ -127,8 +129,8 @@ def bootstrap_rows(
         codes = np.zeros(n_rows, np.int64) if strata is None else _codes("strata", strata, n_rows)
         draw = _stratum_drawer(codes)
         method = "percentile, by row" if strata is None else "percentile, stratified"
-    drawn = np.array([statistic(draw(generator)) for _ in range(how.replicates)], dtype=np.float64)
-    return interval(float(statistic(np.arange(n_rows))), drawn, how, method)
+    drawn = np.array([statistic(draw(generator)) for _ in range(resampling.replicates)], dtype=np.float64)
+    return interval(float(statistic(np.arange(n_rows))), drawn, resampling, method)
 
 
 def draw_counts(outcomes: IntArray, how: Resampling, generator: np.random.Generator) -> Iterator[IntArray]:
@@ -156,16 +158,6 @@ def interval(estimate: float, drawn: FloatArray, how: Resampling, method: str) -
     undefined = int(np.isnan(drawn).sum())
     low, high = (math.nan, math.nan) if undefined else np.quantile(drawn, [tail, 1 - tail]).tolist()
     return Interval(estimate, low, high, how.level, len(drawn), how.seed, undefined, method)
-
-
-def _figure(figure: GroupStatistic, counts: IntArray) -> FloatArray:
-    """The figure from counts whose last axis is correct, wrong."""
-    n = counts.sum(axis=-1)
-    return figure(accuracies(counts[..., 0], n), n)
-
-
-def _method(stratify: bool) -> str:
-    return "percentile, stratified by group" if stratify else "percentile, by row"
 
 
 def _codes(name: str, values: Any, n_rows: int) -> IntArray:

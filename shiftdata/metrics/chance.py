@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import FloatArray, as_ids
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids
 from shiftdata.metrics.records import Record, number
 
 
@@ -22,7 +22,8 @@ from shiftdata.metrics.records import Record, number
 class WorstByChance(Record):
     """The distribution of the lowest group accuracy when all groups are equally hard.
 
-    `values` are the accuracies that the minimum can take, `probability` how likely each is.
+    `values` are the accuracies that the minimum can take, `probability` how likely each is; `expected` and
+    `std` are its mean and standard deviation.
     """
 
     accuracy: float
@@ -35,12 +36,10 @@ class WorstByChance(Record):
 
     @property
     def expected(self) -> float:
-        """The mean of the worst group's accuracy."""
         return float(self.values @ self.probability)
 
     @property
     def std(self) -> float:
-        """The standard deviation of the worst group's accuracy."""
         return math.sqrt(float((self.values - self.expected) ** 2 @ self.probability))
 
     def quantile(self, q: float) -> float:
@@ -87,19 +86,17 @@ def worst_by_chance(n: Any, accuracy: float, *, groups: int | None = None) -> Wo
     return WorstByChance(accuracy, int(counts.sum()), values, -np.diff(above, prepend=1.0))
 
 
-def _sizes(n: Any, groups: int | None) -> tuple[list[int], np.ndarray[Any, Any]]:
+def _sizes(n: Any, groups: int | None) -> tuple[IntArray, IntArray]:
     """The sizes that occur, and how many groups have each."""
     if (np.ndim(n) == 0) != (groups is not None):
         raise InputError("give one n with groups=, or one n for each group without it")
     if groups is not None and groups < 1:
         raise InputError(f"groups must be at least 1, got {groups}")
     array = as_ids("n", np.atleast_1d(n))
-    if (array == 0).any():
-        raise InputError(
-            f"n: {int((array == 0).sum())} groups are empty and have no accuracy; leave them out"
-        )
+    if empty := int((array == 0).sum()):
+        raise InputError(f"n: {empty} groups are empty and have no accuracy; leave them out")
     sizes, counts = np.unique(array, return_counts=True)
-    return sizes.tolist(), counts * (groups or 1)
+    return sizes, counts * (groups or 1)
 
 
 def _log_above(n: int, p: float) -> FloatArray:
@@ -113,10 +110,10 @@ def _log_above(n: int, p: float) -> FloatArray:
 
 def _binomial(n: int, p: float) -> FloatArray:
     """P(X = k) for k = 0 .. n, by logarithms so that it neither over- nor underflows."""
-    if p in (0, 1):
-        return np.where(np.arange(n + 1) == n * p, 1.0, 0.0)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    log_ways = log_factorial[-1] - log_factorial - log_factorial[::-1]
     successes = np.arange(n + 1)
+    if p in (0, 1):
+        return np.where(successes == n * p, 1.0, 0.0)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(successes[1:]))])
+    log_ways = log_factorial[-1] - log_factorial - log_factorial[::-1]
     mass: FloatArray = np.exp(log_ways + successes * math.log(p) + successes[::-1] * math.log1p(-p))
     return mass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import GroupStatistic, accuracies, statistic_of
 from shiftdata.stable import rng
 
-#: Up to so many rows on which the methods differ, `mcnemar` is exact unless told otherwise.
+#: Up to so many rows on which the methods differ, `mcnemar` is exact.
 EXACT_LIMIT = 10_000
 
 
@@ -59,23 +59,21 @@ class PairedComparison(Record):
         )
 
 
-def mcnemar(only_a: int, only_b: int, method: Literal["auto", "exact", "asymptotic"] = "auto") -> McNemar:
+def mcnemar(only_a: int, only_b: int) -> McNemar:
     """McNemar's two-sided test from the rows that only A, and that only B, has right.
 
-    Exact is the binomial test with probability one half; asymptotic is chi-square with one degree of
-    freedom and the continuity correction. `auto` is exact up to 10,000 such rows.
+    Up to 10,000 such rows it is the exact binomial test with probability one half; beyond, chi-square with
+    one degree of freedom and the continuity correction.
 
     >>> print(mcnemar(9, 1))
     McNemar p = 0.0215 (exact binomial; only A right 9, only B right 1)
     """
     if min(only_a, only_b) < 0:
         raise InputError(f"counts of rows cannot be negative, got {only_a} and {only_b}")
-    if method not in ("auto", "exact", "asymptotic"):
-        raise InputError(f"unknown method {method!r}; known: auto, exact, asymptotic")
     n = only_a + only_b
-    if method == "exact" or (method == "auto" and n <= EXACT_LIMIT):
+    if n <= EXACT_LIMIT:
         return McNemar(only_a, only_b, _binomial_p(min(only_a, only_b), n), "exact binomial")
-    chi_square = max(0, abs(only_a - only_b) - 1) ** 2 / n if n else 0.0
+    chi_square = max(0, abs(only_a - only_b) - 1) ** 2 / n
     p_value = math.erfc(math.sqrt(chi_square / 2))
     return McNemar(only_a, only_b, p_value, "asymptotic chi-square, continuity-corrected")
 
@@ -108,21 +106,12 @@ def compare(
     check_lengths(labels=true, b=second)
     outcomes = _outcomes(first == true, second == true, groups, n_groups)
     generator = rng(resampling.seed, "metrics", "compare")
-    drawn = [_both(figure, counts) for counts in draw_counts(outcomes, resampling, generator)]
+    drawn = [np.subtract(*_both(figure, counts)) for counts in draw_counts(outcomes, resampling, generator)]
     of_a, of_b = (float(value) for value in _both(figure, outcomes))
-    stratified = groups is not None and resampling.stratify
-    return PairedComparison(
-        statistic=figure.name,
-        a=of_a,
-        b=of_b,
-        difference=interval(
-            of_a - of_b,
-            np.concatenate([replicates_a - replicates_b for replicates_a, replicates_b in drawn]),
-            resampling,
-            "percentile, stratified by group" if stratified else "percentile, by row",
-        ),
-        mcnemar=mcnemar(int(outcomes[:, 1].sum()), int(outcomes[:, 2].sum())),
-    )
+    by = "stratified by group" if groups is not None and resampling.stratify else "by row"
+    difference = interval(of_a - of_b, np.concatenate(drawn), resampling, f"percentile, {by}")
+    test = mcnemar(int(outcomes[:, 1].sum()), int(outcomes[:, 2].sum()))
+    return PairedComparison(figure.name, of_a, of_b, difference, test)
 
 
 def _outcomes(

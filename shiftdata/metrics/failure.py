@@ -1,7 +1,7 @@
 """Failure points: the first severity at which a trajectory is classified wrongly (CNS-Bench, A.1.2).
 
-A trajectory is one origin under one shift over all severities. Points are found in order of severity,
-whatever the order of rows, and shift by shift: the same origin occurs under several shifts.
+A trajectory is one origin under one shift over all severities. Its rows are read by severity, in whatever
+order they come, and shift by shift: the same origin occurs under several shifts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import FloatArray, IntArray, as_codes, as_labels_and_predictions, check_lengths
+from shiftdata.metrics.arrays import (
+    FloatArray,
+    IntArray,
+    as_codes,
+    as_labels_and_predictions,
+    check_lengths,
+    one_of,
+)
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.severity import severity_steps
 
@@ -34,7 +41,7 @@ Never: TypeAlias = Literal["beyond", "left-out"]
 class FailurePoints(Record):
     """Where each trajectory fails first; `point` is nan where it never does.
 
-    `shift` holds positions in `shifts`, the sorted names.
+    `shift` has positions in `shifts`, the sorted names.
     """
 
     severities: FloatArray
@@ -92,8 +99,7 @@ class FailurePoints(Record):
             "shifted-failures": self.counts[shifted].sum(),
             "trajectories": self.n,
         }
-        if normalise not in totals:
-            raise InputError(f"unknown normalisation {normalise!r}; known: {', '.join(totals)}")
+        one_of("normalisation", normalise, tuple(totals))
         divisor = totals[normalise] if total is None else total
         return counts / divisor if divisor > 0 else np.full(len(counts), np.nan)
 
@@ -102,12 +108,10 @@ class FailurePoints(Record):
         return np.nancumsum(self.histogram(normalise, total=total))
 
     def mean(self, never: Never = "beyond") -> float:
-        """The mean failure point; say where trajectories count that never fail."""
-        if never not in ("beyond", "left-out"):
-            raise InputError(f"unknown convention {never!r} for never failing; known: beyond, left-out")
-        points = np.where(np.isnan(self.point), self.beyond, self.point)
-        if never == "left-out":
-            points = self.point[~np.isnan(self.point)]
+        """The mean failure point; `never` says where trajectories count that never fail."""
+        one_of("convention for never failing", never, ("beyond", "left-out"))
+        fails = ~np.isnan(self.point)
+        points = self.point[fails] if never == "left-out" else np.where(fails, self.point, self.beyond)
         return float(points.mean()) if len(points) else math.nan
 
     @property
@@ -119,16 +123,10 @@ class FailurePoints(Record):
         """One line a shift: trajectories, how many never fail, the mean point, the histogram."""
         header = ["shift", "n", "never", "mean", *(f"{severity:g}" for severity in self.severities)]
         parts = [(str(shift), self.of(shift)) for shift in self.shifts]
-        rows = [
-            [
-                name,
-                f"{part.n:,}",
-                f"{part.never:,}",
-                number(part.mean()),
-                *map(number, part.histogram(normalise)),
-            ]
-            for name, part in ([*parts, ("all", self)] if len(parts) > 1 else parts)
-        ]
+        rows = []
+        for name, part in [*parts, ("all", self)] if len(parts) > 1 else parts:
+            figures = [part.mean(), *part.histogram(normalise)]
+            rows.append([name, f"{part.n:,}", f"{part.never:,}", *map(number, figures)])
         return table(header, rows)
 
     def __str__(self) -> str:

@@ -12,17 +12,25 @@ from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, as_labels_and_predictions, check_lengths
 from shiftdata.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.metrics.records import Record, number, table
-from shiftdata.metrics.spread import Convention, spread
-from shiftdata.metrics.statistics import GroupStatistic, accuracies, adjusted_average, statistic_of, worst_of
+from shiftdata.metrics.statistics import (
+    Convention,
+    GroupStatistic,
+    accuracies,
+    adjusted_average,
+    count_correct,
+    spread,
+    statistic_of,
+    worst_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupAccuracy(Record):
-    """The accuracy of each group, and how many rows it rests on.
+    """The accuracy of each group, and its number of rows.
 
     A group without rows has accuracy nan and n = 0, and whatever needs its accuracy is nan too: call
-    `without_empty()` to leave such groups out knowingly. `ids` are the groups' numbers where they are
-    not 0, 1, 2, ...
+    `without_empty()` to leave such groups out knowingly. `ids` are the groups' numbers
+    where they are not 0, 1, 2, ...
     """
 
     accuracy: FloatArray
@@ -43,8 +51,7 @@ class GroupAccuracy(Record):
     @property
     def correct(self) -> IntArray:
         """How many rows of each group are right."""
-        correct: IntArray = np.rint(np.nan_to_num(self.accuracy) * self.n).astype(np.int64)
-        return correct
+        return count_correct(self.accuracy, self.n)
 
     @property
     def overall(self) -> float:
@@ -69,8 +76,7 @@ class GroupAccuracy(Record):
     @property
     def empty(self) -> IntArray:
         """The numbers of the groups without rows."""
-        empty: IntArray = self.group_ids[self.n == 0]
-        return empty
+        return np.asarray(self.group_ids[self.n == 0])
 
     @property
     def sem(self) -> FloatArray:
@@ -102,26 +108,17 @@ class GroupAccuracy(Record):
         return GroupAccuracy(self.accuracy[kept], self.n[kept], self.group_ids[kept])
 
     def worst_by_chance(self) -> WorstByChance:
-        """What the worst group would be if all had the overall accuracy: hold `worst` against it.
-
-        Groups without rows take no part.
-        """
+        """What the worst group would be if all had the overall accuracy; empty groups are left out."""
         return worst_by_chance(self.n[self.n > 0], self.overall)
 
     def table(self, names: Sequence[str] | None = None, limit: int | None = None) -> str:
         """Groups from worst to best, empty ones first; `names[i]` names group number i."""
         order = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:limit]
-        sem, ids = self.sem, self.group_ids
-        rows = [
-            [
-                str(ids[i]) if names is None else names[ids[i]],
-                number(self.accuracy[i]),
-                number(sem[i]),
-                f"{self.n[i]:,}",
-            ]
-            for i in order
-        ]
-        return table(["group", "accuracy", "sem", "n"], rows)
+        ids = self.group_ids[order]
+        shown = map(str, ids) if names is None else [names[i] for i in ids]
+        figures = (map(number, self.accuracy[order]), map(number, self.sem[order]))
+        rows = zip(shown, *figures, (f"{n:,}" for n in self.n[order]), strict=True)
+        return table(["group", "accuracy", "sem", "n"], list(rows))
 
     def __str__(self) -> str:
         lines = [
@@ -145,7 +142,7 @@ def group_accuracy(
         labels: True class ids.
         predictions: Predicted class ids, or one row of class scores for each example.
         groups: Group ids from 0 to `n_groups` - 1.
-        n_groups: How many groups there are. It must be said, since groups without rows count too.
+        n_groups: How many groups there are, those without rows too.
         n_classes: How many classes there are; with it, unknown classes are refused.
 
     >>> result = group_accuracy([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 2], n_groups=4)

@@ -1,6 +1,6 @@
 """How much a benchmark lets test information leak: oracle selection, pretraining, luck of seed and epoch.
 
-Works on tables of accuracies, in any unit, that whoever trained the models has recorded.
+Works on tables of recorded accuracies, in any unit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats, check_lengths
 from shiftdata.metrics.records import Record, number, table
-from shiftdata.metrics.spread import Convention, spread
+from shiftdata.metrics.statistics import Convention, spread
 
 #: Combinations of test domains that are tried at most for one K.
 MOST_COMBINATIONS = 100_000
@@ -39,8 +39,7 @@ class SelectionLeakage(Record):
     @property
     def leakage(self) -> FloatArray:
         """For each K: mean accuracy under oracle selection minus that under IID selection."""
-        gain: FloatArray = self.oracle.mean(axis=1) - self.iid.mean()
-        return gain
+        return np.asarray(self.oracle.mean(axis=1) - self.iid.mean())
 
     @property
     def relative(self) -> FloatArray:
@@ -51,12 +50,10 @@ class SelectionLeakage(Record):
     def table(self, domains: Sequence[str] | None = None) -> str:
         """One line for IID selection and one for each K, as table 4 of the paper."""
         names = domains or [str(i) for i in range(len(self.iid))]
-        rows = [["IID", *map(number, self.iid), number(self.iid.mean()), number(0.0), "-"]]
+        rows = [["IID", *map(number, [*self.iid, self.iid.mean(), 0.0]), "-"]]
         for k, accuracy, leak, relative in zip(self.k, self.oracle, self.leakage, self.relative, strict=True):
             change = f"{100 * relative:.0f}%" if np.isfinite(relative) else "-"
-            rows.append(
-                [f"oracle K={k}", *map(number, accuracy), number(accuracy.mean()), number(leak), change]
-            )
+            rows.append([f"oracle K={k}", *map(number, [*accuracy, accuracy.mean(), leak]), change])
         return table(["selection", *names, "mean", "leakage", "change"], rows)
 
     def __str__(self) -> str:
@@ -91,7 +88,7 @@ def selection_leakage(
     """Compare model selection on validation data with selection on K test domains, for K from 1 on.
 
     For every combination of K domains the setting with the highest accuracy over them is chosen; a domain's
-    figure is the mean over the combinations that hold it.
+    figure is the mean over the combinations that contain it.
 
     Args:
         validation: The validation accuracy of each hyper-parameter setting.
@@ -120,7 +117,7 @@ def selection_leakage(
 
 
 def probe_gap(linear_probe: Any, fine_tune: Any) -> FloatArray:
-    """How far linear probing lies above fine-tuning: (LP - FT) / FT (DomainBed-v2, table 2).
+    """How far linear probing is above fine-tuning: (LP - FT) / FT (DomainBed-v2, table 2).
 
     Above 0, a domain's accuracy comes from the pretrained weights rather than from the training domains.
 
@@ -130,9 +127,7 @@ def probe_gap(linear_probe: Any, fine_tune: Any) -> FloatArray:
     probed, tuned = as_floats("linear_probe", linear_probe), as_floats("fine_tune", fine_tune)
     check_lengths(linear_probe=probed, fine_tune=tuned)
     if (tuned <= 0).any():
-        raise InputError(
-            "fine_tune: an accuracy of 0 or less leaves the gap undefined; leave that domain out"
-        )
+        raise InputError("fine_tune: an accuracy of 0 or less leaves the gap undefined; leave it out")
     return (probed - tuned) / tuned
 
 
@@ -156,9 +151,8 @@ def training_spread(
     if validation is not None:
         scores = as_floats("validation", validation, ndim=2)
         if scores.shape != accuracy.shape:
-            raise InputError(
-                f"validation {scores.shape} and test {accuracy.shape}: give the same seeds and epochs"
-            )
+            shapes = f"validation {scores.shape} and test {accuracy.shape}"
+            raise InputError(f"{shapes}: give the same seeds and epochs")
         chosen = accuracy[np.arange(seeds), scores.argmax(axis=1)]
         gap = float((accuracy.max(axis=1) - chosen).mean())
     over_epochs = [spread(row[-last:], convention) for row in accuracy]
@@ -166,14 +160,14 @@ def training_spread(
 
 
 def _oracle(accuracy: FloatArray, weights: FloatArray, k: int) -> FloatArray:
-    """Each domain's accuracy under the oracle of `k` domains, the mean over combinations that hold it."""
+    """Each domain's accuracy under the oracle of `k` domains, the mean over combinations with it."""
     domains = accuracy.shape[1]
     if (tried := math.comb(domains, k)) > MOST_COMBINATIONS:
         raise InputError(f"{tried:,} combinations of {k} of {domains} test domains are too many: lower most")
-    total, held = np.zeros(domains), np.zeros(domains)
+    total, times = np.zeros(domains), np.zeros(domains)
     for chosen in combinations(range(domains), k):
         combination = np.array(chosen)
         best = (accuracy[:, combination] @ weights[combination]).argmax()
         total[combination] += accuracy[best, combination]
-        held[combination] += 1
-    return total / held
+        times[combination] += 1
+    return total / times

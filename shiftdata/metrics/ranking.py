@@ -14,10 +14,7 @@ from shiftdata.metrics.records import Record, number
 
 @dataclass(frozen=True, eq=False)
 class RankAgreement(Record):
-    """Two rankings of the same methods: their ranks, the places each method gained, the agreement.
-
-    `change` is positive for a method that stands better in the second (DomainBed-v2, table 5).
-    """
+    """Two rankings of the same methods: their ranks and how far they agree."""
 
     first: FloatArray
     second: FloatArray
@@ -26,9 +23,8 @@ class RankAgreement(Record):
 
     @property
     def change(self) -> FloatArray:
-        """Places gained from the first to the second."""
-        gained: FloatArray = self.first - self.second
-        return gained
+        """Places that each method gained from the first to the second (DomainBed-v2, table 5)."""
+        return self.first - self.second
 
     def __str__(self) -> str:
         return f"Spearman {number(self.spearman)}, Kendall {number(self.kendall)} ({len(self.first)} methods)"
@@ -44,8 +40,8 @@ def ranks(values: Any, *, lower_is_better: bool = False) -> FloatArray:
     signed = array if lower_is_better else -array
     _, inverse, counts = np.unique(signed, return_inverse=True, return_counts=True)
     last = counts.cumsum()
-    mean: FloatArray = (last - (counts - 1) / 2)[inverse]
-    return mean
+    shared: FloatArray = last - (counts - 1) / 2
+    return shared[inverse]
 
 
 def spearman(a: Any, b: Any) -> float:

@@ -1,4 +1,4 @@
-"""What all results share: plain fields, a form for JSON, a form to look at."""
+"""What all results share: plain fields, JSON, a table to look at."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ class Record:
     omitted: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields and main derived figures as JSON holds them: lists, numbers, text; nan becomes None."""
-        names = [
-            field.name for field in dataclasses.fields(cast(Any, self)) if field.name not in self.omitted
-        ]
-        return {name: plain(getattr(self, name)) for name in (*names, *self.derived)}
+        """Fields and main derived figures as JSON can say them: lists, numbers, text; nan becomes None."""
+        fields = [one.name for one in dataclasses.fields(cast(Any, self)) if one.name not in self.omitted]
+        return {name: plain(getattr(self, name)) for name in (*fields, *self.derived)}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it; numbers that are not finite become None.
+    """A value as JSON can say it; numbers that are not finite become None.
 
     >>> plain({"worst": np.float64("nan"), "n": np.array([3, 0])})
     {'worst': None, 'n': [3, 0]}
@@ -62,13 +60,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     0      12
     17      3
     """
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    return "\n".join(_line(row, widths) for row in (header, *rows))
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = [
-        cell.rjust(width) if i else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "  ".join([first, *others]).rstrip()
+    lines = [header, *rows]
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "\n".join(
+        "  ".join([line[0].ljust(first), *map(str.rjust, line[1:], others)]).rstrip() for line in lines
+    )

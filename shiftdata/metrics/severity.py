@@ -18,7 +18,7 @@ from shiftdata.metrics.arrays import (
     check_lengths,
 )
 from shiftdata.metrics.records import Record, number, table
-from shiftdata.metrics.statistics import accuracies
+from shiftdata.metrics.statistics import accuracies, count_correct
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +44,11 @@ class SeverityAccuracy(Record):
     @property
     def overall(self) -> FloatArray:
         """The share of rows that are right at each severity, all shifts together."""
-        correct = np.rint(np.nan_to_num(self.accuracy) * self.n).astype(np.int64)
-        return accuracies(correct.sum(axis=0), self.n.sum(axis=0))
+        return accuracies(count_correct(self.accuracy, self.n).sum(axis=0), self.n.sum(axis=0))
 
     @property
     def drops(self) -> FloatArray:
-        """By how much each shift's accuracy at each severity lies below that at scale 0."""
+        """By how much each shift's accuracy at each severity is below that at scale 0."""
         if self.severities[0] != 0:
             raise InputError(f"a drop needs rows at severity 0; the lowest is {self.severities[0]:g}")
         return self.accuracy[:, :1] - self.accuracy
@@ -68,10 +67,8 @@ class SeverityAccuracy(Record):
     def table(self) -> str:
         """One line a shift, one column a severity, and the mean."""
         header = ["shift", *(f"{severity:g}" for severity in self.severities)]
-        rows = [
-            [str(shift), *map(number, row)] for shift, row in zip(self.shifts, self.accuracy, strict=True)
-        ]
-        return table(header, [*rows, ["mean", *map(number, self.mean)]])
+        rows = zip([*self.shifts, "mean"], [*self.accuracy, self.mean], strict=True)
+        return table(header, [[str(name), *map(number, row)] for name, row in rows])
 
     def __str__(self) -> str:
         return self.table()
@@ -80,9 +77,7 @@ class SeverityAccuracy(Record):
 def severity_accuracy(
     labels: Any, predictions: Any, severities: Any, *, shifts: Any = None, n_classes: int | None = None
 ) -> SeverityAccuracy:
-    """Accuracy at each severity, for each shift if the rows' shifts are given.
-
-    With `n_classes`, unknown classes are refused.
+    """Accuracy at each severity, and for each shift if the rows' shifts are given.
 
     >>> result = severity_accuracy([0, 0, 1, 1], [0, 0, 1, 0], [0.0, 0.5, 0.0, 0.5])
     >>> result.mean.tolist(), result.drop.tolist(), result.mean_drop

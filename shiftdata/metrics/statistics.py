@@ -1,4 +1,4 @@
-"""Figures that sum up the groups of a test set, computed for one result or for many bootstrap replicates.
+"""Figures that sum up groups, computed for one result or for many bootstrap replicates; means with errors.
 
 A statistic takes the accuracy and the rows of each group, groups in the last axis, and gives one figure for
 each position of the axes before. A group without rows has accuracy nan: a figure that needs it is nan too.
@@ -6,14 +6,25 @@ each position of the axes before. A group without rows has accuracy nan: a figur
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats
+from shiftdata.metrics.records import Record, number
+
+Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
+
+#: What a sum of squares is divided by: n - ddof, by who does so.
+#: `domainbed`: DomainBed's `collect_results.py`.
+#: `nico++`: equation 9 of NICO++; `nico++-tables`: what its tables 2 and 5 show instead.
+#: `sma`: section 3.2.2 of SMA (sample standard deviation), as in its tables of 25 scenarios.
+CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, "nico++-tables": 0, "sma": 1})
 
 
 @dataclass(frozen=True)
@@ -27,15 +38,32 @@ class GroupStatistic:
         return self.compute(accuracy, n)
 
 
+@dataclass(frozen=True)
+class MeanSEM(Record):
+    """A mean over scenarios or seeds with its standard error, as SMA and DomainBed print them."""
+
+    mean: float
+    sem: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{number(self.mean)} ± {number(self.sem)} (n={self.n})"
+
+
 def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
     """The accuracy of each group, nan where a group has no rows.
 
     >>> accuracies(np.array([3, 0]), np.array([4, 0])).tolist()
     [0.75, nan]
     """
-    undefined = np.full(np.shape(correct), np.nan)
-    accuracy: FloatArray = np.divide(correct, n, out=undefined, where=n > 0)
+    accuracy: FloatArray = np.divide(correct, n, out=np.full(np.shape(correct), np.nan), where=n > 0)
     return accuracy
+
+
+def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
+    """How many of n rows are right."""
+    correct: IntArray = np.rint(np.nan_to_num(accuracy) * n).astype(np.int64)
+    return correct
 
 
 def worst_of(m: int) -> GroupStatistic:
@@ -72,24 +100,48 @@ def statistic_of(given: str | GroupStatistic) -> GroupStatistic:
     """A statistic by its name, or the statistic itself."""
     if isinstance(given, GroupStatistic):
         return given
-    if given not in _KNOWN:
-        raise not_found("statistic", given, _KNOWN, "worst_of(m) and adjusted_average(train_n) give others.")
-    return GroupStatistic(given, _KNOWN[given])
+    if given not in _BY_NAME:
+        raise not_found(
+            "statistic", given, _BY_NAME, "worst_of(m) and adjusted_average(train_n) give others."
+        )
+    return GroupStatistic(given, _BY_NAME[given])
+
+
+def std(values: Any, convention: Convention = "nico++") -> float:
+    """The standard deviation over domains, seeds or epochs; nan where the convention leaves none.
+
+    >>> std([1.0, 3.0, 5.0]), round(std([1.0, 3.0, 5.0], "domainbed"), 3), std([1.0])
+    (2.0, 1.633, nan)
+    """
+    return spread(as_floats("values", values), convention)
+
+
+def sem(values: Any, convention: Convention = "sma") -> float:
+    """The standard error of the mean: the standard deviation over the square root of n."""
+    return mean_sem(values, convention).sem
+
+
+def mean_sem(values: Any, convention: Convention = "sma") -> MeanSEM:
+    """Mean and standard error over scenarios (SMA, section 3.2.2) or trials (DomainBed).
+
+    >>> print(mean_sem([0.81, 0.84, 0.87]))
+    0.8400 ± 0.0173 (n=3)
+    """
+    array = as_floats("values", values)
+    return MeanSEM(float(array.mean()), spread(array, convention) / math.sqrt(len(array)), len(array))
+
+
+def spread(array: FloatArray, convention: Convention) -> float:
+    """`std` of an array that was checked; nan entries make it nan."""
+    if convention not in CONVENTIONS:
+        raise InputError(f"unknown convention {convention!r}; known: {', '.join(CONVENTIONS)}")
+    ddof = CONVENTIONS[convention]
+    return float(array.std(ddof=ddof)) if len(array) > ddof else math.nan
 
 
 def _overall(accuracy: FloatArray, n: IntArray) -> FloatArray:
     correct = np.where(n > 0, accuracy * n, 0).sum(axis=-1)
     return accuracies(correct, n.sum(axis=-1))
-
-
-def _mean(accuracy: FloatArray, n: IntArray) -> FloatArray:
-    mean: FloatArray = accuracy.mean(axis=-1)
-    return mean
-
-
-def _worst(accuracy: FloatArray, n: IntArray) -> FloatArray:
-    worst: FloatArray = accuracy.min(axis=-1)
-    return worst
 
 
 def _mean_of_worst(accuracy: FloatArray, m: int) -> FloatArray:
@@ -102,8 +154,8 @@ def _mean_of_worst(accuracy: FloatArray, m: int) -> FloatArray:
     return np.where(undefined, np.nan, lowest)
 
 
-_KNOWN: dict[str, Callable[[FloatArray, IntArray], FloatArray]] = {
-    "mean": _mean,
+_BY_NAME: dict[str, Callable[[FloatArray, IntArray], Any]] = {
+    "mean": lambda accuracy, n: accuracy.mean(axis=-1),
     "overall": _overall,
-    "worst": _worst,
+    "worst": lambda accuracy, n: accuracy.min(axis=-1),
 }

@@ -147,7 +147,7 @@ def test_unknown_conventions_are_refused():
     with pytest.raises(InputError, match="unknown normalisation 'all'; known: failures, shifted-failures"):
         result.histogram("all")
     with pytest.raises(
-        InputError, match="unknown convention 'inf' for never failing; known: beyond, left-out"
+        InputError, match="unknown convention for never failing 'inf'; known: beyond, left-out"
     ):
         result.mean("inf")
 

@@ -29,28 +29,25 @@ def features(n, d, seed, rank=None):
 def test_it_is_the_distance_by_the_root_of_the_matrix(n_a, n_b, d):
     a, b = features(n_a, d, 1), features(n_b, d, 2)
     result = frechet_distance(a, b)
-    assert result.distance == pytest.approx(by_scipy(a, b), rel=1e-5)
-    assert result.distance == pytest.approx(frechet_distance(b, a).distance, rel=1e-9)
-    assert (result.n_a, result.n_b, result.dimension) == (n_a, n_b, d)
+    assert result == pytest.approx(by_scipy(a, b), rel=1e-5)
+    assert result == pytest.approx(frechet_distance(b, a), rel=1e-9)
 
 
 @pytest.mark.parametrize(("n", "rank"), [(300, 5), (10, 30), (300, 30), (31, 30)])
 def test_deficient_covariances_do_no_harm(n, rank):
     a = features(n, 30, 3, rank=rank)
     scale = np.trace(np.cov(a, rowvar=False))
-    assert frechet_distance(a, a[::-1]).distance == pytest.approx(0, abs=1e-9 * scale)
-    moved = frechet_distance(a, a + 2.0)
-    assert moved.means == pytest.approx(4 * 30)
-    assert moved.covariances == pytest.approx(0, abs=1e-9 * scale)
+    assert frechet_distance(a, a[::-1]) == pytest.approx(0, abs=1e-9 * scale)
+    assert frechet_distance(a, a + 2.0) == pytest.approx(4 * 30, abs=1e-9 * scale)
     wider = frechet_distance(a, a.mean(axis=0) + 3 * (a - a.mean(axis=0)))
-    assert wider.distance == pytest.approx((3 - 1) ** 2 * scale, rel=1e-9)
+    assert wider == pytest.approx((3 - 1) ** 2 * scale, rel=1e-9)
 
 
 def test_constant_features_have_no_spread():
-    assert frechet_distance(np.ones((5, 4)), np.ones((9, 4))).distance == 0
-    assert frechet_distance(np.ones((5, 4)), np.zeros((9, 4))).distance == 4
+    assert frechet_distance(np.ones((5, 4)), np.ones((9, 4))) == 0
+    assert frechet_distance(np.ones((5, 4)), np.zeros((9, 4))) == 4
     wide = features(20, 4, 0)
-    assert frechet_distance(wide, np.repeat(wide.mean(axis=0)[None], 9, axis=0)).distance == pytest.approx(
+    assert frechet_distance(wide, np.repeat(wide.mean(axis=0)[None], 9, axis=0)) == pytest.approx(
         np.trace(np.cov(wide, rowvar=False))
     )
 
@@ -59,18 +56,14 @@ def test_constant_features_have_no_spread():
 def test_in_one_dimension_it_is_known(shift, scale, seed):
     a = np.random.default_rng(seed).normal(size=(30, 1))
     a = (a - a.mean()) / a.std(ddof=1)
-    assert frechet_distance(a, scale * a + shift).distance == pytest.approx(
-        shift**2 + (scale - 1) ** 2, abs=1e-9
-    )
+    assert frechet_distance(a, scale * a + shift) == pytest.approx(shift**2 + (scale - 1) ** 2, abs=1e-9)
 
 
 def test_single_precision_and_offsets_do_not_matter():
     a, b = features(80, 10, 1), features(90, 10, 2)
-    expected = frechet_distance(a, b).distance
-    assert frechet_distance(a.astype(np.float32), b.astype(np.float32)).distance == pytest.approx(
-        expected, rel=1e-5
-    )
-    assert frechet_distance(a + 1e4, b + 1e4).distance == pytest.approx(expected, rel=1e-8)
+    expected = frechet_distance(a, b)
+    assert frechet_distance(a.astype(np.float32), b.astype(np.float32)) == pytest.approx(expected, rel=1e-5)
+    assert frechet_distance(a + 1e4, b + 1e4) == pytest.approx(expected, rel=1e-8)
 
 
 def test_bad_features():
@@ -88,8 +81,7 @@ def test_fidelity_is_a_mean_of_ratios():
     ratios = np.array(stylized) / original
     assert result.mean == pytest.approx(ratios.mean()) == pytest.approx(3.5 / 3)
     assert result.sem == pytest.approx(stats.sem(ratios))
-    assert result.to_dict()["ratios"] == ratios.tolist()
-    assert str(result) == "fidelity 1.1667 ± 0.4410 (n=3)"
+    assert str(result) == "1.1667 ± 0.4410 (n=3)"
 
 
 def test_bad_fidelity():
