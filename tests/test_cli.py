@@ -3,12 +3,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import click
 import pytest
 from PIL import Image
 
 import shiftdata.cli.app
+import shiftdata.cli.fetch
+import shiftdata.cli.list
 from builders.cli import app as builders_cli
 from builders.describe.contact_sheet import CELL, GAP
+from shiftdata.cli.app import APP
 from shiftdata.format.manifest import Manifest
 from shiftdata.pictures import margins
 
@@ -75,10 +79,59 @@ def test_a_reader_that_has_seen_enough_is_no_error(home):
 
 @pytest.mark.parametrize("main", [shiftdata.cli.app.main, builders_cli.main])
 def test_help_teaches_with_examples(main, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    assert "examples:" in capsys.readouterr().out
+    status, output, _ = run(main, capsys, "--help")
+    assert status == 0
+    assert "examples:" in output
+
+
+VERBS = [
+    (group, name, command) for group in (APP, builders_cli.APP) for name, command in group.commands.items()
+]
+
+
+@pytest.mark.parametrize(("group", "name", "command"), VERBS, ids=lambda value: getattr(value, "name", value))
+def test_every_verb_explains_itself(group, name, command, capsys):
+    status, output, _ = run(group.run, capsys, name, "-h")
+    assert status == 0
+    assert command.short_help in run(group.run, capsys, "--help")[1]
+    verb = group.resolve_command(click.Context(group), [name])[1]
+    assert verb.help
+    prefix = "shiftdata" if group is APP else "python -m builders"
+    assert f"{prefix} {name}" in verb.epilog
+    documented = [param for param in verb.params if param.help]
+    assert documented == verb.params
+    assert "example" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lod"], "No such command 'lod'. Did you mean 'load'?"),
+        (["verify", "tiny", "--file-only"], "No such option '--file-only'. Did you mean"),
+        (["info"], "Missing argument 'DATASET'"),
+        (["load", "tiny", "--rows", "0"], "0 is not in the range x>=1"),
+        (["export", "tiny", "--to", "tars"], "'tars' is not one of 'webdataset'"),
+        ([], "Usage:"),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_answered(words, said, capsys):
+    status, output, errors = run(shiftdata.cli.app.main, capsys, *words)
+    assert (status, output) == (2, "")
+    assert said in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["list"], "starts again from the beginning"), (["fetch", "x"], "goes on where")]
+)
+def test_ctrl_c_says_what_the_same_command_will_do(words, said, monkeypatch, capsys):
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shiftdata.cli.list.list_datasets", stop)
+    monkeypatch.setattr("shiftdata.cli.fetch.carry_out", stop)
+    status, _, errors = run(shiftdata.cli.app.main, capsys, *words)
+    assert status == 130
+    assert said in errors
 
 
 def test_builders_list(capsys):
@@ -102,7 +155,7 @@ def test_builders_build_and_check(recipe, tmp_path, capsys):
 def test_builders_refuses_bad_numbers_and_names(recipe, tmp_path, capsys):
     out = str(tmp_path)
     build = ("build", str(recipe), "--out", out)
-    assert "at least 1, got 0" in run(builders_cli.main, capsys, *build, "--workers", "0")[2]
+    assert "0 is not in the range x>=1" in run(builders_cli.main, capsys, *build, "--workers", "0")[2]
     assert "unknown base 'huge'" in run(builders_cli.main, capsys, *build, "--bases", "mini,huge")[2]
 
 

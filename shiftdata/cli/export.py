@@ -2,131 +2,112 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import click
+
+from shiftdata.cli.task import on_empty_option, protocol_of
+from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
 from shiftdata.errors import InputError
-
-if TYPE_CHECKING:
-    from shiftdata.exporting.folders import Exported
+from shiftdata.exporting import folders, webdataset
+from shiftdata.format.manifest import Manifest
+from shiftdata.loading.plain_datasets import info
+from shiftdata.places.search import NAMESPACE
+from shiftdata.tasks import OnEmpty
 
 TARS = "webdataset"
-#: Tars, and the names in `exporting.folders.LAYOUTS`, whose import would load pyarrow for every verb.
-FORMS = {
-    TARS: "tars of whole bases, for training from front to back",
-    "imagefolder": "<set>/<label>/<key>.jpg: torchvision's ImageFolder, `datasets`",
-    "wilds": "<name>_v1.0/metadata.csv with splits, labels and groups: WILDS",
-    "domainbed": "<domain>/<label>/<key>.jpg, all sets together: DomainBed",
-    "balancinggroups": "metadata_<name>.csv with id, filename, split, y, a: BalancingGroups, SMA",
-    "lists": "<set>.txt and lists/<domain>_<set>.txt of `path label` lines: TLlib, DomainBed-v2, NICO++",
-}
-EPILOG = """forms:
-{forms}
-
-A folder holds a task: the canonical train, validation and test of the default base if nothing else is said.
-Pictures are the dataset's own bytes, checked by hash, and only the task's are fetched.
-
-examples:
-  shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
-  shiftdata export sma_emoji --to wilds --config gf_k8_mu10 --out folders/wilds
-  shiftdata export dom_emoji --to domainbed --out folders/domainbed/dom_emoji --pool folders/.pool
-  shiftdata export sma_emoji --to balancinggroups --protocol group-fairness k=4 mu=0.1 --out folders/groups
-  shiftdata export sma_emoji --to balancinggroups --protocol uda source=noise_clouds target=brick \\
-      --sets train=source_train test=target_test --out folders/uda
-  shiftdata export https://mirror.example.org/shift/sma_emoji --to lists --frozen mine.parquet --out folders/l
-"""
 
 
-def add_verb(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    forms = "\n".join(f"  {name:<17}{about}" for name, about in FORMS.items())
-    verb = verbs.add_parser(
-        "export",
-        help="write a dataset in another form: tars, or folders that existing code reads",
-        usage="shiftdata export DATASET --to FORM --out FOLDER [options]",
-        epilog=EPILOG.format(forms=forms),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+@verb(
+    """
+    forms:
+      webdataset       tars of whole bases, for training from front to back
+      imagefolder      <set>/<label>/<key>.jpg: torchvision's ImageFolder, `datasets`
+      wilds            <name>_v1.0/metadata.csv with splits, labels and groups: WILDS
+      domainbed        <domain>/<label>/<key>.jpg, all sets together: DomainBed
+      balancinggroups  metadata_<name>.csv with id, filename, split, y, a: BalancingGroups, SMA
+      lists            <set>.txt, lists/<domain>_<set>.txt of `path label` lines: TLlib, DomainBed-v2, NICO++
+
+    examples:
+      shiftdata export sma_emoji --to webdataset
+      shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
+      shiftdata export sma_emoji --to wilds --config gf_k8_mu10 --out folders/wilds
+      shiftdata export dom_emoji --to domainbed --out folders/domainbed/dom_emoji --pool folders/.pool
+      shiftdata export sma_emoji group-fairness k=4 mu=0.1 --to balancinggroups --out folders/groups
+      shiftdata export sma_emoji uda source=noise_clouds target=brick --to balancinggroups \\
+          --sets train=source_train,test=target_test --out folders/uda
+      shiftdata export https://mirror.example.org/shift/sma_emoji mine.parquet --to lists --out folders/mine
+    """,
+    interrupted=GOES_ON,
+)
+@dataset_argument
+@click.argument(
+    "protocol",
+    nargs=-1,
+    metavar="[PROTOCOL [KEY=VALUE]...]...",
+    help="The task to write, as `shiftdata task` takes it: protocols and conditions, or a frozen file. "
+    "[default: the canonical train, validation and test]",
+)
+@click.option("--to", "form", required=True, type=click.Choice([TARS, *folders.LAYOUTS]), help="The form.")
+@click.option("--out", type=Path, metavar="FOLDER", help="The folder to make. [tars: build/shift/<name>_wds]")
+@click.option("--config", metavar="NAME", help="Write a canonical split instead of a protocol's task.")
+@click.option("--base", metavar="NAME", help="Only this base. [default: the default base; tars: all of them]")
+@on_empty_option
+@click.option("--sets", metavar="NEW=SET,...", help="Only these sets, under new names: train=source_train.")
+@click.option("--pool", type=Path, metavar="FOLDER", help="Keep each picture once there, and link to it.")
+@click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier export of other content.")
+@quiet_option
+def command(
+    dataset: str,
+    protocol: tuple[str, ...],
+    form: str,
+    out: Path | None,
+    config: str | None,
+    base: str | None,
+    on_empty: OnEmpty,
+    sets: str | None,
+    pool: Path | None,
+    shard_mb: float,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Write a dataset as tars, or a task of it as a folder that existing code reads.
+
+    Pictures keep their bytes, each checked by its hash, and only those of the task are fetched.
+    """
+    if form == TARS:
+        given = {"PROTOCOL": protocol, "--config": config, "--sets": sets, "--pool": pool}
+        if unfit := [name for name, value in given.items() if value]:
+            raise InputError(f"{' and '.join(unfit)}: tars contain whole bases; choose one by --base")
+        return _export_tars(dataset, out, base, shard_mb, overwrite, quiet)
+    if out is None:
+        raise InputError(f"--to {form} needs --out, the folder to make")
+    task = folders.chosen_task(
+        dataset, config=config, base=base, protocol=protocol_of(protocol), on_empty=on_empty
     )
-    verb.add_argument(
-        "dataset", help="a name, shift/<name>, a folder, or a URL (https://, hf://, s3://, ...)"
-    )
-    verb.add_argument("--to", required=True, choices=list(FORMS), help="the form, see below")
-    verb.add_argument(
-        "--out", type=Path, help="the folder to make (tars: build/shift/<name>_wds if not given)"
-    )
-    verb.add_argument("--base", help="this base (default: the default base; tars: all of them)")
-    verb.add_argument(
-        "--pool", type=Path, help="keep each picture once in this folder, and link folders to it"
-    )
-    verb.add_argument("--overwrite", action="store_true", help="replace an earlier export of other content")
-    verb.add_argument("--quiet", action="store_true", help="no progress bar")
-    rows = verb.add_argument_group("which rows a folder has")
-    rows.add_argument("--config", help="a canonical split or base that `shiftdata info` lists")
-    rows.add_argument(
-        "--protocol",
-        nargs="+",
-        default=[],
-        metavar=("NAME", "key=value"),
-        help="a protocol with its parameters, as `shiftdata task` takes it",
-    )
-    rows.add_argument("--frozen", metavar="FILE", help="a task that `shiftdata task --freeze` wrote")
-    rows.add_argument("--on-empty", default="error", choices=["error", "report"], help="a group without rows")
-    rows.add_argument(
-        "--sets", nargs="+", metavar="NEW=SET", help="only these sets, under these names: train=source_train"
-    )
-    tars = verb.add_argument_group("how tars are cut")
-    tars.add_argument("--shard-mb", type=float, default=256, help="size of a tar at most (default: 256 MiB)")
-    verb.set_defaults(run=run_export)
-
-
-def run_export(options: argparse.Namespace) -> int:
-    """Export, and say what was made."""
-    if options.to == TARS:
-        return _export_tars(options)
-    from tqdm import tqdm
-
-    from shiftdata.cli.task import composed
-    from shiftdata.exporting.folders import chosen_task, export
-
-    if options.out is None:
-        raise InputError(f"--to {options.to} needs --out, the folder to make")
-    task = chosen_task(
-        options.dataset,
-        config=options.config,
-        base=options.base,
-        protocol=options.frozen or composed(options.protocol),
-        on_empty=options.on_empty,
-    )
-    sets = _pairs(options.sets) if options.sets else None
-    taken = sets.values() if sets else task.sets
+    renamed = _renamed(sets) if sets else None
+    taken = renamed.values() if renamed else task.sets
     total = len({row for name in taken if name in task.sets for row in task.sets[name].indices.tolist()})
-    with tqdm(total=total, desc="export", unit="picture", unit_scale=True, disable=options.quiet) as bar:
-        made = export(
-            task,
-            options.to,
-            options.out,
-            sets=sets,
-            pool=options.pool,
-            overwrite=options.overwrite,
-            on_images=bar.update,
+    with progress("export", total, "picture", quiet=quiet) as bar:
+        made = folders.export(
+            task, form, out, sets=renamed, pool=pool, overwrite=overwrite, on_images=bar.update
         )
-    _tell(made)
-    return 0
+    return _print_made(made)
 
 
-def _pairs(words: list[str]) -> dict[str, str]:
-    """`train=source_train test` as the new name and the task's name of each set."""
-    pairs = [word.partition("=") for word in words]
-    found = {new: old or new for new, _, old in pairs}
-    if len(found) < len(pairs) or "" in found:
-        raise InputError(f"--sets gives each set a name of its own, as train=source_train; got {words}")
-    return found
+def _renamed(text: str) -> dict[str, str]:
+    """The old name of each new one: `train=source_train,test`."""
+    pairs = [word.partition("=") for word in text.split(",")]
+    sets = {new: old or new for new, _, old in pairs}
+    if len(sets) < len(pairs) or "" in sets:
+        raise InputError(f"--sets gives each set its own name, as in train=source_train,test; got {text}")
+    return sets
 
 
-def _tell(made: Exported) -> None:
+def _print_made(made: folders.Exported) -> None:
     record, images = made.record, made.images
-    counts = ", ".join(f"{name} {told['examples']:,}" for name, told in record.sets.items())
+    counts = ", ".join(f"{name} {rows['examples']:,}" for name, rows in record.sets.items())
     print(f"{made.folder}: {record.dataset}/{record.base}, {record.task}, as {record.layout}: {counts}")
     if images is None:
         print("it was there already, and is left as it is")
@@ -139,31 +120,22 @@ def _tell(made: Exported) -> None:
         print(f"note: {note}")
 
 
-def _export_tars(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from shiftdata.exporting.webdataset import export
-    from shiftdata.format.manifest import Manifest
-    from shiftdata.loading.plain_datasets import info
-    from shiftdata.places.search import NAMESPACE
-
-    chosen = [name for name in ("config", "protocol", "frozen", "sets", "pool") if getattr(options, name)]
-    if chosen:
-        raise InputError(f"--{' --'.join(chosen)}: tars hold whole bases; choose one by --base")
-    manifest = info(options.dataset)
-    bases = [manifest.base(options.base)] if options.base else manifest.bases
-    total = sum(split.rows for base in bases for split in base.splits.values())
-    with tqdm(total=total, desc="export", unit="sample", unit_scale=True, disable=options.quiet) as bar:
-        folder = export(
-            options.dataset,
-            options.out or Path("build") / NAMESPACE / f"{manifest.name}_wds",
-            base=options.base,
-            shard_bytes=int(options.shard_mb * (1 << 20)),
-            overwrite=options.overwrite,
+def _export_tars(
+    dataset: str, out: Path | None, base: str | None, shard_mb: float, overwrite: bool, quiet: bool
+) -> None:
+    manifest = info(dataset)
+    bases = [manifest.base(base)] if base else manifest.bases
+    total = sum(split.rows for one in bases for split in one.splits.values())
+    with progress("export", total, "sample", quiet=quiet) as bar:
+        folder = webdataset.export(
+            dataset,
+            out or Path("build") / NAMESPACE / f"{manifest.name}_wds",
+            base=base,
+            shard_bytes=int(shard_mb * (1 << 20)),
+            overwrite=overwrite,
             on_samples=bar.update,
         )
     made = Manifest.read(folder)
     size = sum(record.bytes for record in made.files.values())
     tars = sum(path.endswith(".tar") for path in made.files)
     print(f"{folder}: {tars} tars, {size / 1e6:.1f} MB, content {made.content_id[:16]}")
-    return 0

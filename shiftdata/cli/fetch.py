@@ -2,108 +2,81 @@
 
 from __future__ import annotations
 
-import argparse
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from shiftdata.fetching.request import Outcome, Plan
+import click
+
+from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
+from shiftdata.fetching.core import carry_out
+from shiftdata.fetching.request import Outcome, Plan, Request
 
 #: Of one place; more would hide the others.
 MOST_PROBLEMS = 5
 
-EPILOG = """examples:
-  shiftdata fetch sma_emoji                                  the whole dataset, into shift/sma_emoji
-  shiftdata fetch sma_emoji --plan                           how much it is, and from where
-  shiftdata fetch sma_emoji --config gf_k8_mu10              the rows of one canonical split
-  shiftdata fetch sma_emoji --select style=leaves,rust       two styles, by their byte ranges
-  shiftdata fetch cns_emoji --select 'severity<=1.5' --split test
-  shiftdata fetch sma_emoji --from /mnt/usb/sma_emoji        a folder first, then the known places
 
-A name is looked up in the catalogs of $SHIFTDATA_CATALOG (files or URLs, with commas between them) and
-~/.config/shiftdata/catalog.json; without an entry, it is shift/<name> on the Hub. Each file is compared with
-the manifest; from a place where it is missing or wrong the next one is asked. Run it again to go on after a
-cut, or to mend a damaged folder.
-"""
+@verb(
+    """
+    examples:
+      shiftdata fetch sma_emoji                                  the whole dataset, into shift/sma_emoji
+      shiftdata fetch sma_emoji --plan                           how much it is, and from where
+      shiftdata fetch sma_emoji --config gf_k8_mu10              the rows of one canonical split
+      shiftdata fetch sma_emoji --select style=leaves,rust       two styles, by their byte ranges
+      shiftdata fetch cns_emoji --select 'severity<=1.5' --split test
+      shiftdata fetch sma_emoji --from /mnt/usb/sma_emoji        a folder first, then the known places
 
+    A name is looked up in the catalogs of $SHIFTDATA_CATALOG (files or URLs, with commas between them) and
+    ~/.config/shiftdata/catalog.json; without an entry, it is shift/<name> on the Hub.
+    """,
+    interrupted=GOES_ON,
+)
+@dataset_argument
+@click.option(
+    "--from", "places", multiple=True, metavar="PLACE", help="A folder or URL to ask first; repeatable."
+)
+@click.option(
+    "--out", type=Path, metavar="FOLDER", help="The folder to make. [default: shift/<name>[-<part>]]"
+)
+@click.option("--config", metavar="NAME", help="Only this base or canonical split.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only rows with style=leaves,rust, label!=dog, 'severity<=1.5', ...; repeatable.",
+)
+@click.option("--split", metavar="SPLIT,...", help="Only train, validation or test.")
+@click.option("--plan", "plan_only", is_flag=True, help="Print what would be fetched, and stop.")
+@click.option("--offline", is_flag=True, help="Use no network; print exactly what is missing.")
+@click.option("--replace", is_flag=True, help="Replace another version that is in the folder.")
+@click.option("--jobs", type=click.IntRange(min=1), default=4, metavar="N", help="Files at a time.")
+@quiet_option
+def command(dataset: str, split: str | None, plan_only: bool, quiet: bool, **options: Any) -> None:
+    """Download a dataset, or only a config, split or style of it.
 
-def add_verb(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    verb = verbs.add_parser(
-        "fetch",
-        help="fetch a dataset, or only a config, split or style of it, with every byte checked",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("dataset", help="a name, owner/name, a folder, or a URL (https://, hf://, s3://, ...)")
-    verb.add_argument(
-        "--from",
-        dest="places",
-        action="append",
-        default=[],
-        metavar="PLACE",
-        help="a folder or URL to ask first; may be given more than once",
-    )
-    verb.add_argument("--out", type=Path, help="the folder to make (default: shift/<name>[-<part>])")
-    verb.add_argument(
-        "--config", help="only this base or canonical split (parts default to the default base)"
-    )
-    verb.add_argument(
-        "--select",
-        action="append",
-        default=[],
-        metavar="COLUMN=VALUE[,VALUE...]",
-        help="only rows with these values: style=leaves,rust, label=dog, 'severity<=1.5'",
-    )
-    verb.add_argument("--split", metavar="SPLIT[,SPLIT]", help="only train, validation or test")
-    verb.add_argument("--plan", action="store_true", help="say what would be fetched, and stop")
-    verb.add_argument("--offline", action="store_true", help="ask no network; say exactly what is missing")
-    verb.add_argument("--replace", action="store_true", help="replace another version that is in the folder")
-    verb.add_argument("--jobs", type=int, default=4, help="files at a time (default: 4)")
-    verb.add_argument("--quiet", action="store_true", help="no progress bar")
-    verb.set_defaults(run=run_fetch)
-
-
-def run_fetch(options: argparse.Namespace) -> int:
-    """Plan, fetch, and say what came from where."""
-    from tqdm import tqdm
-
-    from shiftdata.fetching.core import carry_out
-    from shiftdata.fetching.request import Request
-
-    request = Request(
-        name=options.dataset,
-        config=options.config,
-        select=options.select,
-        split=[one for one in options.split.split(",") if one] if options.split else None,
-        out=options.out,
-        places=options.places,
-        offline=options.offline,
-        replace=options.replace,
-        jobs=options.jobs,
-    )
+    Every file is compared with the manifest; where one is missing or wrong, the next place is asked. Run the
+    same command again to go on after an interruption, or to repair a damaged folder.
+    """
+    splits = split.split(",") if split else None
+    request = Request(name=dataset, split=splits, **options)
     with ExitStack() as stack:
-        # What tells how large the rest is comes before the plan: a part's metadata can be much.
-        ahead = tqdm(desc="metadata", unit="B", unit_scale=True, leave=False, disable=options.quiet)
-        bars: list[tqdm[Any]] = [stack.enter_context(ahead)]
+        # The metadata of a part comes before its plan, and can be much.
+        bar = stack.enter_context(progress("metadata", None, "B", quiet=quiet))
 
         def agree(plan: Plan) -> bool:
-            ahead.close()
-            print("\n".join(_told(plan)), flush=True)
-            hidden = options.quiet or options.plan or not plan.bytes
-            bar = tqdm(total=plan.bytes, desc="fetch", unit="B", unit_scale=True, disable=hidden)
-            bars.append(stack.enter_context(bar))
-            return not options.plan
+            nonlocal bar
+            bar.close()
+            print("\n".join(_lines(plan)), flush=True)
+            hidden = quiet or plan_only or not plan.bytes
+            bar = stack.enter_context(progress("fetch", plan.bytes, "B", quiet=hidden))
+            return not plan_only
 
-        outcome = carry_out(request, on_plan=agree, on_bytes=lambda count: bars[-1].update(count))
-    if not options.plan:
+        outcome = carry_out(request, on_plan=agree, on_bytes=lambda count: bar.update(count))
+    if not plan_only:
         _print_summary(outcome)
-    return 0
 
 
-def _told(plan: Plan) -> list[str]:
-    """The plan in lines."""
+def _lines(plan: Plan) -> list[str]:
     files = f"{plan.files:,} files, " if plan.files else ""
     here = f", {plan.here / 1e6:,.1f} MB are here already" if plan.here else ""
     return [
@@ -125,7 +98,7 @@ def _print_summary(outcome: Outcome) -> None:
         for problem in problems[:MOST_PROBLEMS]:
             print(f"  {source.address}: {problem}")
         if len(problems) > MOST_PROBLEMS:
-            print(f"  {source.address}: {len(problems) - MOST_PROBLEMS:,} problems more")
+            print(f"  {source.address}: {len(problems) - MOST_PROBLEMS:,} more problems")
     for note in outcome.notes:
         print(note)
     print(f"{outcome.folder}: load it with shiftdata.load_dataset({str(outcome.folder)!r})")

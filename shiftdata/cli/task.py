@@ -2,79 +2,101 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import get_args
 
-if TYPE_CHECKING:
-    from shiftdata.protocols import Protocol
-    from shiftdata.tasks.core import Task
+import click
 
+from shiftdata.cli.verbs import verb
+from shiftdata.protocols import Protocol, protocols
+from shiftdata.protocols.parse import parse_protocol
+from shiftdata.tasks import OnEmpty, Task, task
 
-def add_verb(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    verb = verbs.add_parser("task", help="make a task by a protocol: its report, keys, filters, frozen file")
-    verb.add_argument(
-        "dataset", nargs="?", help="a name, shift/<name>, a folder, a URL; none: list the protocols"
-    )
-    verb.add_argument(
-        "protocol",
-        nargs="*",
-        metavar="PROTOCOL [key=value ...]",
-        help="a protocol and its parameters (k=8 test=photo,sketch), then others to compose with it, also "
-        "conditions such as 'severity<=1.5'; or a frozen file (default: the canonical split)",
-    )
-    verb.add_argument("--base", help="the dataset's base (default: its default base)")
-    verb.add_argument("--on-empty", default="error", choices=["error", "report"], help="a group without rows")
-    verb.add_argument("--set", dest="name", help="print the keys of this set; with --filters, its filters")
-    verb.add_argument("--filters", action="store_true", help="print `filters=` for pyarrow and datasets")
-    verb.add_argument("--freeze", metavar="FILE", help="write keys, sets and counts as Parquet")
-    verb.add_argument("--picture", metavar="FILE", help="draw the groups of each set")
-    verb.set_defaults(run=run_task)
+on_empty_option = click.option(
+    "--on-empty",
+    type=click.Choice(get_args(OnEmpty)),
+    default="error",
+    help="A group that should have rows and has none: stop, or report it as n = 0.",
+)
 
 
-def run_task(options: argparse.Namespace) -> int:
-    """Make the task and print what was asked for."""
-    if options.dataset is None:
+@verb("""
+    examples:
+      shiftdata task                                               every protocol and its parameters
+      shiftdata task sma_emoji                                     the canonical train, validation, test
+      shiftdata task sma_emoji group-fairness k=8 mu=0.1
+      shiftdata task sma_emoji group-fairness k=8 mu=0.1 --set test           keys of the test rows
+      shiftdata task dom_emoji leave-one-domain-out test=noto --picture groups.png
+      shiftdata task cns_emoji 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
+      shiftdata task cns_emoji mine.parquet
+
+    Protocols follow each other and are composed in that order. A condition keeps rows by label, nuisance,
+    severity, quantile or fold: 'severity<=1.5', style==leaves,rust, 'label!=bird'.
+""")
+@click.argument(
+    "dataset", required=False, help="A name, owner/name, a folder or a URL; none lists the protocols."
+)
+@click.argument(
+    "protocol",
+    nargs=-1,
+    metavar="[PROTOCOL [KEY=VALUE]...]...",
+    help="Protocols with their parameters, and conditions; or a file that --freeze wrote.",
+)
+@click.option(
+    "--base", metavar="NAME", help="A base that `shiftdata info` lists. [default: the default base]"
+)
+@on_empty_option
+@click.option("--set", "name", metavar="SET", help="Print the keys of this set; with --filters, its filters.")
+@click.option("--filters", is_flag=True, help="Print `filters=` for pyarrow and `datasets`.")
+@click.option("--freeze", metavar="FILE", help="Write the keys of every set as Parquet.")
+@click.option("--picture", metavar="FILE", help="Draw the groups of every set.")
+def command(
+    dataset: str | None,
+    protocol: tuple[str, ...],
+    base: str | None,
+    on_empty: OnEmpty,
+    name: str | None,
+    filters: bool,
+    freeze: str | None,
+    picture: str | None,
+) -> None:
+    """Make a task by a protocol, and print how many rows, origins and groups its sets have.
+
+    A task is named sets of rows, checked for leaks. No picture is read.
+    """
+    if dataset is None:
         return _print_protocols()
-    from shiftdata.tasks import task
-
-    made = task(options.dataset, composed(options.protocol), base=options.base, on_empty=options.on_empty)
-    if options.filters:
-        _print_filters(made, options.name)
-    elif options.name:
-        print("\n".join(made.keys(options.name)))
+    made = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
+    if filters:
+        _print_filters(made, name)
+    elif name:
+        print("\n".join(made.keys(name)))
     else:
         print(made.report())
-    if options.freeze:
-        print(f"{options.freeze}: {made.freeze(options.freeze)}")
-    if options.picture:
-        made.picture().save(options.picture)
-    return 0
+    if freeze:
+        print(f"{freeze}: {made.freeze(freeze)}")
+    if picture:
+        made.picture().save(picture)
+    return None
 
 
-def composed(words: Sequence[str]) -> Protocol | str | None:
-    """The protocol that some words say, or the frozen file that they name."""
-    from shiftdata.protocols.parse import parse_protocol
-
+def protocol_of(words: Sequence[str]) -> Protocol | str | None:
+    """The protocols that the words describe, or the frozen file that they name."""
     return words[0] if len(words) == 1 and words[0].endswith(".parquet") else parse_protocol(words)
 
 
 def _print_filters(made: Task, name: str | None) -> None:
     if name is not None:
-        made.keys(name)  # an unknown name is answered here, with the nearest ones
+        made.keys(name)  # refuses an unknown name
     for one, filters in made.filters().items():
         if name in (None, one):
-            told = f"filters={filters}" if filters is not None else f"no filters: {made.sets[one].reason}"
-            print(told if name else f"{one}: {told}")
+            text = f"filters={filters}" if filters is not None else f"no filters: {made.sets[one].reason}"
+            print(text if name else f"{one}: {text}")
 
 
-def _print_protocols() -> int:
-    from shiftdata.protocols import protocols
-
+def _print_protocols() -> None:
     for one in protocols():
         params = ", ".join(f"{name}={value}" for name, value in one.params.items())
         print(f"{one.name}@{one.version}  {one.about}\n    {params}\n    {one.paper}")
         for variant, text in one.variants.items():
             print(f"    @{variant}: {text}")
-    return 0

@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
-
-import datasets
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError
@@ -15,6 +13,13 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_files, metadata_file
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import is_offline, local_datasets
+
+if TYPE_CHECKING:
+    import datasets  # 1 s that `shiftdata list` does not need
+
+    AnyDataset: TypeAlias = (
+        datasets.Dataset | datasets.DatasetDict | datasets.IterableDataset | datasets.IterableDatasetDict
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +51,6 @@ def list_datasets() -> list[DatasetSummary]:
 def info(name: DatasetName) -> Manifest:
     """All that is known about a dataset: splits, configs, classes, licence, hashes."""
     return open_dataset(name).manifest
-
-
-AnyDataset: TypeAlias = (
-    datasets.Dataset | datasets.DatasetDict | datasets.IterableDataset | datasets.IterableDatasetDict
-)
 
 
 @overload
@@ -89,6 +89,8 @@ def load_dataset(
         options: passed on to `datasets.load_dataset`. `filters=` replaces those of a canonical split.
 
     """
+    import datasets
+
     opened = open_dataset(name)
     manifest = opened.manifest
     if config is not None:

@@ -24,7 +24,7 @@ from tests.byte_ranges.server import ranges
 from tests.test_build import files
 
 ELSEWHERE = Path("/dev/shm")
-FAIR = ("--protocol", "group-fairness", "k=2", "mu=0.1")
+FAIR = ("group-fairness", "k=2", "mu=0.1")
 
 
 def start(
@@ -430,7 +430,7 @@ def test_every_way_to_name_a_task(tiny, fair, tmp_path):
     ways = {
         "config": ("--config", "gf_k2_mu10"),
         "protocol": FAIR,
-        "frozen": ("--frozen", str(tmp_path / "frozen.parquet"), "--base", "mini"),
+        "frozen": (str(tmp_path / "frozen.parquet"), "--base", "mini"),
     }
     for way, options in ways.items():
         status, told, errors = finish(tiny, tmp_path / way, *options)
@@ -442,15 +442,7 @@ def test_every_way_to_name_a_task(tiny, fair, tmp_path):
 
 
 def test_the_command_says_what_was_made(tiny, adapted, tmp_path):
-    options = (
-        "--protocol",
-        "uda",
-        "source=blue",
-        "target=red",
-        "--sets",
-        "train=source_train",
-        "target_test",
-    )
+    options = ("uda", "source=blue", "target=red", "--sets", "train=source_train,target_test")
     status, told, errors = finish(
         tiny, tmp_path / "out", *options, "--pool", str(tmp_path / "pool"), to="lists"
     )
@@ -468,8 +460,8 @@ def test_the_command_says_what_was_made(tiny, adapted, tmp_path):
     [
         (("--config", "gf_k2"), "unknown config 'gf_k2'; did you mean 'gf_k2_mu10'"),
         (("--config", "gf_k2_mu10", "--base", "mini"), "config and base do not go together"),
-        (("--config", "gf_k2_mu10", *FAIR), "config and protocol do not go together"),
-        (("--sets", "a=train", "a=test"), "--sets gives each set a name of its own"),
+        (("--config", "gf_k2_mu10", *FAIR), "config and a protocol do not go together"),
+        (("--sets", "a=train,a=test"), "--sets gives each set its own name"),
         (("--base", "huge"), "unknown base 'huge'"),
     ],
 )
@@ -483,6 +475,6 @@ def test_options_that_cannot_be_are_answered(tiny, tmp_path, options, said):
 
 def test_tars_and_folders_do_not_share_options(tiny, tmp_path, capsys):
     assert main(["export", str(tiny), "--to", "webdataset", "--config", "gf_k2_mu10", "--quiet"]) == 1
-    assert "--config: tars hold whole bases" in capsys.readouterr().err
+    assert "--config: tars contain whole bases" in capsys.readouterr().err
     assert main(["export", str(tiny), "--to", "wilds", "--quiet"]) == 1
     assert "--to wilds needs --out" in capsys.readouterr().err

@@ -1,0 +1,87 @@
+"""`python -m builders build`: from a recipe to a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import pyarrow.parquet as pq
+
+from builders.filters import Stages, judged_rows, slider_report
+from builders.make.build import Format, build
+from builders.recipe import load_recipe
+from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
+from shiftdata.format.manifest import Manifest
+
+MOST_NAMES = 10  # of groups without rows
+
+
+@verb(
+    """
+    examples:
+      python -m builders build sma_emoji                       every base, into build/shift/sma_emoji
+      python -m builders build sma_emoji --bases content,mini  only these
+      python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
+      python -m builders build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
+    """,
+    interrupted=GOES_ON,
+)
+@click.argument("recipe", help="A name from `list`, or the path of a .py file that assigns RECIPE.")
+@click.option("--out", type=Path, default="build", metavar="FOLDER", help="Where shift/<name> is made.")
+@click.option(
+    "--format",
+    type=click.Choice(get_args(Format)),
+    default="parquet",
+    help="parquet: shift/<name>; webdataset: tars in shift/<name>_wds.",
+)
+@click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes that render. [default: one a core]"
+)
+@click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
+@click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
+@quiet_option
+def command(recipe: str, bases: str | None, **options: Any) -> None:
+    """Build a dataset from a recipe.
+
+    A build that was stopped goes on when the same command is run again, and ends in the same bytes.
+    """
+    folder = build(recipe, bases=bases.split(",") if bases else None, **options)
+    manifest = Manifest.read(folder)
+    for base in manifest.bases:
+        counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
+        print(f"{base.name}: {counts}")
+        for reason, count in manifest.dropped.get(base.name, {}).items():
+            print(f"{base.name}: dropped {count:,}: {reason}")
+        if not manifest.is_webdataset:
+            _print_empty_groups(folder, manifest, base.name)
+        if f"filters/{base.name}.parquet" in manifest.files:
+            _print_filters(folder, base.name, recipe)
+    for one in [folder, folder.with_name(f"{folder.name}_wds")] if options["format"] == "both" else [folder]:
+        _print_size(one)
+
+
+def _print_size(folder: Path) -> None:
+    manifest = Manifest.read(folder)
+    total = sum(record.bytes for record in manifest.files.values())
+    print(f"{folder}: {len(manifest.files)} files, {total / 1e6:.1f} MB, content {manifest.content_id[:16]}")
+
+
+def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:
+    """Name the groups of a base without a row in any split, such as a domain that a class lacks."""
+    rows = pq.read_table(folder / f"metadata/{base}", columns=["group"])["group"]
+    present = set(rows.to_pylist()) - {None}
+    groups = [f"{label}/{nuisance}" for label in manifest.labels for nuisance in manifest.nuisances]
+    empty = [name for number, name in enumerate(groups) if number not in present]
+    if present and empty:
+        more = f" and {len(empty) - MOST_NAMES:,} more" if len(empty) > MOST_NAMES else ""
+        named = ", ".join(empty[:MOST_NAMES]) + more
+        print(f"{base}: {len(empty):,} of {len(groups):,} groups have no row: {named}")
+
+
+def _print_filters(folder: Path, base: str, recipe: str) -> None:
+    judged, filters = judged_rows(folder, base), load_recipe(recipe).filters
+    print(Stages.of(judged))
+    if filters is not None and filters.slider is not None:
+        print(slider_report(judged, filters.slider.scorer.name, filters.slider.least))

@@ -1,0 +1,27 @@
+"""`python -m builders card`: the card of a recipe, before anything is built."""
+
+from __future__ import annotations
+
+import click
+
+from builders.describe.card import CARDS
+from builders.describe.renderings import card_of_recipe
+from builders.recipe import load_recipe, recipe_names
+from shiftdata.cli.verbs import verb
+from shiftdata.files import write_text
+
+
+@verb("""
+    examples:
+      python -m builders card my_birds.py
+      python -m builders card                 writes cards/<name>.md of every recipe
+""")
+@click.argument("recipe", required=False, help="A name or a .py file; none: write cards/ of every recipe.")
+def command(recipe: str | None) -> None:
+    """Print the card of a recipe, with what only a build can count left out."""
+    if recipe:
+        print(card_of_recipe(load_recipe(recipe)), end="")
+        return
+    for name in recipe_names():
+        write_text(CARDS / f"{name}.md", card_of_recipe(load_recipe(name)))
+        print(f"cards/{name}.md")

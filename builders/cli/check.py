@@ -1,0 +1,45 @@
+"""`python -m builders check`: whether a built dataset is what it should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from builders.make.check import check
+from builders.recipe import load_recipe
+from shiftdata.cli.verbs import verb
+from shiftdata.errors import InputError
+from shiftdata.places import search as places
+from shiftdata.verifying import shortened
+
+built_argument = click.argument("dataset", help="Its name, or its folder.")
+recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if `list` does not show it.")
+
+
+@verb("""
+    examples:
+      python -m builders check sma_emoji
+      python -m builders check build/shift/my_birds --recipe my_birds.py
+""")
+@built_argument
+@recipe_option
+def command(dataset: str, recipe: str | None) -> int:
+    """Check a built dataset: files, rows, card, Croissant, what readers see, and its recipe.
+
+    Ends with status 1 if there are problems.
+    """
+    folder = built_folder(dataset)
+    problems = check(folder, load_recipe(recipe) if recipe else None)
+    for line in shortened(problems):
+        print(line)
+    print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
+    return 1 if problems else 0
+
+
+def built_folder(name: str) -> Path:
+    """The folder of a built dataset."""
+    folder = places.find(name).folder
+    if folder is None:
+        raise InputError(f"{name} is not in a folder on this machine: build it, or give its folder")
+    return folder

@@ -1,0 +1,29 @@
+"""`shiftdata load`: the first rows of a config."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from shiftdata.cli.verbs import dataset_argument, verb
+from shiftdata.loading.plain_datasets import load_dataset
+
+
+@verb("""
+    examples:
+      shiftdata load sma_emoji
+      shiftdata load sma_emoji gf_k8_mu10 --split test --rows 5
+""")
+@dataset_argument
+@click.argument("config", required=False, help="One that `shiftdata info` lists. [default: the default base]")
+@click.option("--split", default="train", metavar="SPLIT", help="train, validation or test.")
+@click.option("--rows", default=3, type=click.IntRange(min=1), metavar="N", help="How many rows.")
+def command(dataset: str, config: str | None, split: str, rows: int) -> None:
+    """Print the first rows of a config, streamed as `load_dataset` gives them."""
+    data = load_dataset(dataset, config, split=split, streaming=True)
+    for row in data.take(rows):
+        print({name: value for name, value in row.items() if value is not None})
+    # A stream that is left early leaves Arrow threads reading; one that still reads when the interpreter ends
+    # aborts it (apache/arrow#45214), so they get the time to finish.
+    time.sleep(1)

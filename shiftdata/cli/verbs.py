@@ -1,0 +1,119 @@
+"""What all verbs share: a group that imports a verb when it is used, help, errors, progress, tokens."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shiftdata.errors import InputError, ShiftdataError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+#: What Ctrl-C prints.
+STARTS_OVER = "interrupted: the same command starts again from the beginning"
+GOES_ON = "interrupted: run the same command again, and it goes on where it stopped"
+
+SETTINGS = {"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
+
+
+class Verb(click.Command):
+    """One verb: its epilog is printed as it is written, and Ctrl-C prints `interrupted`."""
+
+    def __init__(self, *args: Any, interrupted: str = STARTS_OVER, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.interrupted = interrupted
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.epilog:
+            formatter.write(f"\n{inspect.cleandoc(self.epilog)}\n")
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run the verb; the exit status is 0 if it returns none."""
+        try:
+            return super().invoke(ctx) or 0
+        except KeyboardInterrupt:
+            click.echo(self.interrupted, err=True)
+            return 130
+
+
+class Verbs(Verb, click.Group):
+    """The verbs of a package, each in a module of its name that is imported when it is used."""
+
+    def __init__(self, package: str, summaries: Mapping[str, str], **options: Any) -> None:
+        known = {name: click.Command(name, short_help=summary) for name, summary in summaries.items()}
+        super().__init__(commands=known, context_settings=SETTINGS, **options)
+        self.package = package
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in the order given, not sorted."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the verb that is named."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None:
+            command = import_module(f"{self.package}.{name.replace('-', '_')}").command
+        return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run a verb, and turn errors into one line and a status."""
+        try:
+            status = super().invoke(ctx)
+            sys.stdout.flush()
+            return status
+        except BrokenPipeError:  # the reader, such as `head`, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141  # as a shell says of what a closed pipe ended
+        except (ShiftdataError, OSError) as error:
+            click.echo(f"error: {error}", err=True)
+            return 1
+
+    def run(self, arguments: Sequence[str] | None) -> int:
+        """Run a command line (None: that of the process), and return its exit status."""
+        try:
+            return int(self.main(None if arguments is None else list(arguments), standalone_mode=False))
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+
+
+def verb(examples: str, interrupted: str = STARTS_OVER) -> Callable[[Callable[..., int | None]], Verb]:
+    """Make a verb of a typed function; `examples` end its help."""
+    return click.command(cls=Verb, epilog=examples, interrupted=interrupted)
+
+
+dataset_argument = click.argument(
+    "dataset", help="A name such as sma_emoji, owner/name, a folder, or a URL (https://, s3://, hf://)."
+)
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
+
+
+def progress(title: str, total: int | None, unit: str, *, quiet: bool = False) -> tqdm[Any]:
+    """A progress bar; none where standard error is not a terminal."""
+    from tqdm import tqdm
+
+    return tqdm(total=total, desc=title, unit=unit, unit_scale=True, disable=quiet or None)
+
+
+def check_token(text: str, where: str) -> str:
+    """A token without the spaces around it; it must be one word."""
+    if len(text.split()) != 1:
+        raise InputError(f"{where} must be one word, the token, such as `openssl rand -hex 24` prints")
+    return text.strip()
+
+
+def read_token(path: Path) -> str:
+    """The token in a file that contains nothing else."""
+    if not path.is_file():
+        raise InputError(f"--token-file {path} is not a file: name the one that contains the token")
+    return check_token(path.read_text(encoding="utf-8"), f"--token-file {path}")

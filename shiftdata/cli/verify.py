@@ -1,0 +1,45 @@
+"""`shiftdata verify`: a dataset against its manifest."""
+
+from __future__ import annotations
+
+import click
+
+from shiftdata.cli.verbs import dataset_argument, progress, quiet_option, verb
+from shiftdata.dataset import open_dataset
+from shiftdata.verifying import shortened, verify
+
+
+@verb("""
+    examples:
+      shiftdata verify sma_emoji
+      shiftdata verify s3://lab-data/shift/sma_emoji --files-only
+""")
+@dataset_argument
+@click.option("--files-only", is_flag=True, help="Compare the hashes of files, and read no rows or images.")
+@click.option("--all", "every", is_flag=True, help="Print every problem, not the first 10 of a sort.")
+@quiet_option
+def command(dataset: str, files_only: bool, every: bool, quiet: bool) -> int:
+    """Check a dataset against its manifest: files by hash, rows and images by content.
+
+    Ends with status 1 if there are problems. At a URL, each file is downloaded once and not kept.
+    """
+    opened = open_dataset(dataset)
+    total_bytes = sum(file.bytes for file in opened.manifest.files.values())
+    total_rows = sum(split.rows for base in opened.manifest.bases for split in base.splits.values())
+    notes: list[str] = []
+    with (
+        progress("files", total_bytes, "B", quiet=quiet) as of_bytes,
+        progress("rows", total_rows, "row", quiet=quiet or files_only) as of_rows,
+    ):
+        problems = verify(
+            opened,
+            deep=not files_only,
+            on_bytes=of_bytes.update,
+            on_rows=of_rows.update,
+            on_note=notes.append,
+        )
+    most = len(problems) if every else 10
+    for line in [*notes, *shortened(problems, most, hint="--all shows them")]:
+        print(line)
+    print(f"{len(problems):,} problems" if problems else "all well")
+    return 1 if problems else 0
