@@ -17,7 +17,7 @@ from shiftdata.errors import IntegrityError, NotFoundError, ShiftdataError, Stor
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import find, is_offline, local_datasets, no_manifest, search_path
-from shiftdata.places.store import MissingFileError, Store
+from shiftdata.places.store import MissingFileError, Store, is_url
 
 #: How long a place that is far away is believed to be unchanged, in seconds.
 BELIEVED = 10.0
@@ -70,6 +70,11 @@ class OpenDataset:
         """The folder on this machine, if it lies in one."""
         return self.store.folder
 
+    @property
+    def has_version(self) -> bool:
+        """Whether the place says when a file changes; where it does not, readers check each example's hash."""
+        return self.store.revision is not None or self._version is not None
+
     def keep(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gives, computed once for this dataset: metadata and pointers are read only once."""
         with self._lock:
@@ -86,7 +91,9 @@ class OpenDataset:
         if self.store.revision is not None:
             return  # a commit does not change
         now = time.monotonic()
-        if self.store.is_far and now - self._checked < believe:
+        # Without a version the manifest itself has to be read again, which is not done at every step.
+        wait = believe if self.has_version else max(believe, BELIEVED)
+        if self.store.is_far and now - self._checked < wait:
             return
         try:
             version = self.store.info(FILE_NAME).version
@@ -124,11 +131,11 @@ def open_dataset(name: DatasetName) -> OpenDataset:
             return opened(pinned, written)
         version = store.info(FILE_NAME).version
         return opened(store, store.read(FILE_NAME), version)
-    except MissingFileError as error:
-        raise (_nowhere(store, error) if isinstance(store, Hub) else no_manifest(store.address)) from error
     except StorageError as error:
-        if isinstance(store, Hub):
+        if isinstance(store, Hub) and not is_url(str(name)):
             raise _nowhere(store, error) from error
+        if isinstance(store, Hub) or isinstance(error, MissingFileError):
+            raise no_manifest(store.address) from error
         raise
 
 

@@ -27,12 +27,17 @@ def available_cores() -> int:
 
 
 def ahead(
-    work: Callable[[Job], Result], jobs: Iterable[Job], workers: int, *, queued: int = AHEAD
+    work: Callable[[Job], Result],
+    jobs: Iterable[Job],
+    workers: int,
+    *,
+    queued: int = AHEAD,
+    patience: float = PATIENCE,
 ) -> Generator[Result]:
     """The result of each job, in order, computed by a few threads ahead of the caller.
 
     An error is raised in its turn. With no workers the caller's thread does each job when its result is asked
-    for. Close the generator to leave early.
+    for. Close the generator to leave early; threads still at work are waited for `patience` seconds.
     """
     if not workers:
         yield from map(work, jobs)
@@ -56,7 +61,7 @@ def ahead(
             future.cancel()
         for _ in threads:
             todo.put(None)
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + patience
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
 
@@ -64,7 +69,7 @@ def ahead(
 def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[Result]:
     """The results of some jobs, in order, by at most `count` threads; the first error is raised."""
     few = min(count, len(jobs))
-    return ahead(work, jobs, few if few > 1 else 0, queued=max(AHEAD, len(jobs)))
+    return ahead(work, jobs, few if few > 1 else 0, queued=len(jobs), patience=0.1)
 
 
 def _serve(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -20,7 +21,9 @@ import pytest
 import shiftdata
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.format.manifest import Manifest
-from shiftdata.places import search as places
+from shiftdata.places import retry
+from shiftdata.places.remote import Hub
+from shiftdata.places.search import find
 from tests.serving import serving as mirror
 
 needs_http = pytest.mark.skipif(
@@ -127,7 +130,7 @@ def endpoint(tiny) -> Iterator[str]:
 @pytest.fixture
 def at_once(monkeypatch) -> None:
     """No pauses between tries."""
-    monkeypatch.setattr(places, "PAUSES", (0, 0))
+    monkeypatch.setattr(retry, "PAUSES", (0, 0))
 
 
 @pytest.fixture
@@ -149,17 +152,19 @@ def test_a_dataset_that_is_nowhere_is_said_with_all_places(endpoint, tmp_path):
     assert message.startswith("unknown dataset 'toy'.")
     assert "on the Hub (RepositoryNotFoundError" in message
     message = info(endpoint, "hf://datasets/shift/toy", tmp_path)
-    assert message.startswith("hf://datasets/shift/toy holds no manifest.json: not a shiftdata dataset")
+    assert message.startswith("hf://datasets/shift/toy has no manifest.json: it is not a shiftdata dataset")
 
 
 def test_a_url_is_a_place(tiny, memory):
-    place = places.find(memory)
-    assert (place.repo_id, place.folder, place.url, place.source) == ("shift/tiny", None, memory, memory)
-    assert place.manifest() == Manifest.read(tiny)
-    assert places.find(f"{memory}/") == places.find(f"{memory}/manifest.json") == place
-    assert places.find("shift/else").address == "hf://datasets/shift/else"
-    local = places.find(tiny.as_uri())
-    assert (local.folder, local.address, local.url) == (tiny, str(tiny), None)
+    opened = shiftdata.open_dataset(memory)
+    assert (opened.folder, opened.address, opened.manifest) == (None, memory, Manifest.read(tiny))
+    assert opened.sha256 == hashlib.sha256((tiny / "manifest.json").read_bytes()).hexdigest()
+    assert {find(f"{memory}{end}").address for end in ("", "/", "/manifest.json")} == {memory}
+    elsewhere = find("shift/else")
+    assert isinstance(elsewhere, Hub)
+    assert (elsewhere.address, elsewhere.revision) == ("hf://datasets/shift/else", None)
+    local = find(tiny.as_uri())
+    assert (local.folder, local.address) == (tiny, str(tiny))
 
 
 @needs_http
@@ -172,13 +177,13 @@ def test_a_manifest_is_read_over_http(tiny, index):
 @needs_http
 def test_what_a_url_does_not_give_is_said(tiny, at_once):
     with files(tiny.parent, ways={"tiny/manifest.json": ["refused"]}) as url:
-        with pytest.raises(StorageError, match=r"cannot read http.*tiny/manifest\.json \(.*403"):
+        with pytest.raises(StorageError, match=r"http.*tiny/manifest\.json cannot be read \(.*403"):
             shiftdata.info(f"{url}/tiny")
         with pytest.raises(
-            NotFoundError, match=r"http.*/tin holds no manifest\.json.*not all of it was upload"
+            NotFoundError, match=r"http.*/tin has no manifest\.json.*its upload is not complete"
         ):
             shiftdata.info(f"{url}/tin")
-    with pytest.raises(StorageError, match="look at the address, the network and your access"):
+    with pytest.raises(StorageError, match="check the address, the network and your access"):
         shiftdata.info(f"{url}/tiny")  # the server is gone
 
 
@@ -188,7 +193,7 @@ def test_an_error_that_passes_is_tried_again(tiny, at_once):
         assert shiftdata.info(f"{url}/tiny").name == "tiny"
     with (
         files(tiny.parent, ways={"tiny/manifest.json": ["cut"] * 3}) as url,
-        pytest.raises(StorageError, match="cannot read"),
+        pytest.raises(StorageError, match="cannot be read"),
     ):
         shiftdata.info(f"{url}/tiny")
 
@@ -199,12 +204,19 @@ def test_a_manifest_that_is_no_text_is_an_integrity_error(copy):
         shiftdata.info(copy)
 
 
-@pytest.mark.parametrize(("kind", "package"), [("s3", "s3fs"), ("gs", "gcsfs"), ("https", "aiohttp")])
-def test_a_backend_that_is_not_installed_is_named(monkeypatch, kind, package):
+@pytest.mark.parametrize(
+    ("kind", "package", "hint"),
+    [
+        ("s3", "s3fs", r"shiftdata\[s3\]"),
+        ("gs", "gcsfs", "gcsfs"),
+        ("https", "aiohttp", r"shiftdata\[http\]"),
+    ],
+)
+def test_a_backend_that_is_not_installed_is_named(monkeypatch, kind, package, hint):
     monkeypatch.setitem(sys.modules, package, None)
     for name in ("registry", "_registry"):  # what was imported before
         monkeypatch.setattr(sys.modules["fsspec.registry"], name, {})
-    with pytest.raises(MissingExtraError, match=f"{kind} URLs need a package .*: pip install {package}"):
+    with pytest.raises(MissingExtraError, match=f"{kind} URLs need another package: pip install .*{hint}"):
         shiftdata.info(f"{kind}://bucket/tiny")
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +10,9 @@ import pyarrow.parquet as pq
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
 from shiftdata.places.store import MissingFileError
+
+#: Files of fewer bytes are read whole, once: their footer and a column are most of them anyway.
+SMALL = 1 << 18
 
 
 def read_columns(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
@@ -33,14 +34,18 @@ def _read(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
         with pq.ParquetFile(dataset.folder / path) as file:
             return file.read(list(names))
 
-    def footer(source: Any) -> pq.FileMetaData:
-        return dataset.keep(("footer", path), lambda: pq.read_metadata(source))
+    def whole() -> pa.Table:
+        data = dataset.keep(("file", path), lambda: dataset.store.read(path))
+        return pq.read_table(pa.BufferReader(data), columns=list(names))
 
+    record = dataset.manifest.files.get(path)
+    if record is not None and record.bytes <= SMALL:
+        return whole()
     try:
         with dataset.store.open(path) as source:
-            return pq.ParquetFile(source, metadata=footer(source), pre_buffer=True).read(list(names))
+            footer = dataset.keep(("footer", path), lambda: pq.read_metadata(source))
+            return pq.ParquetFile(source, metadata=footer, pre_buffer=True).read(list(names))
     except pa.ArrowInvalid:
         raise
     except ValueError:  # so fsspec says that a server gives no ranges
-        whole = io.BytesIO(dataset.store.read(path))
-        return pq.read_table(whole, columns=list(names))
+        return whole()

@@ -107,5 +107,5 @@ def test_texts_and_tables_have_examples_but_no_loader(tmp_path):
 def test_a_table_of_ones_own_has_no_examples():
     table = pa.table({"id": ["a", "b"], "y": ["cat", "dog"], "style": ["ink", "oil"]})
     task = sd.task(sd.metadata_from_table(table, key="id", label="y", nuisance="style"))
-    with pytest.raises(InputError, match="no examples to read"):
+    with pytest.raises(InputError, match="without examples to read"):
         task.dataset(next(iter(task.sets)))

@@ -26,6 +26,7 @@ class Served:
     bodies: list[tuple[str, int]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     always: str = "well"
+    versions: bool = False  # whether it sends an ETag
     busy: int = 0
     most_busy: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -84,6 +85,8 @@ class Ranges(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(part) * 2 if fault == "cut" else len(part)))
         if self.served.always != "whole":
             self.send_header("Accept-Ranges", "bytes")
+        if self.served.versions:
+            self.send_header("ETag", f'"{file.stat().st_mtime_ns}-{len(data)}"')
         self.end_headers()
         if body:
             self.served.bodies.append((self.path, len(part)))

@@ -168,7 +168,7 @@ class ExampleReader:
                 data = self._bytes(shard, span)
             except StorageError as error:
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
-                raise StorageError(f"row {rows} of {shard.path}: {error}") from error
+                raise StorageError(f"{error} (row {rows})") from error
             pairs = zip(span.pieces, data, strict=True)
             wrong = [piece.row for piece, one in pairs if not piece.fits(one)]
             if not wrong:
@@ -208,7 +208,8 @@ class ExampleReader:
             self.check_unchanged(believe=0)  # after the look at the shard: it is of this manifest, or gone
             with self._lock:
                 first = shard.path not in self._known
-                self._known[shard.path] = None if info.size is None else same
+                unsure = info.size is None or (same and not self._layout.dataset.has_version)
+                self._known[shard.path] = None if unsure else same
             if first and self._known[shard.path] is False:
                 warnings.warn(
                     f"{self._store.address}/{shard.path} is not the file that the manifest lists: its row "
