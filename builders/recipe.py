@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from builders.albums import Album
 from builders.datasheet import Datasheet
@@ -28,15 +28,33 @@ from shiftdata.stable import content_hash
 
 RECIPES = Path(__file__).parent / "recipes"
 
-#: What a recipe says in words; it can be mended without building anything again.
-WORDS = ("title", "summary", "creators", "citation", "released", "datasheet", "expected")
+#: The fields that determine no row and no pixel: they can change without building anything again.
+DESCRIPTION = (
+    "title",
+    "summary",
+    "creators",
+    "citation",
+    "released",
+    "datasheet",
+    "expected",
+    "publish_pixels",
+)
 
 #: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
 PIXEL_LIBRARIES = ("numpy", "onnxruntime", "pillow", "resvg_py")
 
+#: Part of every identity: raise it when a build itself (folds, bases, what steps are given) gives other rows.
+BUILD_VERSION = 1
+
+#: The fields whose code makes rows and pixels: each needs a `code_version`.
+PARTS = ("album", "prepare", "shift", "encoding", "filters")
+
 
 class Shift(Protocol):
     """The step that makes the shift: it turns a content sample into one sample a nuisance."""
+
+    #: Raise it whenever the step makes other examples of the same content.
+    code_version: ClassVar[int]
 
     @property
     def nuisances(self) -> tuple[str, ...]:
@@ -162,18 +180,23 @@ class Recipe:
         return known[name]
 
     def recipe_id(self) -> str:
-        """The identity of the recipe: a hash of its fields but the words, albums and assets by content."""
-        told = {name: value for name, value in describe(self).items() if name not in WORDS}
-        for base in told["bases"]:
-            del base["summary"]
-        if self.filters is None:
-            del told["filters"]  # a recipe without any is the one it was before there were filters
-        return content_hash(json.dumps(told, sort_keys=True))
+        """How the dataset is made: a hash of every field but the description, with the code versions."""
+        identity = {
+            one.name: identity_of(getattr(self, one.name))
+            for one in dataclasses.fields(self)
+            if one.name not in (*DESCRIPTION, *PARTS, "bases", "protocols")
+        }
+        identity |= {name: part_identity(getattr(self, name)) for name in PARTS}
+        identity["bases"] = [[base.name, base.layer, base.per_group] for base in self.bases]
+        identity["protocols"] = [str(protocol) for protocol in self.protocols]
+        if self.filters is not None:
+            identity["scorers"] = [part_identity(scorer) for scorer in self.filters.scorers]
+        return _hash_of(identity)
 
     def pixels_id(self) -> str:
-        """The identity of the rendered pictures: what bases and splits are cut from them does not count."""
-        made_by = (self.album, self.prepare, self.shift, self.encoding)
-        return content_hash(json.dumps([describe(made_by), library_versions()], sort_keys=True))
+        """How the examples are made, whatever bases and splits are cut from them: the key of the spool."""
+        made_by = [part_identity(getattr(self, name)) for name in ("album", "prepare", "shift", "encoding")]
+        return _hash_of([made_by, library_versions()])
 
 
 def library_versions() -> dict[str, str]:
@@ -186,23 +209,49 @@ def file_versions() -> dict[str, str]:
     return library_versions() | {name: version(name) for name in ("pyarrow", "shiftdata")}
 
 
-def describe(value: Any) -> Any:
-    """A JSON form of a record: fields by name, things with a fingerprint by that alone."""
-    if hasattr(value, "fingerprint"):
-        return {"is": type(value).__name__, "fingerprint": value.fingerprint()}
-    if dataclasses.is_dataclass(value):
-        fields = {f.name: describe(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"is": type(value).__name__, **fields}
-    if isinstance(value, tuple | list):
-        return [describe(part) for part in value]
-    if isinstance(value, Mapping):
-        return {str(key): describe(part) for key, part in value.items()}
+def part_identity(part: Any) -> Any:
+    """The identity of an album, a step, a shift, an encoding or a scorer (or a tuple of such): code included.
+
+    Beside fields or fingerprint, the name and the `code_version` of its class count.
+    """
+    if isinstance(part, tuple | list):
+        return [part_identity(one) for one in part]
+    if part is not None and type(getattr(type(part), "code_version", None)) is not int:
+        name = type(part).__name__
+        raise InputError(
+            f"class {name} needs `code_version: ClassVar[int] = 1`: raise it when its output changes"
+        )
+    return identity_of(part)
+
+
+def identity_of(value: Any) -> Any:
+    """A JSON form of all that a value of a recipe says: records by field, others by their fingerprint.
+
+    A record with a fingerprint is identified by that, and by those of its fields that are parts themselves.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, tuple | list):
+        return [identity_of(one) for one in value]
+    if isinstance(value, Mapping):
+        return [[str(key), identity_of(one)] for key, one in value.items()]
+    record = dataclasses.is_dataclass(value)
+    known = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)} if record else {}
+    identity = {"class": type(value).__name__, "code_version": getattr(type(value), "code_version", None)}
+    if hasattr(value, "fingerprint"):
+        parts = {name: one for name, one in known.items() if hasattr(type(one), "code_version")}
+        within = {name: part_identity(one) for name, one in parts.items()}
+        return {**identity, "fingerprint": value.fingerprint(), "parts": within}
+    if record:
+        return {**identity, "fields": {name: identity_of(one) for name, one in known.items()}}
     raise InputError(
         f"a recipe cannot hold {value!r}: use a frozen dataclass, a tuple, text or numbers, "
         "so that the recipe can be identified by what it says"
     )
+
+
+def _hash_of(identity: Any) -> str:
+    return content_hash(json.dumps([BUILD_VERSION, identity], sort_keys=True))
 
 
 def recipe_names() -> list[str]:

@@ -187,7 +187,7 @@ def test_bad_pictures_are_dropped_counted_and_explained(own, tmp_path):
     folder = build(str(own), tmp_path / "out", workers=1, quiet=True)
     manifest = Manifest.read(folder)
     expected = {"colour mode CMYK, which has no one conversion to RGB": 1, "not a readable picture": 2}
-    assert manifest.dropped["content"] == manifest.dropped["extended"] == expected
+    assert manifest.base("content").dropped == manifest.base("extended").dropped == expected
     assert sum(split.rows for split in manifest.base("content").splits.values()) == 157
     assert sum(split.rows for split in manifest.base("extended").splits.values()) == 157 * 5
     assert "2 left out of `content`: not a readable picture." in (folder / "README.md").read_text()

@@ -328,7 +328,8 @@ def test_licences_and_creators(manifest):
 
 def test_every_answer_of_the_datasheet_is_told(copy, manifest):
     sheet = {field.name: f"About {field.name}." for field in fields(Datasheet)}
-    made = replace(manifest, datasheet=sheet, dropped={"mini": {"too small": 1200, "not a picture": 1}})
+    mini = replace(manifest.base("mini"), dropped={"not a picture": 1, "too small": 1200})
+    made = replace(manifest, datasheet=sheet, bases=[mini])
     (copy / "croissant.json").write_text(render_croissant(made), encoding="utf-8")
     metadata = opened(copy).metadata
     assert metadata.description == f"{manifest.summary} About instances."
@@ -339,7 +340,7 @@ def test_every_answer_of_the_datasheet_is_told(copy, manifest):
     assert metadata.data_limitations == ["About limitations. About misuses."]
     text = render_croissant(made)
     assert [name for name, answer in sheet.items() if answer not in text] == []
-    assert "rai:data" not in render_croissant(replace(made, datasheet={}, dropped={}))
+    assert "rai:data" not in render_croissant(replace(manifest, datasheet={}))
 
 
 def test_a_protocol_tells_its_rule(manifest):

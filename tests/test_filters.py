@@ -45,6 +45,7 @@ from builders.filters import *
 
 @dataclass(frozen=True)
 class Ink:
+    code_version: ClassVar[int] = 1
     name: str = "ink"
 
     def fingerprint(self):
@@ -117,9 +118,9 @@ def test_a_filtered_dataset_holds_the_kept_trajectories_and_counts_the_others(fo
         assert keys == set(kept["key"].to_pylist())
         assert 0 < len(keys) < len(rows)
         assert set(pc.value_counts(kept["trajectory"]).field("counts").to_pylist()) == {len(STEPS)}
-        assert sum(manifest.dropped[base].values()) == len(rows) - len(keys)
-    assert manifest.dropped["content"] == {}
-    assert {reason.split(" (")[0] for reason in manifest.dropped["extended"]} == {
+        assert sum(manifest.base(base).dropped.values()) == len(rows) - len(keys)
+    assert manifest.base("content").dropped == {}
+    assert {reason.split(" (")[0] for reason in manifest.base("extended").dropped} == {
         "samples of trajectories whose severity 0 is without ink at least 35",
         "samples without 1 of 2",
         "samples of trajectories that fail at another severity",
@@ -239,7 +240,7 @@ def test_a_trajectory_with_a_hole_is_counted_and_named(tmp_path):
     assert stages.holes == ("bar_bar03-blur", "disc_disc05-fade")
     assert "not rendered at every severity (2): bar_bar03-blur, disc_disc05-fade" in str(stages)
     assert stages.counts[0].tolist() == [160, 158, 160, 160]
-    assert Manifest.read(folder).dropped["extended"]["trajectory lacks a severity"] == 2
+    assert Manifest.read(folder).base("extended").dropped["trajectory lacks a severity"] == 2
 
 
 def test_texts_cannot_be_filtered(tmp_path):

@@ -96,7 +96,7 @@ def test_a_recipe_of_the_page_makes_a_dataset(at_home, name):
     splits = manifest.base("all").splits
     assert sum(split.rows for split in splits.values()) == {"photos.py": 50, "reviews.py": 180}.get(name, 80)
     assert manifest.origins_shared == (name == "reviews.py")  # authors write in both languages
-    assert manifest.dropped == {"all": {}}
+    assert manifest.base("all").dropped == {}
     if name == "photos.py":
         assert splits["train"].groups == 5
         task = sd.task(folder, "leave-one-domain-out", test="sketch")
@@ -114,7 +114,7 @@ def test_the_filtered_recipe_of_the_page_keeps_whole_trajectories(at_home):
     assert 0 < manifest.base("all").splits["train"].rows < 40 * 2 * 6 / 2
     assert manifest.base("all").splits["train"].rows % 6 == 0
     assert list(Stages.of(judged).severities) == [0, 1, 2, 3, 4, 5]
-    assert sum(manifest.dropped["all"].values()) > 0
+    assert sum(manifest.base("all").dropped.values()) > 0
 
 
 def test_the_other_code_of_the_page_runs(at_home, capsys):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from builders.make import row_groups as shards
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.writer import cut_into_shards
 from shiftdata.metadata.folds import quantiles
 
 
@@ -74,7 +75,7 @@ def test_row_groups_do_not_depend_on_row_order(made, random):
 def test_shards_are_of_about_equal_size_and_keep_the_order():
     sizes = np.full(3000, 1 << 20, dtype=np.int64)
     groups = [np.arange(start, start + 10) for start in range(0, 3000, 10)]
-    cut = shards.cut_into_shards(groups, sizes)
+    cut = cut_into_shards(groups, sizes)
     assert len(cut) == 12  # 3000 MiB in shards of at most 256
     assert [g[0] for shard in cut for g in shard] == [g[0] for g in groups]
     weights = [sum(sizes[g].sum() for g in shard) for shard in cut]

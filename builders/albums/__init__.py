@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from builders.sample import Example, Item
 
@@ -11,7 +11,14 @@ __all__ = ["Album"]
 
 @runtime_checkable
 class Album(Protocol):
-    """What a recipe needs of a collection of content."""
+    """What a recipe needs of a collection of content.
+
+    What takes a place among the folds is decided by `items`, once. An item that is dropped later, by
+    `load`, a step or a filter, keeps its place, and is named in the dataset's identity.
+    """
+
+    #: Raise it whenever the same files make other items or other content.
+    code_version: ClassVar[int]
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from PIL import Image, ImageOps
 
@@ -40,6 +40,8 @@ class EmojiAlbum:
 
     With `domains` the vendor is the item's nuisance; origins are shared by all vendors either way.
     """
+
+    code_version: ClassVar[int] = 1
 
     vendors: tuple[str, ...] = VENDORS
     assets: Path = ASSETS

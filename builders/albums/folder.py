@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from PIL import Image, ImageOps
 
@@ -46,6 +46,8 @@ class FolderAlbum:
     the table is shared by all domains of a label. `allowed` fixes the allowed labels; without it they are
     those found.
     """
+
+    code_version: ClassVar[int] = 1
 
     root: Path
     license: str

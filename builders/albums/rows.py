@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,6 +78,8 @@ class RowsAlbum:
     A row without a label, or without the domain or key that a column holds, is an error. Equal rows share
     their origin, and have a number behind their key.
     """
+
+    code_version: ClassVar[int] = 1
 
     path: Path
     columns: Columns

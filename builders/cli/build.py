@@ -52,7 +52,7 @@ def command(recipe: str, bases: str | None, **options: Any) -> None:
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
         print(f"{base.name}: {counts}")
-        for reason, count in manifest.dropped.get(base.name, {}).items():
+        for reason, count in base.dropped.items():
             print(f"{base.name}: dropped {count:,}: {reason}")
         if not manifest.is_webdataset:
             _print_empty_groups(folder, manifest, base.name)

@@ -171,9 +171,9 @@ def _words(manifest: Manifest) -> Json:
     said = manifest.datasheet
     rai = {f"rai:{name}": " ".join(said[key] for key in keys if key in said) for name, keys in RAI.items()}
     rai["rai:dataCollectionMissingData"] = " ".join(
-        f"{count:,} left out of {base}: {reason}."
-        for base, reasons in manifest.dropped.items()
-        for reason, count in sorted(reasons.items())
+        f"{count:,} left out of {base.name}: {reason}."
+        for base in manifest.bases
+        for reason, count in base.dropped.items()
     )
     told: Json = {name: text for name, text in rai.items() if text}
     # A manifest knows no more of its creators than their names.

@@ -34,7 +34,6 @@ def draft(recipe: Recipe) -> Manifest:
         default_base=recipe.default_base,
         bases=[Base(name=b.name, summary=b.summary, content_id="", splits={}) for b in recipe.bases],
         configs=_configs(recipe),
-        dropped={},
         sample={},
         files={},
     )

@@ -18,7 +18,7 @@ from builders.describe.renderings import renderings, write_renderings
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
 from builders.make import assign
-from builders.make.pack import Plan, pack
+from builders.make.pack import Rendered, pack
 from builders.make.render import Block, cut_into_blocks, render, render_item
 from builders.make.spool import Spool
 from builders.recipe import Recipe, file_versions, load_recipe
@@ -140,9 +140,9 @@ def _make(
     spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
     _render(reference, blocks, spool, workers or available_cores(), quiet)
     ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
-    plan = Plan(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
-    _score(plan, quiet)
-    _pack(plan, workshop, quiet)
+    rendered = Rendered(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
+    _score(rendered, quiet)
+    _pack(rendered, workshop, quiet)
     if not keep_spool:
         for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
             shutil.rmtree(folder)
@@ -232,25 +232,34 @@ def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, worker
         render(reference, missing, spool, workers=workers, on_done=lambda block: bar.update(block.weight))
 
 
-def _score(plan: Plan, quiet: bool) -> None:
+def _score(rendered: Rendered, quiet: bool) -> None:
     """Score what the filters judge; what was scored before is not scored again."""
-    if plan.recipe.filters is None:
+    if rendered.recipe.filters is None:
         return
-    blocks = sorted({block for base, of in plan.blocks.items() if _shifted(plan, base) for block in of})
+    blocks = sorted(
+        {block for base, of in rendered.blocks.items() if _shifted(rendered, base) for block in of}
+    )
     with tqdm(total=len(blocks), desc="score", unit="block", disable=quiet) as bar:
-        score(plan.recipe.filters, plan.spool, blocks, plan.items, lambda: _content(plan), bar.update)
+        score(
+            rendered.recipe.filters,
+            rendered.spool,
+            blocks,
+            rendered.items,
+            lambda: _content(rendered),
+            bar.update,
+        )
 
 
-def _shifted(plan: Plan, base: str) -> bool:
-    return plan.recipe.base(base).layer == "shift"
+def _shifted(rendered: Rendered, base: str) -> bool:
+    return rendered.recipe.base(base).layer == "shift"
 
 
-def _content(plan: Plan) -> Iterator[View]:
+def _content(rendered: Rendered) -> Iterator[View]:
     """The untouched content, as it would be published."""
-    for item in plan.items:
+    for item in rendered.items:
         try:
-            for sample in render_item(plan.recipe, "content", item):
-                picture = decoded(plan.recipe.encoding.encode(sample))
+            for sample in render_item(rendered.recipe, "content", item):
+                picture = decoded(rendered.recipe.encoding.encode(sample))
                 yield View(
                     key=sample.key, picture=picture, start=picture, label=item.label, origin=item.origin
                 )
@@ -258,11 +267,11 @@ def _content(plan: Plan) -> Iterator[View]:
             continue  # counted where it is rendered
 
 
-def _pack(plan: Plan, workshop: Workshop, quiet: bool) -> None:
+def _pack(rendered: Rendered, workshop: Workshop, quiet: bool) -> None:
     """Pack into a folder beside the finished one, then swap."""
     shutil.rmtree(workshop.fresh, ignore_errors=True)
     with tqdm(desc="pack", unit="img", disable=quiet) as bar:
-        pack(plan, workshop.fresh, bar.update)
+        pack(rendered, workshop.fresh, bar.update)
     workshop.swap()
 
 

@@ -24,18 +24,18 @@ from shiftdata.metadata.folds import quantiles
 
 @dataclass(frozen=True)
 class Gathered:
-    """The rows of a base in no particular order: columns, and where the example of each lies in the spool.
+    """The rows of a base in no particular order, and where the example of each lies in the spool.
 
-    `judged` holds the scores and verdicts of all that was rendered, if the recipe filters it.
+    `table` has the columns of the metadata, and `length` and `sha256` of the example. `dropped` gives key
+    and reason of what could not be used: an item, a trajectory or a sample. `judged` has the scores and
+    verdicts of all that was rendered, if the recipe filters it.
     """
 
     table: pa.Table
     cells: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    sha256: pa.FixedSizeBinaryArray
     block: NDArray[np.int64]
     row: NDArray[np.int64]
-    dropped: Mapping[str, int]
+    dropped: Sequence[tuple[str, str]]
     judged: pa.Table | None
 
 
@@ -46,7 +46,7 @@ def gather(
     read = [spool.read(block) for block in blocks]
     rows = _numbered([table for table, _ in read])
     _check_rows(recipe, rows)
-    drops = Counter(reason for _, reasons in read for reason in reasons.values())
+    drops = [pair for _, reasons in read for pair in reasons.items()]
     judged = None
     if recipe.filters is not None:
         tables = dict(zip(blocks, (table for table, _ in read), strict=True))
@@ -63,22 +63,20 @@ def gather(
     cells = _cells(recipe, of_item, nuisance, rows["severity"])
     values = {
         "key": rows["key"],
-        recipe.roles.nuisance: nuisance,
+        recipe.nuisance: nuisance,
         "severity": rows["severity"],
         "group": group,
         "quantile": pa.array(quantiles(cells, rows["trajectory"].to_pylist())),
         "params": rows["params"],
     } | {name: of_item[name] for name in of_item.column_names}
-    fields = columns(recipe.roles.nuisance)
+    fields = columns(recipe.nuisance)
+    example = {"length": rows["size"], "sha256": rows["sha256"]}
     return Gathered(
-        # In one piece: rows are taken group by group, and each take would visit every chunk.
-        table=pa.table({name: values[name].cast(kind) for name, kind in fields.items()}).combine_chunks(),
+        table=pa.table({name: values[name].cast(kind) for name, kind in fields.items()} | example),
         cells=cells,
-        sizes=rows["size"].to_numpy().astype(np.int64),
-        sha256=rows["sha256"].combine_chunks(),
         block=rows["block"].to_numpy(),
         row=rows["row"].to_numpy(),
-        dropped=dict(sorted(drops.items())),
+        dropped=drops,
         judged=judged,
     )
 
@@ -94,8 +92,8 @@ def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(numbered)
 
 
-def _whole_trajectories(rows: pa.Table, severities: int, drops: Counter[str]) -> pa.Table:
-    """Leave out, and count, the trajectories that lack a severity; untouched content has none to lack."""
+def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, str]]) -> pa.Table:
+    """Leave out, and name, the trajectories that lack a severity; untouched content has none to lack."""
     counts = rows.group_by("trajectory").aggregate([("severity", "count_distinct"), ("key", "count")])
     short = counts.filter(pc.less(counts["severity_count_distinct"], severities))["trajectory"]
     cut = pc.and_(pc.is_in(rows["trajectory"], short.combine_chunks()), pc.is_valid(rows["nuisance"]))
@@ -103,19 +101,18 @@ def _whole_trajectories(rows: pa.Table, severities: int, drops: Counter[str]) ->
     if len(repeated):
         name = repeated["trajectory"][0].as_py()
         raise InputError(f"the trajectory {name!r} has a severity twice; each step of a scale comes once")
-    lost = len(pc.unique(rows.filter(cut)["trajectory"]))
-    if lost:
-        drops[LACKS] += lost
+    drops += [(name, LACKS) for name in pc.unique(rows.filter(cut)["trajectory"]).to_pylist()]
     return rows.filter(pc.invert(cut))
 
 
-def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: Counter[str]) -> pa.Table:
-    """Leave out, and count, the samples that the filters do not keep."""
+def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[str, str]]) -> pa.Table:
+    """Leave out, and name, the samples that the filters do not keep."""
     kept = judged.filter(judged["kept"])
     if not len(kept):
         counts = Stages.of(judged)
         raise InputError(f"the filters of {recipe.name} leave nothing; loosen a bound:\n{counts}")
-    drops.update(why for why in judged["why"].to_pylist() if why not in (None, LACKS))
+    reasons = zip(judged["key"].to_pylist(), judged["why"].to_pylist(), strict=True)
+    drops += [(key, why) for key, why in reasons if why not in (None, LACKS)]
     return rows.filter(pc.is_in(rows["key"], kept["key"].combine_chunks()))
 
 

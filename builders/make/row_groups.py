@@ -1,4 +1,4 @@
-"""The layout of shards: which rows share a row group, and which row groups a file."""
+"""Which rows of a split share a row group, and in which order row groups follow each other."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from numpy.typing import NDArray
 
 from shiftdata.format.writer import (
     BYTES_PER_GROUP,
-    BYTES_PER_SHARD,
     ROWS_PER_GROUP,
     SMALL_STRETCH,
+    Indices,
     within_limits,
 )
 from shiftdata.stable import hash64
 
 SHARED_ROWS_PER_GROUP = 400
 SMALL_ROWS_PER_GROUP = 5000
-
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -75,15 +72,6 @@ def shuffled_row_groups(rows: Rows) -> list[Indices]:
     """
     hashes = np.array([hash64("row", key) for key in rows.keys], dtype=np.uint64)
     return within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
-
-
-def cut_into_shards(groups: Sequence[Indices], sizes: NDArray[np.int64]) -> list[list[Indices]]:
-    """Consecutive row groups, about equally many bytes a shard."""
-    weights = np.array([sizes[group].sum() for group in groups], dtype=np.int64)
-    shards = max(1, -(-int(weights.sum()) // BYTES_PER_SHARD))
-    ends = np.cumsum(weights) - weights / 2
-    number = np.minimum((ends * shards // max(1, weights.sum())).astype(int), shards - 1)
-    return [[group for group, n in zip(groups, number, strict=True) if n == shard] for shard in range(shards)]
 
 
 def _joined(

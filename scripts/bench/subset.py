@@ -100,7 +100,7 @@ def make(folder: Path, count: int, pixels: int) -> None:
         **dict.fromkeys(("family", "version", "released", "title", "summary", "citation", "license"), ""),
         **dict.fromkeys(("recipe_id", "content_id"), ""),
         **dict.fromkeys(("credits", "creators", "severities", "configs"), ()),
-        datasheet={}, dropped={}, sample={}, more_credits=0, seed=0,
+        datasheet={}, sample={}, more_credits=0, seed=0,
         name="subset", roles=roles, origins_shared=True, labels=labels, nuisances=styles, default_base="mini",
         bases=[Base(name="mini", summary="", content_id="", splits=splits)], files=files,
     )  # fmt: skip

@@ -19,17 +19,15 @@ import pyarrow.parquet as pq
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.fetching.files import bring_all
 from shiftdata.fetching.part_card import part_card
-from shiftdata.fetching.rows import Indices, counted, write_rows
+from shiftdata.fetching.rows import row_groups_in_order
 from shiftdata.fetching.selection import Selection
 from shiftdata.fetching.staging import MANIFEST, check_space
 from shiftdata.fetching.supply import NoPlaceError, Supply
-from shiftdata.files import clear_when_full, sha256_of, write_text
-from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.files import clear_when_full, write_text
 from shiftdata.format.conditions import condition_text
-from shiftdata.format.identity import base_content_id, dataset_content_id
-from shiftdata.format.manifest import FILE_NAME, Base, Config, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Config, FileRecord, Manifest
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import rows_in, write_keys
+from shiftdata.format.writer import Indices, finished, write_keys, write_split
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.places.store import OnBytes, Store
 
@@ -147,7 +145,8 @@ class PartFetch:
         chosen = self.tables[split].take(pa.array(rows))
         try:
             with clear_when_full(self.work):
-                write_rows(self.work, self.manifest, base, split, chosen, read)
+                groups = row_groups_in_order(chosen, self.manifest.roles.modality)
+                write_split(self.work, self.manifest, base, split, chosen, groups, read)
         except NoPlaceError:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
         return {}
@@ -191,31 +190,16 @@ class PartFetch:
         write_keys(target, table.filter(pc.is_in(table["split"], value_set=pa.array(list(config.splits)))))
 
     def _finish(self, configs: Sequence[Config]) -> None:
-        manifest, selection = self.manifest, self.selection
+        base = self.manifest.base(self.selection.base)
         rows = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in self.chosen}
-        every, nuisance = pa.concat_tables(rows.values()), manifest.roles.nuisance
-        base = manifest.base(selection.base)
-        identity = base_content_id(every, nuisance, manifest.labels, manifest.nuisances)
-        counts = {
-            split: base.splits[split] if self._is_whole(split) else counted(rows[split], manifest.roles)
-            for split in rows
-        }
-        everyone = credited(zip(every["license"].to_pylist(), every["attribution"].to_pylist(), strict=True))
-        write_text(self.work / ATTRIBUTION, attribution_text(manifest.name, manifest.version, everyone))
-        made = replace(
-            manifest,
-            **terms(everyone),
-            content_id=dataset_content_id({base.name: identity}),
-            origins_shared=_origins_shared(every, nuisance),
+        whole = replace(
+            self.manifest,
             default_base=base.name,
-            bases=[replace(base, content_id=identity, splits=counts)],
             configs=list(configs),
-            dropped={name: found for name, found in manifest.dropped.items() if name == base.name},
-            sample=_sample(self.work, base, next(iter(rows)), manifest),
-            files=_records(self.work),
-            versions={**manifest.versions, **({"pyarrow": pa.__version__} if self._is_cut() else {})},
-            part=selection.record(hashlib.sha256(self.written).hexdigest(), manifest),
+            versions={**self.manifest.versions, **({"pyarrow": pa.__version__} if self._is_cut() else {})},
+            part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
+        made = finished(self.work, whole, {base.name: rows})
         for name, text in (("README.md", part_card(made, self.words())), (MANIFEST, made.to_json())):
             write_text(self.work / name, text)
 
@@ -248,31 +232,3 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
     digest = hashlib.sha256(written).hexdigest()
     record: Mapping[str, Any] = asdict(selection.record(digest, manifest)) if selection else {}
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
-
-
-def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
-    """Whether any origin occurs under several nuisances."""
-    under = rows.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
-    return bool((pc.max(under).as_py() or 0) > 1)
-
-
-def _sample(work: Path, base: Base, split: str, manifest: Manifest) -> dict[str, Any]:
-    """The first row as it is loaded; of an image only that it is there."""
-    first = min(work.glob(f"data/{base.name}/{split}-*.parquet"))
-    with pq.ParquetFile(first) as file:
-        names = [name for name in file.schema_arrow.names if name != "image"]
-        (row,) = next(file.iter_batches(batch_size=1, columns=names)).to_pylist()
-    return dict(row)
-
-
-def _records(work: Path) -> dict[str, FileRecord]:
-    kinds = ("data", "metadata", "protocols")
-    tables = [path for kind in kinds for path in (work / kind).rglob("[!.]*.parquet")]
-    return {
-        path.relative_to(work).as_posix(): FileRecord(
-            bytes=path.stat().st_size,
-            sha256=sha256_of(path),
-            rows=rows_in(path) if path.suffix == ".parquet" else None,
-        )
-        for path in sorted([*tables, work / ATTRIBUTION])
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +19,8 @@ ATTRIBUTION = "ATTRIBUTION.md"
 MOST_CREDITS = 50
 
 
-def credited(pairs: Iterable[tuple[str, str]]) -> list[Credit]:
-    """Every credit, most rows first, from the (licence, attribution) of each row."""
+def credited(pairs: Iterable[tuple[str, str]] | Mapping[tuple[str, str], int]) -> list[Credit]:
+    """Every credit, most rows first, from the (licence, attribution) of each row, or the rows of each."""
     counted = sorted(Counter(pairs).items(), key=lambda entry: (-entry[1], entry[0]))
     return [Credit(license=name, attribution=who, rows=rows) for (name, who), rows in counted]
 

@@ -1,27 +1,86 @@
-"""What a dataset is, whatever files hold it: hashes over keys, labels and image hashes."""
+"""What a dataset is, whatever files hold it: a hash over names, rows and what was dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shiftdata.stable import content_hash
 
+if TYPE_CHECKING:
+    from shiftdata.format.manifest import Base, Manifest
 
-def base_content_id(rows: pa.Table, nuisance: str, labels: Sequence[str], nuisances: Sequence[str]) -> str:
-    """The identity of a base: a hash over the sorted (key, label/nuisance, image sha256) of its rows.
+#: What a row is: these columns and its nuisance. `group` and `params` follow from them or from the recipe.
+COLUMNS: dict[str, pa.DataType] = {
+    "key": pa.large_binary(),
+    "label": pa.int64(),
+    "severity": pa.float64(),
+    "origin": pa.large_binary(),
+    "split": pa.large_binary(),
+    "fold": pa.int64(),
+    "quantile": pa.float64(),
+    "license": pa.large_binary(),
+    "attribution": pa.large_binary(),
+    "sha256": pa.large_binary(),
+}
 
-    Labels and nuisances count by name; the nuisance of untouched content is empty.
+
+def base_content_id(rows: pa.Table, manifest: Manifest, base: Base) -> str:
+    """The identity of a base: its rows in any order, the names behind their numbers, and what was dropped.
+
+    Of `manifest`, the lists of labels and nuisances count, in their order; of `base`, what was dropped.
     """
-    columns = (rows[name].to_pylist() for name in ("key", "label", nuisance, "sha256"))
-    lines = sorted(
-        f"{key}\t{labels[label]}/{'' if number is None else nuisances[number]}\t{digest.hex()}"
-        for key, label, number, digest in zip(*columns, strict=True)
-    )
-    return content_hash(*lines)
+    names = [content_hash(*manifest.labels), content_hash(*manifest.nuisances)]
+    return content_hash(*names, base.dropped_id, _rows_id(rows, manifest.roles.nuisance))
 
 
-def dataset_content_id(of_bases: Mapping[str, str]) -> str:
-    """The identity of a dataset: a hash over the identities of its bases, by name."""
-    return content_hash(*sorted(f"{name}={identity}" for name, identity in of_bases.items()))
+def dataset_content_id(bases: Iterable[Base]) -> str:
+    """The identity of a dataset: those of its bases, by name."""
+    return content_hash(*sorted(f"{base.name}={base.content_id}" for base in bases))
+
+
+def dropped_id(dropped: Iterable[tuple[str, str]]) -> str:
+    """The identity of what was dropped, from key and reason of each; empty where nothing was.
+
+    >>> dropped_id([]), dropped_id([("a", "too small"), ("b", "empty")])[:8]
+    ('', 'ef78fd3b')
+    """
+    pairs = sorted(dropped)
+    return content_hash(*(text for pair in pairs for text in pair)) if pairs else ""
+
+
+def _rows_id(rows: pa.Table, nuisance: str) -> str:
+    """A hash over rows by key, column by column: equal for any order, chunks and dictionaries."""
+    columns: Mapping[str, pa.DataType] = {**COLUMNS, nuisance: pa.int64()}
+    order = pc.sort_indices(_plain(rows["key"], columns["key"]))
+    digest = hashlib.sha256()
+    for position, (name, kind) in enumerate(columns.items()):
+        column = _plain(rows[name].take(order), kind)
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        digest.update(b"%d:%d:" % (position, len(column)) + np.packbits(missing).tobytes())
+        if pa.types.is_large_binary(kind):
+            column = column.fill_null(b"")
+            offsets = np.frombuffer(column.buffers()[1], dtype="<i8")[column.offset :][: len(column) + 1]
+            digest.update(np.diff(offsets).tobytes())
+            if column.buffers()[2] is not None:
+                digest.update(memoryview(column.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
+        else:
+            numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+            digest.update((numbers + numbers.dtype.type(0)).tobytes())  # -0.0 is 0.0
+    return digest.hexdigest()
+
+
+def _plain(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """A column in one piece and of one type, whatever it is stored as."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type):
+        column = column.cast(pa.large_string())  # a piece may be longer than 32-bit offsets reach
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    return column.cast(kind).combine_chunks() if column.num_chunks != 1 else column.cast(kind).chunk(0)

@@ -39,12 +39,18 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """One set of files: `data/<name>/` and `metadata/<name>/`."""
+    """One set of files: `data/<name>/` and `metadata/<name>/`.
+
+    `dropped` counts, by reason, what should be here and could not be used; `dropped.parquet` names it, and
+    `dropped_id` is the hash of those names and reasons.
+    """
 
     name: str
     summary: str
     content_id: str
     splits: Mapping[str, Split]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    dropped_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +137,6 @@ class Manifest:
     default_base: str
     bases: Sequence[Base]
     configs: Sequence[Config]
-    dropped: Mapping[str, Mapping[str, int]]
     sample: Mapping[str, Any]
     files: Mapping[str, FileRecord]
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -172,10 +177,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of `manifest.json`: equal manifests give equal bytes."""
-        told = asdict(self)
-        if self.part is None:  # so that whole datasets are written as before there were parts
-            del told["part"]
-        return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str = FILE_NAME) -> Manifest:
@@ -221,7 +223,7 @@ def _records(raw: dict[str, Any]) -> dict[str, Any]:
         ],
         "credits": [Credit(**credit) for credit in raw["credits"]],
         "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
-        "part": _part(raw["part"]) if raw.get("part") is not None else None,
+        "part": _part(raw["part"]) if raw["part"] is not None else None,
     }
 
 

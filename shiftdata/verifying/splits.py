@@ -21,6 +21,7 @@ from shiftdata.verifying.rows import BaseRows
 
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 BATCH_ROWS = 100_000
+TERMS = ["license", "attribution"]
 
 
 def count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> Iterator[Problem]:
@@ -46,10 +47,14 @@ def content_problems(rows: BaseRows, named: bool) -> Iterator[Problem]:
     Rows whose label or nuisance is not `named`, or that have no key or hash, have none.
     """
     empty = sum(rows.table[name].null_count for name in ("key", "sha256"))
-    if not rows.whole or not named or empty:
+    files = [split.file for split in rows.splits if split.file is not None]
+    if not rows.whole or not named or empty or len(files) < len(rows.splits):
         return
-    manifest, said = rows.manifest, rows.base.content_id
-    found = base_content_id(rows.table, rows.nuisance, manifest.labels, manifest.nuisances)
+    manifest, said, table = rows.manifest, rows.base.content_id, rows.table
+    terms = pa.concat_tables(pq.read_table(file, columns=TERMS, read_dictionary=TERMS) for file in files)
+    for name in TERMS:
+        table = table.append_column(name, terms[name])
+    found = base_content_id(table, manifest, rows.base)
     if found != said:
         what = f"has the content_id {found}, the manifest says {said}: other content under the same names"
         yield Problem(path=f"metadata/{rows.base.name}", what=what, kind="content_id")
@@ -57,7 +62,7 @@ def content_problems(rows: BaseRows, named: bool) -> Iterator[Problem]:
 
 def dataset_problems(manifest: Manifest, terms: Counter[tuple[str, str]] | None) -> Iterator[Problem]:
     """What the manifest says of the whole: its identity and, where all rows were read, its licences."""
-    if manifest.content_id != dataset_content_id({base.name: base.content_id for base in manifest.bases}):
+    if manifest.content_id != dataset_content_id(manifest.bases):
         what = "content_id is not the hash of the bases' content_ids"
         yield Problem(path=FILE_NAME, what=what, kind="content_id")
     if terms is None:

@@ -35,8 +35,7 @@ def tar_problems(site: Site) -> Iterator[Problem]:
         tables = [table for _, table in checked if table is not None]
         if tables and len(tables) == len(tars):
             yield from _identity_problems(manifest, base, pa.concat_tables(tables))
-    of_bases = {base.name: base.content_id for base in manifest.bases}
-    if dataset_content_id(of_bases) != manifest.content_id:
+    if dataset_content_id(manifest.bases) != manifest.content_id:
         what = "gives a content_id that is not that of its bases: fetch or build it again"
         yield Problem(path=FILE_NAME, what=what, kind="content_id")
     for path in sorted(set(manifest.files) - done):
@@ -97,10 +96,6 @@ def _sample_problems(
 
 
 def _identity_problems(manifest: Manifest, base: Base, rows: pa.Table) -> Iterator[Problem]:
-    try:
-        found = base_content_id(rows, manifest.roles.nuisance, manifest.labels, manifest.nuisances)
-    except (IndexError, TypeError):  # a number without a name
-        found = ""
-    if found != base.content_id:
+    if base_content_id(rows, manifest, base) != base.content_id:
         what = f"holds other rows than the content_id of {base.name} says: fetch or export it again"
         yield Problem(path=f"index/{base.name}", what=what, kind="content_id")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from PIL import Image
 
@@ -25,6 +26,8 @@ class Takes:
 
     The smallest class has 80 pictures, and of the 24 in its test folds alone no domain would have 50.
     """
+
+    code_version: ClassVar[int] = 1
 
     album: EmojiAlbum
     takes: int

@@ -55,7 +55,7 @@ class Source:
         }
         told = self.manifest
         every = pa.concat_tables(tables.values())
-        if base_content_id(every, told.roles.nuisance, told.labels, told.nuisances) != base.content_id:
+        if base_content_id(every, told, base) != base.content_id:
             raise self._damaged(f"metadata/{base.name} holds other rows than the manifest says")
         return tables
 

@@ -127,15 +127,14 @@ def _manifest_of_tars(manifest: Manifest, base: str | None) -> Manifest:
     if manifest.is_webdataset:
         raise InputError(f"{manifest.name} is in WebDataset format already: export the Parquet dataset")
     bases = [manifest.base(base)] if base else list(manifest.bases)
-    kept = {one.name: one.content_id for one in bases}
+    kept = {one.name for one in bases}
     return replace(
         manifest,
         name=f"{manifest.name}_wds",
         bases=bases,
         default_base=manifest.default_base if manifest.default_base in kept else bases[0].name,
-        content_id=dataset_content_id(kept),
+        content_id=dataset_content_id(bases),
         configs=[],
-        dropped={name: found for name, found in manifest.dropped.items() if name in kept},
         sample={},
         files={},
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from PIL import Image, ImageFilter
 
@@ -17,6 +18,7 @@ from builders.shifts.compose import OnGround
 class FadeAndBlur:
     """Each picture along two trajectories, which begin with the picture itself."""
 
+    code_version: ClassVar[int] = 1  # raise it when the pictures change
     nuisances: tuple[str, ...] = ("blur", "fade")
     severities: tuple[float, ...] = (0.0, 0.5, 1.0, 2.5)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from PIL import Image
 
@@ -18,6 +19,7 @@ from shiftdata.protocols import GroupFairness
 class Tint:
     """Each picture in five colours."""
 
+    code_version: ClassVar[int] = 1  # raise it when the pictures change
     nuisances: tuple[str, ...] = ("blue", "cyan", "green", "red", "yellow")
     severities: tuple[float, ...] = (1.0,)
 

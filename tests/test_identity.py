@@ -1,0 +1,226 @@
+"""What identities depend on: the recipe's on fields and code, the content's on rows, names and drops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from builders.make.build import build
+from builders.recipe import Base, Recipe, load_recipe
+from builders.sample import Sample
+from builders.shifts.compose import OnGround
+from shiftdata.errors import InputError
+from shiftdata.format.identity import base_content_id, dropped_id
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.schema import SPLITS
+
+# --- recipe_id and pixels_id ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(recipe) -> Recipe:
+    return load_recipe(str(recipe))
+
+
+@pytest.mark.parametrize("part", ["album", "shift", "encoding"])
+def test_a_code_version_changes_both_ids(made, part, monkeypatch):
+    before = made.recipe_id(), made.pixels_id()
+    monkeypatch.setattr(type(getattr(made, part)), "code_version", 2)
+    assert made.recipe_id() != before[0]
+    assert made.pixels_id() != before[1]
+
+
+def test_the_code_version_of_a_step_before_the_shift_changes_both_ids(made, monkeypatch):
+    before = made.recipe_id(), made.pixels_id()
+    monkeypatch.setattr(OnGround, "code_version", 2)
+    assert made.recipe_id() != before[0]
+    assert made.pixels_id() != before[1]
+
+
+@pytest.mark.parametrize("part", ["album", "shift", "encoding"])
+@pytest.mark.parametrize("version", [None, "1", True, 1.0])
+def test_a_part_needs_an_integer_code_version(made, part, version, monkeypatch):
+    kind = type(getattr(made, part))
+    monkeypatch.setattr(kind, "code_version", version)
+    with pytest.raises(
+        InputError, match=rf"class {kind.__name__} needs `code_version: ClassVar\[int\] = 1`: raise it when"
+    ):
+        made.recipe_id()
+
+
+def plain_step(samples: Iterator[Sample]) -> Iterator[Sample]:
+    return samples
+
+
+@pytest.mark.parametrize("step", [plain_step, lambda samples: samples])
+def test_a_function_is_refused_as_a_step(made, step):
+    with pytest.raises(InputError, match="class function needs `code_version"):
+        replace(made, prepare=(step,)).pixels_id()
+
+
+@dataclass(frozen=True)
+class Around:
+    """A part with a fingerprint of its own, around another part."""
+
+    code_version: ClassVar[int] = 1
+
+    inner: OnGround
+
+    def fingerprint(self) -> str:
+        return "always the same"
+
+
+def test_a_fingerprint_and_the_code_versions_of_inner_parts_both_count(made, monkeypatch):
+    def ids(size: int) -> tuple[str, str]:
+        step = replace(made, prepare=(Around(OnGround(size=size)),))
+        return step.recipe_id(), step.pixels_id()
+
+    first = ids(24)
+    assert len({*first, *ids(32)}) == 4
+    monkeypatch.setattr(OnGround, "code_version", 2)
+    assert not set(first) & set(ids(24))
+    monkeypatch.setattr(OnGround, "code_version", 1)
+    monkeypatch.setattr(Around, "fingerprint", lambda self: "another")
+    assert not set(first) & set(ids(24))
+
+
+def test_the_order_of_features_counts():
+    from builders.encode import TableEncoding
+
+    recipe = load_recipe("digits_ink")
+    turned = TableEncoding(features=dict(reversed(recipe.encoding.features.items())))
+    assert replace(recipe, encoding=turned).pixels_id() != recipe.pixels_id()
+
+
+def test_bases_and_protocols_change_the_recipe_but_no_pixel(made):
+    others = [
+        replace(made, seed=7),
+        replace(made, version="2.0.0"),
+        replace(made, protocols=made.protocols[:1]),
+        replace(made, bases=(*made.bases, Base(name="small", summary="", per_group=10))),
+        replace(made, default_base="extended"),
+    ]
+    assert len({recipe.recipe_id() for recipe in [made, *others]}) == 6
+    assert {recipe.pixels_id() for recipe in [made, *others]} == {made.pixels_id()}
+
+
+def test_the_description_changes_no_id(made):
+    other = replace(made, title="Other", summary="Other.", released="2027-01-01", expected=())
+    other = replace(other, bases=tuple(replace(base, summary="Other.") for base in made.bases))
+    assert (other.recipe_id(), other.pixels_id()) == (made.recipe_id(), made.pixels_id())
+
+
+def test_a_build_with_another_code_version_uses_no_spool_of_the_last(recipe, tmp_path):
+    own = tmp_path / "recipe.py"
+    (tmp_path / "pictures").symlink_to(recipe.parent / "pictures")
+    own.write_text(recipe.read_text())
+    out = tmp_path / "out"
+    build(str(own), out, bases=["mini"], workers=1, quiet=True, keep_spool=True)
+    own.write_text(
+        own.read_text().replace("code_version: ClassVar[int] = 1", "code_version: ClassVar[int] = 2")
+    )
+    with pytest.raises(InputError, match="was built from another recipe"):
+        build(str(own), out, bases=["mini"], workers=1, quiet=True)
+    build(str(own), out, bases=["mini"], workers=1, quiet=True, keep_spool=True, replace=True)
+    spools = sorted(out.glob(".work/tiny/spool-*"))
+    assert len(spools) == 2
+    blocks = [sorted(path.name for path in spool.glob("*.arrow")) for spool in spools]
+    assert blocks[0] == blocks[1] != []
+
+
+# --- content_id -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def content(tiny) -> tuple[pa.Table, Manifest]:
+    tables = [pq.read_table(tiny / f"metadata/mini/{split}.parquet") for split in SPLITS]
+    return pa.concat_tables(tables), Manifest.read(tiny)
+
+
+def identity(rows: pa.Table, manifest: Manifest, **changes: object) -> str:
+    return base_content_id(rows, manifest, replace(manifest.base("mini"), **changes))
+
+
+def test_the_id_is_that_of_the_manifest(content):
+    rows, manifest = content
+    assert identity(rows, manifest) == manifest.base("mini").content_id
+
+
+def test_neither_order_nor_chunks_nor_dictionaries_count(content):
+    rows, manifest = content
+    expected = identity(rows, manifest)
+    shuffled = rows.take(pa.array(np.random.default_rng(0).permutation(len(rows))))
+    assert identity(shuffled, manifest) == expected
+    pieces = [shuffled.slice(start, 7) for start in range(0, len(rows), 7)]
+    assert identity(pa.concat_tables(pieces), manifest) == expected
+    coded = shuffled
+    for name in ("split", "license", "attribution", "origin"):
+        column = shuffled[name].dictionary_encode()
+        coded = coded.set_column(coded.schema.get_field_index(name), name, column)
+    assert identity(coded, manifest) == expected
+    hashes = shuffled["sha256"].cast(pa.binary(32))
+    coded = coded.set_column(coded.schema.get_field_index("sha256"), "sha256", hashes)
+    assert identity(coded, manifest) == expected
+    assert identity(coded.select(reversed(coded.column_names)), manifest) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("key", "other"),
+        ("label", 3),
+        ("style", 4),
+        ("style", None),
+        ("severity", 0.5),
+        ("severity", None),
+        ("origin", "bar/other"),
+        ("split", "test"),
+        ("fold", 99),
+        ("quantile", 0.123),
+        ("license", "MIT"),
+        ("attribution", "somebody"),
+        ("sha256", bytes(32)),
+    ],
+)
+def test_every_column_of_the_identity_counts(content, name, value):
+    rows, manifest = content
+    values = rows[name].to_pylist()
+    values[next(row for row, now in enumerate(values) if now != value)] = value
+    column = pa.array(values, rows.schema.field(name).type)
+    other = rows.set_column(rows.schema.get_field_index(name), name, column)
+    assert identity(other, manifest) != identity(rows, manifest)
+
+
+def test_a_value_that_moves_to_the_next_row_counts(content):
+    rows, manifest = content
+    texts = rows["origin"].to_pylist()
+    texts[0], texts[1] = texts[0] + texts[1][:1], texts[1][1:]
+    other = rows.set_column(rows.schema.get_field_index("origin"), "origin", pa.array(texts))
+    assert identity(other, manifest) != identity(rows, manifest)
+
+
+def test_the_lists_of_names_count_in_their_order(content):
+    rows, manifest = content
+    expected = identity(rows, manifest)
+    for changed in (
+        replace(manifest, labels=manifest.labels[::-1]),
+        replace(manifest, nuisances=manifest.nuisances[::-1]),
+        replace(manifest, labels=[*manifest.labels, "more"]),
+        replace(manifest, labels=[*manifest.labels, "a"], nuisances=manifest.nuisances[1:]),
+    ):
+        assert identity(rows, changed) != expected
+
+
+def test_what_was_dropped_counts_with_its_reason(content):
+    rows, manifest = content
+    drops = [[], [("a", "too small")], [("a", "empty")], [("b", "empty")], [("a", "empty"), ("b", "empty")]]
+    ids = [identity(rows, manifest, dropped_id=dropped_id(pairs)) for pairs in drops]
+    assert ids[0] == identity(rows, manifest)
+    assert len(set(ids)) == len(ids)
+    assert dropped_id(drops[-1]) == dropped_id(drops[-1][::-1])
