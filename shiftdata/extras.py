@@ -19,6 +19,7 @@ EXTRAS = {
     "resvg_py": "build",
     "s3fs": "s3",
     "simplejpeg": "fast",
+    "scipy": "meters",
     "sklearn": "meters",
     "starlette": "serve",
     "torch": "torch",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from shiftdata.errors import InputError, MissingExtraError
+from shiftdata.errors import InputError
+from shiftdata.extras import require
 from shiftdata.meters.sides import Mask
 from shiftdata.metrics.arrays import FloatArray, IntArray
 
@@ -32,8 +32,8 @@ def fit_linear(
     total = len(rows) if row_weights is None else row_weights.sum()
     # Of two classes scikit-learn fits one column of weights, twice as long as each of two columns.
     c = (2 if len(classes) == 2 else 1) / (total * penalty) if penalty else np.inf
-    sklearn = require("sklearn.linear_model", "meters", "a logistic regression")
-    scaling = require("sklearn.preprocessing", "meters", "a logistic regression").StandardScaler()
+    sklearn = require("sklearn.linear_model", "a logistic regression")
+    scaling = require("sklearn.preprocessing", "a logistic regression").StandardScaler()
     logistic = sklearn.LogisticRegression(C=c, tol=1e-5, max_iter=1000)
     logistic.fit(scaling.fit_transform(rows), codes, sample_weight=row_weights)
     return lambda some: logistic.predict(scaling.transform(some))
@@ -61,7 +61,7 @@ def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty:
     target is that of the means of -h1 h2 / 2. The search takes tanh for the sign, which makes it smooth, on
     rows that are whitened along their largest principal components, both sides weighing the same.
     """
-    minimize = require("scipy.optimize", "meters", "covariate shift").minimize
+    minimize = require("scipy.optimize", "covariate shift").minimize
     shares = np.where(target, 1 / target.sum(), 1 / (~target).sum())
     centre, whiten = _whitening(rows, shares / 2, components)
     white = (rows - centre) @ whiten
@@ -134,17 +134,6 @@ def features_of_rows(source: Sequence[Row], target: Sequence[Row]) -> tuple[Floa
         types = sorted({type(row[name]).__name__ if name in row else "no value" for row in rows})
         if types != ["str"] and not set(types) <= {"bool", "int", "float"}:
             raise InputError(f"column {name!r} has {', '.join(types)}: give only numbers, or only texts")
-    vectorizer = require("sklearn.feature_extraction", "meters", "features").DictVectorizer(sparse=False)
+    vectorizer = require("sklearn.feature_extraction", "features of rows").DictVectorizer(sparse=False)
     features = vectorizer.fit_transform(rows)
     return features[: len(source)], features[len(source) :]
-
-
-def require(module: str, extra: str, purpose: str) -> Any:
-    """A module of an optional package."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"{purpose} needs {package}, which is not installed; run: pip install 'shiftdata[{extra}]'"
-        ) from error

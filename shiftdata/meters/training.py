@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
+from shiftdata.extras import require
 from shiftdata.meters.covariate import CovariateShift
-from shiftdata.meters.fits import require
 from shiftdata.meters.sides import Mask, Origins, sides_of
 from shiftdata.stable import hash64, rng
 
@@ -183,4 +183,4 @@ def _images(name: str, given: Iterable[Any]) -> Images:
 
 
 def _torch() -> Any:
-    return require("torch", "torch", "training networks")
+    return require("torch", "training networks")

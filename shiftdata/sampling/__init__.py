@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shiftdata.sampling.cells import Cells, OnEmpty, cells_of
 from shiftdata.sampling.group_batches import GroupBatches
-from shiftdata.sampling.registry import SAMPLERS, Sampler, SamplerKind, make_sampler
+from shiftdata.sampling.registry import SAMPLERS, Sampler, SamplerRule, make_sampler
 from shiftdata.sampling.samplers import (
     Batches,
     EpochSampler,
@@ -33,7 +33,7 @@ __all__ = [
     "Reweighted",
     "RowSampler",
     "Sampler",
-    "SamplerKind",
+    "SamplerRule",
     "Subsampled",
     "cells_of",
     "dirichlet_marginal",

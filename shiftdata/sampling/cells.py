@@ -1,12 +1,13 @@
-"""Rows sorted into cells: all rows of one label, or of one group, lie together.
+"""Rows sorted into cells: all rows of one label, or of one group, together.
 
-Everything that resamples starts here, and what to do about a cell without rows is decided here, once.
+Everything that resamples starts here; what to do about a cell without rows is decided here, once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -27,7 +28,8 @@ LARGEST_ID = 10_000_000
 class Cells:
     """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
 
-    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others.
+    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others. `again`
+    sorts other numbers by the same rules.
     """
 
     expected: Integers
@@ -35,6 +37,7 @@ class Cells:
     counts: Integers
     starts: Integers
     order: Integers
+    again: Callable[[ArrayLike], Cells]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -45,7 +48,6 @@ class Cells:
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """The ids that should be there and have no row."""
         return tuple(np.setdiff1d(self.expected, self.ids).tolist())
 
     def draw(self, cells: Integers, generator: np.random.Generator) -> Integers:
@@ -80,18 +82,20 @@ def cells_of(
     ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3], (2,))
 
     Args:
-        codes: the number of each row's label or group.
+        codes: The number of each row's label or group.
         what: "label" or "group", for messages.
-        expected: the numbers that should be there; all from 0 to the largest one found if not given.
+        expected: The numbers that should be there; all from 0 to the largest if not given.
         on_empty: "error" refuses expected numbers without rows, "drop" goes on with the others.
 
     """
     if on_empty not in ("error", "drop"):
         raise InputError(f"on_empty must be 'error' or 'drop', got {on_empty!r}")
     numbers = whole_numbers(codes, f"{what}s")
-    found = np.bincount(numbers)
-    wanted = np.arange(len(found)) if expected is None else np.unique(_expected_ids(expected, what))
-    strays = np.setdiff1d(np.flatnonzero(found), wanted)
+    there = np.bincount(numbers)
+    wanted = np.arange(len(there))
+    if expected is not None:
+        wanted = np.unique(whole_numbers(np.asarray(expected), f"{what}_ids"))
+    strays = np.setdiff1d(np.flatnonzero(there), wanted)
     if strays.size:
         raise InputError(
             f"some rows are of {what} {_some(strays)}, not among the {len(wanted)} of {what}_ids: "
@@ -105,7 +109,7 @@ def cells_of(
             f"sample from the others, or {what}_ids=... with the {what}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
-    place = np.zeros(len(found), dtype=_narrowest(len(ids)))
+    place = np.zeros(len(there), dtype=_narrowest(len(ids)))
     place[ids] = np.arange(len(ids))
     return Cells(
         expected=wanted,
@@ -113,15 +117,12 @@ def cells_of(
         counts=counts,
         starts=np.cumsum(counts) - counts,
         order=np.argsort(place[numbers], kind="stable"),
+        again=partial(cells_of, what=what, expected=expected, on_empty=on_empty),
     )
 
 
 def whole_numbers(values: ArrayLike, what: str) -> Integers:
-    """The values as an array of whole numbers of at least 0; anything else is refused.
-
-    >>> whole_numbers([0, 2], "labels")
-    array([0, 2])
-    """
+    """The values as an array of whole numbers of at least 0; anything else is refused."""
     array = np.asarray(values)
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"{what} must be a list with one number for each row, got the shape {array.shape}")
@@ -140,10 +141,6 @@ def whole_numbers(values: ArrayLike, what: str) -> Integers:
 def draw_below(sizes: Integers, generator: np.random.Generator) -> Integers:
     """A whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
     return (generator.random(sizes.shape) * sizes).astype(np.int64)
-
-
-def _expected_ids(expected: Sequence[int], what: str) -> Integers:
-    return whole_numbers(np.asarray(expected), f"{what}_ids")
 
 
 def _narrowest(n_cells: int) -> type[np.unsignedinteger]:

@@ -1,16 +1,16 @@
-"""Batches that hold a few groups each, with equally many rows of every one."""
+"""Batches of a few groups each, with equally many rows of every one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.sampling.cells import Cells, Integers, draw_below
-from shiftdata.sampling.samplers import EpochSampler
+from shiftdata.sampling.samplers import EpochSampler, Names
 
-#: Batches drawn together; each stretch has a generator of its own, so that any batch is quickly reached.
+#: Batches drawn together; each stretch has its own generator, so that any batch is quickly reached.
 STRETCH = 256
 
 
@@ -31,12 +31,11 @@ class GroupBatches(EpochSampler[list[int]]):
         proportional: bool = False,
         distinct: bool = True,
         seed: int = 0,
-        names: Sequence[str | int] = (),
+        names: Names = (),
     ) -> None:
         _check(cells, batch_size, n_groups_per_batch, distinct)
-        super().__init__(
-            "n-groups", cells.n_rows // batch_size, seed=seed, names=names, dropped=cells.dropped
-        )
+        size = cells.n_rows // batch_size
+        super().__init__("n-groups", size, seed=seed, names=names, dropped=cells.dropped)
         self.cells = cells
         self.batch_size = batch_size
         self.n_groups_per_batch = n_groups_per_batch

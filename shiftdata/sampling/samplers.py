@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError
-from shiftdata.sampling.cells import Cells, Integers, OnEmpty, cells_of
+from shiftdata.sampling.cells import Cells, Integers
 from shiftdata.stable import hash64, rng
 
 Item = TypeVar("Item")
+
+#: What keys the draws beside the seed: a dataset, a config.
+Names: TypeAlias = Sequence[str | int]
 
 #: Rows turned into Python numbers at a time: one by one is slow, all at once takes much memory.
 CHUNK = 65_536
@@ -32,13 +35,7 @@ class EpochSampler(ABC, Generic[Item]):
     """
 
     def __init__(
-        self,
-        kind: str,
-        size: int,
-        *,
-        seed: int = 0,
-        names: Sequence[str | int] = (),
-        dropped: tuple[int, ...] = (),
+        self, kind: str, size: int, *, seed: int = 0, names: Names = (), dropped: tuple[int, ...] = ()
     ) -> None:
         if size < 1:
             raise InputError(f"the sampler {kind!r} would yield nothing: give it rows, or smaller batches")
@@ -62,10 +59,9 @@ class EpochSampler(ABC, Generic[Item]):
         """The items of an epoch, from number `start` on. Changes nothing."""
 
     def set_epoch(self, epoch: int, start: int = 0) -> None:
-        """Choose what the next iteration yields: an epoch, from its item number `start` on.
+        """Choose what the next iterations yield: an epoch, from its item number `start` on.
 
-        To go on after an interruption, `start` is the number of items that were used. It is kept until
-        the next call.
+        To go on after an interruption, `start` is the number of items that were used.
         """
         if epoch < 0:
             raise InputError(f"epoch must be at least 0, got {epoch}")
@@ -106,7 +102,7 @@ class RowSampler(EpochSampler[int]):
 
 
 class FixedRows(RowSampler):
-    """Rows that are chosen once and shuffled in every epoch; `rows` holds them."""
+    """Rows that are chosen once and shuffled in every epoch."""
 
     def __init__(
         self,
@@ -114,7 +110,7 @@ class FixedRows(RowSampler):
         *,
         kind: str = "shuffle",
         seed: int = 0,
-        names: Sequence[str | int] = (),
+        names: Names = (),
         dropped: tuple[int, ...] = (),
     ) -> None:
         super().__init__(kind, len(rows), seed=seed, names=names, dropped=dropped)
@@ -133,13 +129,7 @@ class Reweighted(RowSampler):
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        *,
-        kind: str,
-        epoch_size: int | None = None,
-        seed: int = 0,
-        names: Sequence[str | int] = (),
+        self, cells: Cells, *, kind: str, epoch_size: int | None = None, seed: int = 0, names: Names = ()
     ) -> None:
         size = cells.n_rows if epoch_size is None else epoch_size
         super().__init__(kind, size, seed=seed, names=names, dropped=cells.dropped)
@@ -153,29 +143,19 @@ class Reweighted(RowSampler):
 class PseudoBalanced(Reweighted):
     """Balances what a classifier now predicts: RS for target data in RLSbench (Algorithm 1, step 4).
 
-    Give new predictions before each epoch with `set_pseudo_labels`. They are no part of `state`: after an
-    interruption, give them again. A class that is never predicted is an error unless `on_empty="drop"`,
-    which is what RLSbench's code does.
+    `cells` are those of the first predictions. Give new ones before each epoch with `set_pseudo_labels`; they
+    are not part of `state`: after an interruption, give them again. A class that is never predicted is an
+    error unless the cells were made with `on_empty="drop"`, which is what RLSbench's code does.
     """
 
     def __init__(
-        self,
-        pseudo_labels: ArrayLike,
-        *,
-        label_ids: Sequence[int] | None = None,
-        on_empty: OnEmpty = "error",
-        epoch_size: int | None = None,
-        seed: int = 0,
-        names: Sequence[str | int] = (),
+        self, cells: Cells, *, epoch_size: int | None = None, seed: int = 0, names: Names = ()
     ) -> None:
-        cells = cells_of(pseudo_labels, what="label", expected=label_ids, on_empty=on_empty)
         super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, seed=seed, names=names)
-        self._label_ids = label_ids
-        self._on_empty = on_empty
 
     def set_pseudo_labels(self, pseudo_labels: ArrayLike) -> None:
         """Balance these predictions, one for each row, from the next iteration on."""
-        cells = cells_of(pseudo_labels, what="label", expected=self._label_ids, on_empty=self._on_empty)
+        cells = self.cells.again(pseudo_labels)
         if cells.n_rows != self.cells.n_rows:
             raise InputError(
                 f"there are {self.cells.n_rows} rows, and {cells.n_rows} pseudo-labels were given"

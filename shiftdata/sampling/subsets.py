@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.sampling.cells import Cells, Integers
-from shiftdata.sampling.samplers import FixedRows
+from shiftdata.sampling.samplers import FixedRows, Names
 from shiftdata.stable import rng
 
 Marginal: TypeAlias = NDArray[np.float64]
@@ -28,13 +27,7 @@ class Subsampled(FixedRows):
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        *,
-        kind: str,
-        per_cell: int | None = None,
-        seed: int = 0,
-        names: Sequence[str | int] = (),
+        self, cells: Cells, *, kind: str, per_cell: int | None = None, seed: int = 0, names: Names = ()
     ) -> None:
         smallest = int(cells.counts.min())
         kept = smallest if per_cell is None else per_cell
@@ -68,7 +61,7 @@ class DirichletTarget(FixedRows):
         marginal: ArrayLike | None = None,
         replacement: bool = False,
         seed: int = 0,
-        names: Sequence[str | int] = (),
+        names: Names = (),
     ) -> None:
         if marginal is not None and alpha is not None:
             raise InputError("give either alpha, to draw a marginal, or marginal, to use one; got both")
@@ -108,7 +101,7 @@ def dirichlet_marginal(
     *,
     variant: DirichletVariant = "paper",
     seed: int = 0,
-    names: Sequence[str | int] = (),
+    names: Names = (),
 ) -> Marginal:
     """Draw a label marginal around `base`; the smaller alpha, the further away. None keeps `base`.
 
