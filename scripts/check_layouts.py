@@ -269,7 +269,7 @@ def main() -> int:
             total += wanted.total()
             wrong += (seen - wanted).total() + (wanted - seen).total()
         os.chdir("/")
-    print(f"{options.peer}: {total:,} examples of {task.metadata.name} ({task.told()}), {wrong:,} differ")
+    print(f"{options.peer}: {total:,} examples of {task.metadata.name} ({task.describe()}), {wrong:,} differ")
     return 1 if wrong or not total else 0
 
 

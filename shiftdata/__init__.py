@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from shiftdata.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
     from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
     from shiftdata.papers import Results, leaderboard, published
-    from shiftdata.protocols import GroupFairness, protocol
-    from shiftdata.tasks import Task, task
+    from shiftdata.protocols import GroupFairness, protocol, task
+    from shiftdata.tasks import Task
     from shiftdata.verifying import Problem, verify
 
 __version__ = "0.1.0"
@@ -58,7 +58,7 @@ _HOME = {
     "protocol": "protocols",
     "published": "papers",
     "read_metadata": "metadata",
-    "task": "tasks",
+    "task": "protocols",
     "verify": "verifying",
     "webdataset": "exporting.webdataset",
 }

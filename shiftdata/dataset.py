@@ -72,7 +72,7 @@ class OpenDataset:
 
     @property
     def has_version(self) -> bool:
-        """Whether the place says when a file changes; where it does not, readers check each example's hash."""
+        """Whether the place says when a file changes; if not, readers check the hash of each example."""
         return self.store.revision is not None or self._version is not None
 
     def keep(self, key: object, make: Callable[[], T]) -> T:

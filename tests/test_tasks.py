@@ -234,7 +234,7 @@ def test_the_examples_of_the_docs_run():
     for block in blocks[1:]:  # the first is of a dataset that is not here
         exec(compile(block, "docs/protocols.md", "exec"), names)
     documented = set(re.findall(r"^## `([^`]+)`", text, re.M))
-    assert documented == {info.name for info in protocols()}
+    assert documented == {one.id for one in protocols()}
 
 
 def test_predictions_are_judged_by_group(tiny):

@@ -8,9 +8,8 @@ from typing import get_args
 import click
 
 from shiftdata.cli.verbs import verb
-from shiftdata.protocols import Protocol, protocols
-from shiftdata.protocols.parse import parse_protocol
-from shiftdata.tasks import OnEmpty, Task, task
+from shiftdata.protocols import Protocol, parse_protocol, protocols, task
+from shiftdata.tasks import OnEmpty, Task
 
 on_empty_option = click.option(
     "--on-empty",
@@ -96,7 +95,7 @@ def _print_filters(made: Task, name: str | None) -> None:
 
 def _print_protocols() -> None:
     for one in protocols():
-        params = ", ".join(f"{name}={value}" for name, value in one.params.items())
-        print(f"{one.name}@{one.version}  {one.about}\n    {params}\n    {one.paper}")
+        params = ", ".join(f"{name}={value}" for name, value in one.parameters().items())
+        print(f"{one.id}@{one.version}  {one.about}\n    {params}\n    {one.paper}")
         for variant, text in one.variants.items():
             print(f"    @{variant}: {text}")

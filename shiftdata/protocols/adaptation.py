@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from shiftdata.errors import InputError
 from shiftdata.format.manifest import Clause
 from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes
-
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+from shiftdata.tasks import Task
 
 #: The 25 scenarios of Stylized Meta-Album (tables 4-13), source and target style.
 SCENARIOS: tuple[tuple[str, str], ...] = tuple(

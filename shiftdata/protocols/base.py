@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,10 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import resolve
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
+from shiftdata.tasks import Task
 
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+#: What stands for the default of a parameter that must be given.
+REQUIRED = "(required)"
 
 
 class Protocol(ABC):
@@ -59,9 +60,20 @@ class Protocol(ABC):
         return Chain((*_steps(self), *_steps(other)))
 
     def __str__(self) -> str:
-        shown = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name != "name")  # type: ignore[arg-type]
-        told = ", ".join(f"{name}={value!r}" for name, value in shown if value not in ("", None, ()))
-        return f"{self.id}@{self.version}({told})"
+        values = ((name, getattr(self, name)) for name in self.parameters())
+        shown = ", ".join(f"{name}={value!r}" for name, value in values if value not in ("", None, ()))
+        return f"{self.name}({shown})"
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """Its parameters with their defaults; `REQUIRED` for those that must be given."""
+        every = fields(cls)  # type: ignore[arg-type]  # each protocol is a dataclass
+        return {one.name: REQUIRED if one.default is MISSING else one.default for one in every}
+
+    @property
+    def name(self) -> str:
+        """Its name with its version, by which its draws are keyed."""
+        return f"{self.id}@{self.version}"
 
     def check_variant(self, variant: str) -> None:
         """Refuse a variant that there is not."""

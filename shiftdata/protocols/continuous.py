@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,7 @@ from shiftdata.errors import InputError
 from shiftdata.format.manifest import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.protocols.base import Protocol, named
-
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+from shiftdata.tasks import Task
 
 
 @dataclass(frozen=True, kw_only=True)

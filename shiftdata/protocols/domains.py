@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Filters
 from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, named
-
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+from shiftdata.tasks import Task
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
 GROUPS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from shiftdata.format.conditions import matches
 from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes
 from shiftdata.stable import hash64
-
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+from shiftdata.tasks import Task
 
 EVERY = np.iinfo(np.int64).max
 

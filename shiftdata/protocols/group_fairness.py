@@ -4,43 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Filters
 from shiftdata.protocols.base import Protocol
 from shiftdata.stable import ranks, uniform
-
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+from shiftdata.tasks import Task
 
 Pairs = list[tuple[int, int, float]]
 
 
-# A recipe is identified by the fields of its protocols: what is newer stands in `GroupFairnessWith`.
 @dataclass(frozen=True, kw_only=True)
 class GroupFairness(Protocol):
     """Stylized Meta-Album's group fairness: each of K classes comes mostly in one of K styles.
 
-    In training, class i keeps a share nu_i of its images in its own style and mu * nu_i in every other;
-    nu_i is drawn between 30 % and 100 %. Validation and test keep every image of the K x K groups, so
-    they are balanced and do not change with mu. Same seed, larger K: the smaller draw is kept.
+    In training, class i keeps a share nu_i of its images in its own style and mu * nu_i in every other; nu_i
+    is drawn from the range `nu`. Validation and test keep every image of the K x K groups, so they are
+    balanced and do not change with mu. Same seed, larger K: the smaller draw is kept. `dominant` are K pairs
+    (label, nuisance) instead of drawn ones.
     """
 
     k: int
     mu: float
     seed: int = 0
-    name: str = "group-fairness@1"
+    nu: tuple[float, float] | None = None
+    dominant: tuple[tuple[str, str], ...] = ()
+    variant: str = ""
 
     id: ClassVar[str] = "group-fairness"
     paper: ClassVar[str] = "Stylized Meta-Album, section 3.1 and appendix E"
     about: ClassVar[str] = "K classes, each mostly in a style of its own; balanced validation and test"
+    variants: ClassVar = {
+        "code": "nu is 1 for the first class, 0.5 for the second, else drawn from 50-100 %; "
+        "class and style are paired in their order",
+        "code-binary": "as code, with 2 classes and K styles; mu is divided by K - 1",
+    }
 
     def __post_init__(self) -> None:
+        self.check_variant(self.variant)
         if self.k < 2:
             raise InputError(f"k must be at least 2 (classes with a style each), got {self.k}")
         if not 0 < self.mu <= 1:
             raise InputError(f"mu must be above 0 and at most 1 (0 would leave groups empty), got {self.mu}")
+        low, high = self.nu_range
+        if not 0 < low <= high <= 1:
+            raise InputError(f"nu is a range (low, high) with 0 < low <= high <= 1, got {self.nu}")
+        if self.dominant and (
+            self.variant
+            or len(self.dominant) != self.k
+            or any(len(set(names)) < self.k for names in zip(*self.dominant, strict=True))
+        ):
+            raise InputError(
+                f"dominant is k={self.k} pairs (label, nuisance), no name twice, and without a variant; "
+                f"got {self.dominant}"
+            )
+
+    @property
+    def nu_range(self) -> tuple[float, float]:
+        """The range from which nu is drawn."""
+        return self.nu or ((0.5, 1.0) if self.variant else (0.3, 1.0))
+
+    @property
+    def minority(self) -> float:
+        """The share of a class's own share that it keeps in every other style."""
+        return self.mu / (self.k - 1) if self.variant == "code-binary" else self.mu
 
     @property
     def config_name(self) -> str:
@@ -49,8 +77,12 @@ class GroupFairness(Protocol):
         >>> GroupFairness(k=8, mu=0.1).config_name, GroupFairness(k=4, mu=0.05, seed=3).config_name
         ('gf_k8_mu10', 'gf_k4_mu5_s3')
         """
-        percent = f"{100 * self.mu:.6g}"
-        return f"gf_k{self.k}_mu{percent}" + (f"_s{self.seed}" if self.seed else "")
+        parts = [f"gf_k{self.k}_mu{100 * self.mu:.6g}", f"s{self.seed}" if self.seed else ""]
+        parts.append(self.variant.replace("-", "_"))
+        if self.nu:
+            parts.append("nu" + "_".join(f"{100 * bound:g}" for bound in self.nu))
+        parts += [f"{label}.{nuisance}" for label, nuisance in self.dominant]
+        return "_".join(part for part in parts if part)
 
     def summary(self, nuisance: str) -> str:
         """The split in a sentence or two.
@@ -65,18 +97,27 @@ class GroupFairness(Protocol):
         )
 
     def pairs(self, labels: Sequence[str], nuisances: Sequence[str]) -> Pairs:
-        """The K drawn classes, each with its dominant style and its nu: (label, nuisance, nu)."""
+        """The classes, each with its dominant nuisance and its nu: (label, nuisance, nu)."""
+        if self.dominant:
+            return [
+                (_number("label", one, labels), _number("nuisance", two, nuisances), self._nu(one))
+                for one, two in self.dominant
+            ]
         for what, names in (("labels", labels), ("nuisances", nuisances)):
             if self.k > len(names):
                 raise InputError(f"k={self.k} needs as many {what}, and there are {len(names)}: lower k")
-        drawn_labels = ranks(labels, self.name, self.seed, "label").argsort()[: self.k]
-        return [
-            (int(label), nuisance, self._nu(labels[label]))
-            for label, nuisance in zip(drawn_labels, self.kept_nuisances(nuisances), strict=True)
-        ]
+        drawn: list[int] = ranks(labels, self.name, self.seed, "label").argsort()[: self.k].tolist()
+        own = self.kept_nuisances(nuisances)
+        if not self.variant:
+            return [(label, one, self._nu(labels[label])) for label, one in zip(drawn, own, strict=True)]
+        classes = sorted(drawn[: 2 if self.variant == "code-binary" else self.k])
+        nus = [1.0, 0.5, *(self._nu(labels[label]) for label in classes[2:])]
+        return list(zip(classes, sorted(own), nus, strict=False))
 
     def kept_nuisances(self, nuisances: Sequence[str]) -> list[int]:
-        """The K drawn nuisances, in the order in which classes take them."""
+        """The K nuisances, in the order in which classes take them."""
+        if self.dominant:
+            return [_number("nuisance", name, nuisances) for _, name in self.dominant]
         drawn: list[int] = ranks(nuisances, self.name, self.seed, "nuisance").argsort()[: self.k].tolist()
         return drawn
 
@@ -100,103 +141,21 @@ class GroupFairness(Protocol):
         )
         return clauses
 
-    @property
-    def minority(self) -> float:
-        """The share of a class's own share that it keeps in every other style."""
-        return self.mu
-
     def make(self, task: Task) -> Task:
         """Restrict every set; each of the K x K groups must be there."""
         rows = task.metadata
         filters = self.filters(rows.labels, rows.nuisances, rows.nuisance_column)
         labels = [label for label, _, _ in self.pairs(rows.labels, rows.nuisances)]
-        kinds = self.kept_nuisances(rows.nuisances)
-        groups = [label * len(rows.nuisances) + kind for label in labels for kind in kinds]
+        kept = self.kept_nuisances(rows.nuisances)
+        groups = [label * len(rows.nuisances) + nuisance for label in labels for nuisance in kept]
         return task.restrict(filters, expected=groups)
-
-    def _nu(self, label: str) -> float:
-        return round(0.3 + 0.7 * uniform(self.name, self.seed, "nu", label), 3)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupFairnessWith(GroupFairness):
-    """Group fairness with another range of nu, dominant pairs of one's own, or the released code's rules.
-
-    `dominant` are K pairs (label, nuisance) instead of drawn ones.
-    """
-
-    nu: tuple[float, float] | None = None
-    dominant: tuple[tuple[str, str], ...] = ()
-    variant: str = ""
-
-    variants: ClassVar = {
-        "code": "nu is 1 for the first class, 0.5 for the second, else drawn from 50-100 %; "
-        "class and style are paired in their order",
-        "code-binary": "as code, with 2 classes and K styles; mu is divided by K - 1",
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_variant(self.variant)
-        low, high = self.nu_range
-        if not 0 < low <= high <= 1:
-            raise InputError(f"nu is a range (low, high) with 0 < low <= high <= 1, got {self.nu}")
-        if self.dominant and (
-            self.variant
-            or len(self.dominant) != self.k
-            or any(len({*c}) < self.k for c in zip(*self.dominant, strict=True))
-        ):
-            raise InputError(
-                f"dominant is k={self.k} pairs (label, nuisance), no name twice, and without a variant; "
-                f"got {self.dominant}"
-            )
-
-    @property
-    def nu_range(self) -> tuple[float, float]:
-        """Between what nu is drawn."""
-        return self.nu or ((0.5, 1.0) if self.variant else (0.3, 1.0))
-
-    @property
-    def config_name(self) -> str:
-        """The name of this split as a config; one of its own where a range or pairs are given."""
-        parts = [super().config_name, self.variant.replace("-", "_")]
-        if self.nu:
-            parts.append("nu" + "_".join(f"{100 * bound:g}" for bound in self.nu))
-        parts += [f"{label}.{kind}" for label, kind in self.dominant]
-        return "_".join(part for part in parts if part)
-
-    @property
-    def minority(self) -> float:
-        """mu, or what the code's binary mode makes of it."""
-        return self.mu / (self.k - 1) if self.variant == "code-binary" else self.mu
-
-    def pairs(self, labels: Sequence[str], nuisances: Sequence[str]) -> Pairs:
-        """The classes, each with its dominant style and its nu."""
-        if self.dominant:
-            return [
-                (_number("label", one, labels), _number("nuisance", two, nuisances), self._nu(one))
-                for one, two in self.dominant
-            ]
-        drawn = super().pairs(labels, nuisances)
-        if not self.variant:
-            return drawn
-        count = 2 if self.variant == "code-binary" else self.k
-        classes = sorted(label for label, _, _ in drawn[:count])
-        nus = [1.0, 0.5, *(self._nu(labels[label]) for label in classes[2:])]
-        return list(zip(classes, sorted(self.kept_nuisances(nuisances)), nus, strict=False))
-
-    def kept_nuisances(self, nuisances: Sequence[str]) -> list[int]:
-        """The K nuisances."""
-        if self.dominant:
-            return [_number("nuisance", name, nuisances) for _, name in self.dominant]
-        return super().kept_nuisances(nuisances)
 
     def _nu(self, label: str) -> float:
         low, high = self.nu_range
         return round(low + (high - low) * uniform(self.name, self.seed, "nu", label), 3)
 
 
-def _number(kind: str, name: str, known: Sequence[str]) -> int:
+def _number(column: str, name: str, known: Sequence[str]) -> int:
     if name not in known:
-        raise not_found(kind, name, known)
+        raise not_found(column, name, known)
     return list(known).index(name)

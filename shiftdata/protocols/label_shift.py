@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,7 @@ from shiftdata.metadata.folds import cut
 from shiftdata.protocols.base import Protocol, first_of_each, hashes, named
 from shiftdata.sampling import dirichlet_marginal
 from shiftdata.stable import rng
-
-if TYPE_CHECKING:
-    from shiftdata.tasks.core import Task
+from shiftdata.tasks import Task
 
 SETS = ("source_train", "source_test", "target_train", "target_test")
 

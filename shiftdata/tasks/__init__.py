@@ -1,14 +1,11 @@
-"""Tasks: named sets of rows that a protocol makes from a dataset's metadata. No pixel is read.
+"""Tasks: named sets of rows, made from metadata by a protocol.
 
-`core` is the task itself, `sets` its parts, `report` what is in it, `frozen` its form on disk, `cli` the
-verb `shiftdata task`.
+`task` has `Task`, `sets` its sets, `report` what is in them, `frozen` tasks as files.
 """
 
 from __future__ import annotations
 
-from shiftdata.tasks.core import Task
-from shiftdata.tasks.make import task
-from shiftdata.tasks.report import Report, SetReport
 from shiftdata.tasks.sets import LeakWarning, OnEmpty, RowSet
+from shiftdata.tasks.task import Task
 
-__all__ = ["LeakWarning", "OnEmpty", "Report", "RowSet", "SetReport", "Task", "task"]
+__all__ = ["LeakWarning", "OnEmpty", "RowSet", "Task"]

@@ -422,7 +422,7 @@ def test_a_config_gives_the_rows_that_load_dataset_gives(tiny):
         assert {name: task.keys(name) for name in task.sets} == {
             name: frozen.keys(name) for name in frozen.sets
         }
-        assert task.told() == config.name
+        assert task.describe() == config.name
 
 
 def test_every_way_to_name_a_task(tiny, fair, tmp_path):

@@ -75,7 +75,7 @@ def test_filters_keep_the_same_rows_or_a_reason_is_given(name, rows, seed):
 def test_pure_filters_commute(name, condition):
     params = {"source": "kind0", "target": "kind2", "test": "kind1", "group": 1, "k": 2, "mu": 0.5}
     params |= {"groups": (("kind0",), ("kind1",)), "shared": 1, "source_private": 1, "target_private": 1}
-    known = {info.name: info.params for info in protocols()}[name.split("@")[0]]
+    known = {one.id: one.parameters() for one in protocols()}[name.split("@")[0]]
     if name == "classic-dg":
         return
     one = protocol(name, **{param: value for param, value in params.items() if param in known})
@@ -92,7 +92,7 @@ def test_composition_is_one_after_the_other():
     base = sd.task(SHARED)
     whole = (first & second)(base)
     assert whole.content_id() == second(first(base)).content_id()
-    assert whole.told() == str(first & second)
+    assert whole.describe() == str(first & second)
     assert str(first & (severity <= 1.5)) == "group-fairness@1(k=3, mu=0.5, seed=0) & (severity <= 1.5)"
     with pytest.raises(InputError, match="joined with a protocol"):
         first & 3  # type: ignore[operator]
@@ -169,12 +169,12 @@ def test_what_the_rows_cannot_give_is_answered(name, params, message):
         sd.task(SHARED, name, **params)
 
 
-def test_the_registry_tells_names_parameters_and_papers():
-    told = {info.name: info for info in protocols()}
-    assert told["group-fairness"].params["k"] == "(required)"
-    assert told["group-fairness"].params["seed"] == 0
-    assert set(told["uda"].variants) == {"paired", "paper"}
-    assert all(info.paper and info.about for info in told.values())
+def test_protocols_are_listed_with_parameters_and_papers():
+    listed = {one.id: one for one in protocols()}
+    assert listed["group-fairness"].parameters()["k"] == "(required)"
+    assert listed["group-fairness"].parameters()["seed"] == 0
+    assert set(listed["uda"].variants) == {"paired", "paper"}
+    assert all(one.paper and one.about for one in listed.values())
     assert type(protocol("group-fairness", k=2, mu=0.1)) is sd.GroupFairness
     with pytest.raises(NotFoundError, match="Known: classic-dg"):
         protocol("nothing")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.protocols import SCENARIOS, GroupFairnessWith, LabelShift, protocol
+from shiftdata.protocols import SCENARIOS, GroupFairness, LabelShift, protocol
 from tests.protocols.made import NICO, kinds, labels, metadata, origins
 
 SHARED = metadata(6, NICO, 100)
@@ -222,11 +222,11 @@ def test_label_marginals_are_the_targets_in_expectation(variant):
 @settings(max_examples=20)
 @given(st.integers(2, 6), st.integers(0, 50))
 def test_the_released_codes_group_fairness(k, seed):
-    drawn = GroupFairnessWith(k=k, mu=0.2, seed=seed, variant="code").pairs(NAMES, NAMES)
+    drawn = GroupFairness(k=k, mu=0.2, seed=seed, variant="code").pairs(NAMES, NAMES)
     assert [nu for _, _, nu in drawn][:2] == [1.0, 0.5]
     assert all(0.5 <= nu <= 1 for _, _, nu in drawn)
     assert drawn == sorted(drawn, key=lambda pair: pair[0]) == sorted(drawn, key=lambda pair: pair[1])
-    binary = GroupFairnessWith(k=k, mu=0.2, seed=seed, variant="code-binary")
+    binary = GroupFairness(k=k, mu=0.2, seed=seed, variant="code-binary")
     assert len(binary.pairs(NAMES, NAMES)) == 2
     assert binary.minority == 0.2 / (k - 1)
     assert len(binary.filters(NAMES, NAMES, "a")[-1][2][2]) == k

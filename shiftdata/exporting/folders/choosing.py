@@ -7,8 +7,8 @@ from pathlib import Path
 
 from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError, not_found
-from shiftdata.protocols import Protocol
-from shiftdata.tasks import OnEmpty, Task, task
+from shiftdata.protocols import Protocol, task
+from shiftdata.tasks import OnEmpty, Task
 
 
 def chosen_task(

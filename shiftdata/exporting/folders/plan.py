@@ -111,7 +111,7 @@ def plan_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = Non
         dataset=dataset,
         manifest=manifest,
         base=metadata.base,
-        told=task.told(),
+        told=task.describe(),
         sets=folders,
         classes=classes,
         domains=domains,
@@ -136,11 +136,11 @@ def _taken(task: Task, sets: Mapping[str, str] | None) -> dict[str, RowSet]:
     """The sets to export, by the names they get; those without rows are none."""
     for name in (sets or {}).values():
         if name not in task.sets:
-            raise not_found("set", name, task.sets, f"It was asked of {task.told()}.")
+            raise not_found("set", name, task.sets, f"It was asked of {task.describe()}.")
     wanted = sets or {name: name for name in task.sets}
     found = {new: task.sets[old] for new, old in wanted.items() if len(task.sets[old].indices)}
     if not found:
-        raise InputError(f"{task.told()} of {task.metadata.name} has no row to export")
+        raise InputError(f"{task.describe()} of {task.metadata.name} has no row to export")
     return found
 
 

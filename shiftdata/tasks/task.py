@@ -188,22 +188,22 @@ class Task:
         """Refuse a set without rows, or groups that should have rows and have none."""
         for name, one in self.report().sets.items():
             if not one.examples:
-                raise InputError(f"{self.told()} leaves {name} without a row: choose other parameters")
+                raise InputError(f"{self.describe()} leaves {name} without a row: choose other parameters")
             if one.empty:
                 shown = ", ".join(one.empty[:5]) + (" ..." if len(one.empty) > 5 else "")
                 raise InputError(
-                    f"{self.told()} leaves {len(one.empty)} groups of {name} without a row ({shown}): "
+                    f"{self.describe()} leaves {len(one.empty)} groups of {name} without a row ({shown}): "
                     'take a larger base or other parameters, or on_empty="report" to have them as n = 0'
                 )
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The protocols that made the task, in order."""
         return " & ".join(self.history) or "canonical"
 
     def report(self) -> Report:
         """What is in the task: rows, origins and groups of each set, empty groups, leaks."""
         return Report(
-            task=self.told(),
+            task=self.describe(),
             dataset=self.metadata.name,
             sets={name: self._set_report(rows) for name, rows in self.sets.items()},
             leaks=len(self.leaks()),
@@ -335,7 +335,7 @@ class Task:
 
     def _set(self, name: str) -> RowSet:
         if name not in self.sets:
-            raise not_found("set", name, self.sets, f"It was asked of {self.told()}.")
+            raise not_found("set", name, self.sets, f"It was asked of {self.describe()}.")
         return self.sets[name]
 
     def _set_report(self, rows: RowSet) -> SetReport:

@@ -1,0 +1,177 @@
+"""Protocols by name and from text, and `sd.task`: from a dataset and a protocol to a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any
+
+from shiftdata.dataset import DatasetName
+from shiftdata.errors import InputError, not_found
+from shiftdata.format.conditions import parse_condition
+from shiftdata.metadata import Metadata, read_metadata
+from shiftdata.protocols.adaptation import UDA, UniDA
+from shiftdata.protocols.base import REQUIRED, Protocol, Where
+from shiftdata.protocols.continuous import Continuous
+from shiftdata.protocols.domains import (
+    ClassicDG,
+    DomainBed,
+    HoldOut,
+    LeaveOneDomainOut,
+    LeaveOneGroupOut,
+    Oracle,
+    OracleStar,
+)
+from shiftdata.protocols.flexible import FlexibleDG
+from shiftdata.protocols.group_fairness import GroupFairness
+from shiftdata.protocols.label_shift import LabelShift
+from shiftdata.tasks import OnEmpty, Task
+
+#: Another protocol is another line.
+_ALL: tuple[type[Protocol], ...] = (
+    ClassicDG,
+    Continuous,
+    DomainBed,
+    FlexibleDG,
+    GroupFairness,
+    HoldOut,
+    LabelShift,
+    LeaveOneDomainOut,
+    LeaveOneGroupOut,
+    Oracle,
+    OracleStar,
+    UDA,
+    UniDA,
+)
+_BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
+
+_COMPARISON = re.compile(r"[<>]|[!=]=")
+
+
+def task(
+    dataset: DatasetName | Metadata,
+    of: str | Protocol | None = None,
+    *,
+    base: str | None = None,
+    on_empty: OnEmpty = "error",
+    **params: Any,
+) -> Task:
+    """Make a task from a dataset by a protocol.
+
+    Args:
+        dataset: a name, `shift/<name>`, a folder, a URL, an opened dataset, or metadata.
+        of: a protocol, the name of one, or a file that `freeze` wrote (its name ends in .parquet);
+            None is the canonical train, validation and test.
+        base: the dataset's base; default: its default base.
+        on_empty: "error" refuses a group without rows where the protocol promises some, "report" has it
+            as n = 0 in the report.
+        params: of the named protocol, see `shiftdata.protocols.protocols()`.
+
+    """
+    frozen = isinstance(of, str) and of.endswith(".parquet")
+    if params and (frozen or not isinstance(of, str)):
+        raise InputError(
+            f"{', '.join(params)}: parameters go with the name of a protocol, not with an object or a file"
+        )
+    if isinstance(dataset, Metadata) and base is not None:
+        raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
+    metadata = dataset if isinstance(dataset, Metadata) else read_metadata(dataset, base)
+    if isinstance(of, str):
+        if frozen:
+            return Task.frozen(metadata, Path(of))
+        of = protocol(of, **params)
+    canonical = Task.canonical(metadata)
+    return canonical if of is None else of(canonical, on_empty=on_empty)
+
+
+def protocols() -> list[type[Protocol]]:
+    """Every protocol that `protocol` makes; each has `parameters()`, `variants`, `paper`, `about`."""
+    return [_BY_NAME[name] for name in sorted(_BY_NAME)]
+
+
+def protocol(name: str, **params: Any) -> Protocol:
+    """Make a protocol by name: `uda`, with its version `uda@1`, or with a variant `uda@paired`.
+
+    >>> protocol("group-fairness@code", k=4, mu=0.1).variant
+    'code'
+    """
+    short, _, after = name.partition("@")
+    if short not in _BY_NAME:
+        raise not_found("protocol", short, _BY_NAME)
+    chosen = _BY_NAME[short]
+    if after:
+        params |= _after_at(chosen, after, params.get("variant", ""))
+    known = chosen.parameters()
+    for param in params:
+        if param not in known:
+            raise not_found(f"parameter of {short}", param, known)
+    missing = [param for param, value in known.items() if value is REQUIRED and param not in params]
+    if missing:
+        raise InputError(f"{short} needs {', '.join(missing)}")
+    try:
+        return chosen(**params)
+    except TypeError as error:
+        raise InputError(f"{short} cannot take {params}: {error}") from error
+
+
+def _after_at(chosen: type[Protocol], after: str, given: str) -> dict[str, str]:
+    """The parameters that stand after the @ of a name: none for a version, else a variant."""
+    if after.isdigit():
+        if int(after) != chosen.version:
+            raise InputError(f"{chosen.id} has version {chosen.version} here, and {after} was asked for")
+        return {}
+    if not chosen.variants:
+        raise InputError(f"{chosen.id} has no variants, and {after!r} was asked for")
+    if given not in ("", after):
+        raise InputError(f"{chosen.id}@{after} and variant={given!r} disagree: give one of them")
+    return {"variant": after}
+
+
+def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
+    """Compose the protocols that a text names, in its order; None if it names none.
+
+    Each name is followed by its parameters; a condition (`severity<=1.5`, `style==leaves,rust`,
+    `label!=dog`) may stand anywhere. One `=` is a parameter, so equality in a condition is `==`.
+
+    >>> print(parse_protocol("group-fairness k=8 mu=0.1 severity<=1.5"))
+    group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5)
+    """
+    steps: list[Protocol | tuple[str, dict[str, Any]]] = []
+    for word in text.split() if isinstance(text, str) else text:
+        name, equals, value = word.partition("=")
+        if _COMPARISON.search(word):
+            steps.append(Where(*parse_condition(word)))
+        elif not equals:
+            steps.append((word, {}))
+        elif steps and isinstance(steps[-1], tuple):
+            steps[-1][1][name] = parse_value(value)
+        else:
+            raise InputError(
+                f"{word} is a parameter without a protocol: name the protocol first "
+                f"(a condition is written {name}=={value})"
+            )
+    made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
+    return reduce(and_, made) if made else None
+
+
+def parse_value(text: str) -> Any:
+    """Read the value of a parameter: a number, none, true, false, a name, or several with commas and colons.
+
+    >>> [parse_value(text) for text in ("8", "0.1", "none", "photo,sketch", "dog:ink,cat:oil")]
+    [8, 0.1, None, ('photo', 'sketch'), (('dog', 'ink'), ('cat', 'oil'))]
+    """
+    for separator in ",:":
+        if separator in text:
+            return tuple(parse_value(part) for part in text.split(separator) if part)
+    constants = {"none": None, "true": True, "false": False}
+    if text.lower() in constants:
+        return constants[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
