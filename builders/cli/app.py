@@ -14,7 +14,7 @@ APP = Verbs(
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "card": "Print the card of a recipe before anything is built.",
         "contact-sheet": "Draw one picture of each class in each nuisance.",
-        "publish": "Put a built dataset where others find it: folder, bucket, Hub.",
+        "publish": "Put a built dataset where others find it.",
     },
     help="Make distribution-shift datasets from recipes.",
     epilog="""

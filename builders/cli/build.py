@@ -29,16 +29,9 @@ MOST_NAMES = 10  # of groups without rows
 )
 @click.argument("recipe", help="A name from `list`, or the path of a .py file that assigns RECIPE.")
 @click.option("--out", type=Path, default="build", metavar="FOLDER", help="Where shift/<name> is made.")
-@click.option(
-    "--format",
-    type=click.Choice(get_args(Format)),
-    default="parquet",
-    help="parquet: shift/<name>; webdataset: tars in shift/<name>_wds.",
-)
+@click.option("--format", type=click.Choice(get_args(Format)), default="parquet", help="webdataset: as tars.")
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes that render. [default: one a core]"
-)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
 @quiet_option
@@ -64,8 +57,8 @@ def command(recipe: str, bases: str | None, **options: Any) -> None:
 
 def _print_size(folder: Path) -> None:
     manifest = Manifest.read(folder)
-    total = sum(record.bytes for record in manifest.files.values())
-    print(f"{folder}: {len(manifest.files)} files, {total / 1e6:.1f} MB, content {manifest.content_id[:16]}")
+    size = f"{len(manifest.files)} files, {manifest.bytes / 1e6:.1f} MB"
+    print(f"{folder}: {size}, content {manifest.content_id[:16]}")
 
 
 def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:

@@ -38,15 +38,9 @@ from shiftdata.format.manifest import Manifest
 @click.option("--dry-run", is_flag=True, help="Print what would happen, file by file, and stop.")
 @recipe_option
 @click.option("--recheck", is_flag=True, help="Check again what passed before.")
-@click.option(
-    "--allow-license", multiple=True, metavar="ID", help="Publish rows of this licence too; repeatable."
-)
-@click.option(
-    "--verify", type=click.Choice(get_args(Verify)), default="hash", help="How sent files are compared."
-)
-@click.option(
-    "--catalog", type=Path, metavar="FILE", help="Add the place to this catalog (`shiftdata fetch`)."
-)
+@click.option("--allow-license", multiple=True, metavar="ID", help="Also publish rows of this licence.")
+@click.option("--verify", type=click.Choice(get_args(Verify)), default="hash", help="What is compared there.")
+@click.option("--catalog", type=Path, metavar="FILE", help="Add the place to this catalog.")
 @click.option("--private", is_flag=True, help="Hub, mirror: make the repo private.")
 @click.option("--gated", type=click.Choice(get_args(Gated)), help="Hub: readers must ask for access.")
 @click.option("--tag", is_flag=True, help="Hub, mirror: tag the commit v<version>.")
@@ -57,9 +51,13 @@ def command(
     to: str,
     dry_run: bool,
     recipe: str | None,
+    recheck: bool,
+    allow_license: tuple[str, ...],
+    verify: Verify,
+    catalog: Path | None,
     token_file: Path | None,
     quiet: bool,
-    **given: Any,
+    **repo: Any,
 ) -> None:
     """Put a built dataset where others find it, and compare it there with the original.
 
@@ -68,17 +66,17 @@ def command(
     readers never see a manifest that is not true.
     """
     folder = built_folder(dataset)
-    files = Manifest.read(folder).files
+    manifest = Manifest.read(folder)
     token = read_token(token_file) if token_file else None
-    with progress("check", sum(file.bytes for file in files.values()), "B", quiet=quiet) as bar:
+    with progress("check", manifest.bytes, "B", quiet=quiet) as bar:
         publication = Publication.prepare(
             folder,
             to,
             recipe=load_recipe(recipe) if recipe else None,
-            allowed=given["allow_license"],
-            options=RepoOptions(given["private"], given["gated"], given["tag"], token),
-            recheck=given["recheck"],
-            on_file=lambda path: bar.update(files[path].bytes if path in files else 0),
+            allowed=allow_license,
+            options=RepoOptions(token=token, **repo),
+            recheck=recheck,
+            on_file=lambda path: bar.update(manifest.files[path].bytes if path in manifest.files else 0),
         )
     print("\n".join(publication.lines(every_file=dry_run)))
     if dry_run:
@@ -86,5 +84,5 @@ def command(
         return
     plan = publication.plan
     with progress("send", plan.bytes, "B", quiet=quiet or plan.idle) as bar:
-        done = publication.carry_out(verify=given["verify"], catalog=given["catalog"], tell=bar.update)
+        done = publication.carry_out(verify=verify, catalog=catalog, tell=bar.update)
     print("\n".join(done))

@@ -277,7 +277,5 @@ def _pack(rendered: Rendered, workshop: Workshop, quiet: bool) -> None:
 
 def _export(workshop: Workshop, quiet: bool) -> None:
     """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
-    manifest = Manifest.read(workshop.folder)
-    total = sum(split.rows for base in manifest.bases for split in base.splits.values())
-    with tqdm(total=total, desc="tars", unit="img", disable=quiet) as bar:
+    with tqdm(total=Manifest.read(workshop.folder).rows, desc="tars", unit="img", disable=quiet) as bar:
         export(workshop.folder, workshop.tars, overwrite=True, on_samples=bar.update)

@@ -23,19 +23,13 @@ APP = Verbs(
     help="Distribution-shift datasets: find, describe, fetch, load, check, export and serve them.",
     epilog="""
     examples:
-      shiftdata list
       shiftdata info sma_emoji
-      shiftdata load sma_emoji gf_k8_mu10 --split test
       shiftdata fetch sma_emoji --select style=leaves,rust
-      shiftdata verify https://mirror.example.org/shift/sma_emoji
       shiftdata task sma_emoji group-fairness k=8 mu=0.1
-      shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
-      shiftdata serve build/shift
-      shiftdata published nico++ 2
+      shiftdata export sma_emoji --help       explains a verb, with examples
 
     A dataset is looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.
-    `shiftdata VERB --help` explains a verb. Exit status: 0 all well, 1 an error or problems in
-    the data, 2 a command that cannot be read, 130 interrupted.
+    Exit status: 0 all well, 1 an error or problems in the data, 2 a command that cannot be read, 130 Ctrl-C.
     """,
 )
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
 
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
+from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError
 from shiftdata.exporting import folders, webdataset
 from shiftdata.format.manifest import Manifest
-from shiftdata.loading.plain_datasets import info
 from shiftdata.places.search import NAMESPACE
 from shiftdata.tasks import OnEmpty
 
@@ -45,8 +46,7 @@ TARS = "webdataset"
     "protocol",
     nargs=-1,
     metavar="[PROTOCOL [KEY=VALUE]...]...",
-    help="The task to write, as `shiftdata task` takes it: protocols and conditions, or a frozen file. "
-    "[default: the canonical train, validation and test]",
+    help="The task, as `shiftdata task` takes it. [default: the canonical train, validation and test]",
 )
 @click.option("--to", "form", required=True, type=click.Choice([TARS, *folders.LAYOUTS]), help="The form.")
 @click.option("--out", type=Path, metavar="FOLDER", help="The folder to make. [tars: build/shift/<name>_wds]")
@@ -86,12 +86,12 @@ def command(
     task = folders.chosen_task(
         dataset, config=config, base=base, protocol=protocol_of(protocol), on_empty=on_empty
     )
-    renamed = _renamed(sets) if sets else None
-    taken = renamed.values() if renamed else task.sets
-    total = len({row for name in taken if name in task.sets for row in task.sets[name].indices.tolist()})
+    renamed = _renamed(sets) if sets else {}
+    chosen = [task.sets[name].indices for name in renamed.values() or task.sets if name in task.sets]
+    total = len(set(chain.from_iterable(rows.tolist() for rows in chosen)))
     with progress("export", total, "picture", quiet=quiet) as bar:
         made = folders.export(
-            task, form, out, sets=renamed, pool=pool, overwrite=overwrite, on_images=bar.update
+            task, form, out, sets=renamed or None, pool=pool, overwrite=overwrite, on_images=bar.update
         )
     return _print_made(made)
 
@@ -123,19 +123,14 @@ def _print_made(made: folders.Exported) -> None:
 def _export_tars(
     dataset: str, out: Path | None, base: str | None, shard_mb: float, overwrite: bool, quiet: bool
 ) -> None:
-    manifest = info(dataset)
-    bases = [manifest.base(base)] if base else manifest.bases
-    total = sum(split.rows for one in bases for split in one.splits.values())
-    with progress("export", total, "sample", quiet=quiet) as bar:
+    opened = open_dataset(dataset)
+    whole = opened.manifest
+    out = out or Path("build") / NAMESPACE / f"{whole.name}_wds"
+    size = int(shard_mb * (1 << 20))
+    with progress("export", (whole.base(base) if base else whole).rows, "sample", quiet=quiet) as bar:
         folder = webdataset.export(
-            dataset,
-            out or Path("build") / NAMESPACE / f"{manifest.name}_wds",
-            base=base,
-            shard_bytes=int(shard_mb * (1 << 20)),
-            overwrite=overwrite,
-            on_samples=bar.update,
+            opened, out, base=base, shard_bytes=size, overwrite=overwrite, on_samples=bar.update
         )
     made = Manifest.read(folder)
-    size = sum(record.bytes for record in made.files.values())
     tars = sum(path.endswith(".tar") for path in made.files)
-    print(f"{folder}: {tars} tars, {size / 1e6:.1f} MB, content {made.content_id[:16]}")
+    print(f"{folder}: {tars} tars, {made.bytes / 1e6:.1f} MB, content {made.content_id[:16]}")

@@ -32,18 +32,11 @@ MOST_PROBLEMS = 5
     interrupted=GOES_ON,
 )
 @dataset_argument
-@click.option(
-    "--from", "places", multiple=True, metavar="PLACE", help="A folder or URL to ask first; repeatable."
-)
-@click.option(
-    "--out", type=Path, metavar="FOLDER", help="The folder to make. [default: shift/<name>[-<part>]]"
-)
+@click.option("--from", "places", multiple=True, metavar="PLACE", help="Ask this place first; repeatable.")
+@click.option("--out", type=Path, metavar="DIR", help="The folder to make. [default: shift/<name>[-<part>]]")
 @click.option("--config", metavar="NAME", help="Only this base or canonical split.")
 @click.option(
-    "--select",
-    multiple=True,
-    metavar="CONDITION",
-    help="Only rows with style=leaves,rust, label!=dog, 'severity<=1.5', ...; repeatable.",
+    "--select", multiple=True, metavar="CONDITION", help="Only rows with style=leaves,rust, 'label!=dog', ..."
 )
 @click.option("--split", metavar="SPLIT,...", help="Only train, validation or test.")
 @click.option("--plan", "plan_only", is_flag=True, help="Print what would be fetched, and stop.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -13,21 +12,12 @@ from shiftdata.papers.core import Results, published, tables_of
 from shiftdata.papers.papers import PAPERS
 from shiftdata.papers.standings import leaderboard
 
-Function = TypeVar("Function", bound=Callable[..., None])
-
 FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",
     "csv": Results.to_csv,
     "markdown": Results.to_markdown,
     "latex": Results.to_latex,
 }
-
-
-def _choices(function: Function) -> Function:
-    for name in ("metric", "method", "column", "row", "part"):
-        text = f"Only numbers of this {name}; repeatable."
-        function = click.option(f"--{name}", multiple=True, metavar="NAME", help=text)(function)
-    return function
 
 
 @verb("""
@@ -43,7 +33,11 @@ def _choices(function: Function) -> Function:
 @click.argument(
     "table", required=False, help="A table, such as 5 or 'figure 12'; none: a list of the tables."
 )
-@_choices
+@click.option("--part", multiple=True, metavar="NAME", help="Only this part of the table; repeatable.")
+@click.option("--row", multiple=True, metavar="NAME", help="Only this row; repeatable.")
+@click.option("--column", multiple=True, metavar="NAME", help="Only this column; repeatable.")
+@click.option("--method", multiple=True, metavar="NAME", help="Only this method; repeatable.")
+@click.option("--metric", multiple=True, metavar="NAME", help="Only this metric; repeatable.")
 @click.option("--file", type=Path, metavar="FILE", help="Your own results (Parquet) in place of the papers'.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to print.")
 @click.option("--output", type=Path, metavar="FILE", help="Write there instead of printing.")

@@ -16,7 +16,7 @@ from shiftdata.extras import require
 if TYPE_CHECKING:
     from shiftdata.serving.library import Library
 
-TOKEN_VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
+VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 
 
 @verb(
@@ -24,43 +24,24 @@ TOKEN_VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
     examples:
       shiftdata serve build
       shiftdata serve build --host 0.0.0.0 --port 8000
-      {TOKEN_VARIABLE}=... shiftdata serve /data/mirror --host 0.0.0.0 --writable
+      {VARIABLE}=... shiftdata serve /data/mirror --host 0.0.0.0 --writable
 
-    readers, on any machine, without shiftdata:
+    on other machines, without shiftdata (writers also set HF_TOKEN, and HF_HUB_DISABLE_XET=1):
       export HF_ENDPOINT=http://<host>:8000
       python -c 'from datasets import load_dataset; print(load_dataset("shift/sma_emoji"))'
-      hf download shift/sma_emoji --repo-type dataset
-
-    writers:
-      export HF_ENDPOINT=http://<host>:8000 HF_TOKEN=<the token>
       hf upload shift/mine ./folder --repo-type dataset
-      (for files above 50 MB, and for push_to_hub of datasets 4.6 and later: export HF_HUB_DISABLE_XET=1 too)
 
-    In DIR, a folder with a manifest.json, a README.md or any other file is the dataset shift/<folder>,
-    read-only and served where it lies; a folder with only sub-folders is an owner, and they are
-    <owner>/<folder>. DIR may itself be a dataset. What clients upload is kept in DIR/.mirror. There is no
-    encryption: on an open network, put a proxy with TLS before it.
+    A folder with files in DIR is the dataset shift/<folder>, read-only and served where it lies; a folder
+    with only sub-folders is an owner, and they are <owner>/<folder>. DIR may itself be a dataset. Uploads
+    are kept in DIR/.mirror. There is no encryption: on an open network, put a proxy with TLS before it.
     """,
     interrupted="stopped",
 )
 @click.argument("folder", metavar="DIR", type=Path, help="The folder with the datasets.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    metavar="N",
-    help="Where to listen; 0: any free one.",
-)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    metavar="ADDRESS",
-    help="127.0.0.1 is this machine only; 0.0.0.0 all networks.",
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, metavar="N", help="0 is any free port.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 listens to every network.")
 @click.option("--writable", is_flag=True, help="Let clients create datasets and upload to them.")
-@click.option(
-    "--token-file", type=Path, metavar="FILE", help=f"A file with the token; or set {TOKEN_VARIABLE}."
-)
+@click.option("--token-file", type=Path, metavar="FILE", help=f"A file with the token, or set {VARIABLE}.")
 @click.option("--private", is_flag=True, help="Reading needs the token too.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
@@ -76,19 +57,21 @@ def command(
 
     By default it is read-only and can be reached from this machine only.
     """
-    for module in ("starlette", "uvicorn"):
-        require(module, "shiftdata serve")
+    require("starlette", "shiftdata serve")
+    require("uvicorn", "shiftdata serve")
     from shiftdata.serving.access import Access
     from shiftdata.serving.library import Library
     from shiftdata.serving.request import Mirror
     from shiftdata.serving.server import listen, server
 
-    token = read_token(token_file) if token_file else _token_of_environment()
+    token = os.environ.get(VARIABLE, "").strip() or None
+    if token_file or token:
+        token = read_token(token_file) if token_file else check_token(str(token), VARIABLE)
     if private and token is None:
-        raise InputError(f"--private needs a token: set {TOKEN_VARIABLE}, or give --token-file")
+        raise InputError(f"--private needs a token: set {VARIABLE}, or give --token-file")
     if writable and token is None and not _is_loopback(host):
         raise InputError(
-            f"--writable on {host} would let everyone on the network write: set {TOKEN_VARIABLE}, "
+            f"--writable on {host} would let everyone on the network write: set {VARIABLE}, "
             "or give --token-file (on 127.0.0.1 any token is accepted)"
         )
     library = Library(folder, writable=writable)
@@ -100,11 +83,6 @@ def command(
             server(Mirror(library, access), quiet=quiet).run(sockets=[bound])
     finally:
         library.close()
-
-
-def _token_of_environment() -> str | None:
-    text = os.environ.get(TOKEN_VARIABLE, "")
-    return check_token(text, TOKEN_VARIABLE) if text.strip() else None
 
 
 def _is_loopback(host: str) -> bool:

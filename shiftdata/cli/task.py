@@ -11,11 +11,9 @@ from shiftdata.cli.verbs import verb
 from shiftdata.protocols import Protocol, parse_protocol, protocols, task
 from shiftdata.tasks import OnEmpty, Task
 
+EMPTY = "A group that should have rows and has none: stop, or report it as n = 0."
 on_empty_option = click.option(
-    "--on-empty",
-    type=click.Choice(get_args(OnEmpty)),
-    default="error",
-    help="A group that should have rows and has none: stop, or report it as n = 0.",
+    "--on-empty", type=click.Choice(get_args(OnEmpty)), default="error", help=EMPTY
 )
 
 
@@ -41,9 +39,7 @@ on_empty_option = click.option(
     metavar="[PROTOCOL [KEY=VALUE]...]...",
     help="Protocols with their parameters, and conditions; or a file that --freeze wrote.",
 )
-@click.option(
-    "--base", metavar="NAME", help="A base that `shiftdata info` lists. [default: the default base]"
-)
+@click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
 @on_empty_option
 @click.option("--set", "name", metavar="SET", help="Print the keys of this set; with --filters, its filters.")
 @click.option("--filters", is_flag=True, help="Print `filters=` for pyarrow and `datasets`.")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 STARTS_OVER = "interrupted: the same command starts again from the beginning"
 GOES_ON = "interrupted: run the same command again, and it goes on where it stopped"
 
-SETTINGS = {"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
-
 
 class Verb(click.Command):
     """One verb: its epilog is printed as it is written, and Ctrl-C prints `interrupted`."""
@@ -49,7 +47,8 @@ class Verbs(Verb, click.Group):
 
     def __init__(self, package: str, summaries: Mapping[str, str], **options: Any) -> None:
         known = {name: click.Command(name, short_help=summary) for name, summary in summaries.items()}
-        super().__init__(commands=known, context_settings=SETTINGS, **options)
+        settings = {"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
+        super().__init__(commands=known, context_settings=settings, **options)
         self.package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -24,12 +24,10 @@ def command(dataset: str, files_only: bool, every: bool, quiet: bool) -> int:
     Ends with status 1 if there are problems. At a URL, each file is downloaded once and not kept.
     """
     opened = open_dataset(dataset)
-    total_bytes = sum(file.bytes for file in opened.manifest.files.values())
-    total_rows = sum(split.rows for base in opened.manifest.bases for split in base.splits.values())
     notes: list[str] = []
     with (
-        progress("files", total_bytes, "B", quiet=quiet) as of_bytes,
-        progress("rows", total_rows, "row", quiet=quiet or files_only) as of_rows,
+        progress("files", opened.manifest.bytes, "B", quiet=quiet) as of_bytes,
+        progress("rows", opened.manifest.rows, "row", quiet=quiet or files_only) as of_rows,
     ):
         problems = verify(
             opened,

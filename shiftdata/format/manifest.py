@@ -52,6 +52,11 @@ class Base:
     dropped: Mapping[str, int] = field(default_factory=dict)
     dropped_id: str = ""
 
+    @property
+    def rows(self) -> int:
+        """Rows of all splits."""
+        return sum(split.rows for split in self.splits.values())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -142,6 +147,16 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
     part: Part | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of all bases."""
+        return sum(base.rows for base in self.bases)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.bytes for file in self.files.values())
 
     @property
     def is_webdataset(self) -> bool:

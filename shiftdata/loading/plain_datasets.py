@@ -150,7 +150,7 @@ def _summary(folder: Path, manifest: Manifest) -> DatasetSummary:
         name=manifest.name,
         family=manifest.family,
         license=manifest.license,
-        rows=sum(split.rows for base in manifest.bases for split in base.splits.values()),
-        bytes=sum(record.bytes for record in manifest.files.values()),
+        rows=manifest.rows,
+        bytes=manifest.bytes,
         where=folder,
     )
