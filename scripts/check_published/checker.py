@@ -23,8 +23,7 @@ from check_published.cells import Book
 from check_published.judging import VERDICTS, Finding, Verdict
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.records import table as aligned
-from shiftdata.papers.schema import KEY, read_number
-from shiftdata.papers.shipped import fingerprint, numbers, published_tables
+from shiftdata.papers.numbers import KEY, fingerprint, numbers, published_tables, read_number
 
 _CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
     sma.checks,

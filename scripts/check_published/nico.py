@@ -10,7 +10,7 @@ from check_published.judging import Finding, box, judge, statement, std_span
 from check_published.nico_sizes import AVERAGES, CLASSIC, overall
 from check_published.rules import best_of, mean_of, sum_of
 from shiftdata.metrics import std
-from shiftdata.papers.shipped import published_tables
+from shiftdata.papers.numbers import published_tables
 
 PAPER = "nico++"
 FLEXIBLE = (3, 6, 8)

@@ -29,9 +29,7 @@ import sma
 from reading import Table, Text
 
 from shiftdata.errors import InputError
-from shiftdata.papers.papers import PAPERS
-from shiftdata.papers.schema import KEY, SCHEMA, read_number
-from shiftdata.papers.shipped import DATA, fingerprint
+from shiftdata.papers.numbers import DATA, KEY, SCHEMA, fingerprint, read_number
 
 READERS: dict[str, ModuleType] = {
     "sma": sma,
@@ -39,6 +37,40 @@ READERS: dict[str, ModuleType] = {
     "cns-bench": cns_bench,
     "domainbed-v2": domainbed_v2,
     "rlsbench": rlsbench,
+}
+#: How each paper is cited.
+CITATIONS = {
+    "sma": (
+        "R. Mussard, A. Gauffre, I. Ullah, T. G. H. Khuong, M.-R. Amini, I. Guyon, L. Sun-Hosoya. Stylized "
+        "Meta-Album: Group-bias injection with style transfer to study robustness against distribution "
+        "shifts. The dataset's first release is of August 2024."
+    ),
+    "nico++": (
+        "X. Zhang, Y. He, R. Xu, H. Yu, Z. Shen, P. Cui. NICO++: Towards Better Benchmarking for Domain "
+        "Generalization. CVPR 2023."
+    ),
+    "cns-bench": (
+        "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
+        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025; the numbers are those of "
+        "the appendix of the first submission (2024)."
+    ),
+    "domainbed-v2": (
+        "H. Yu, X. Zhang, R. Xu, J. Liu, Y. He, P. Cui. Rethinking the Evaluation Protocol of Domain "
+        "Generalization. CVPR 2024; arXiv:2305.15253v2."
+    ),
+    "rlsbench": (
+        "S. Garg, N. Erickson, J. Sharpnack, A. J. Smola, S. Balakrishnan, Z. C. Lipton. RLSbench: Domain "
+        "Adaptation Under Relaxed Label Shift. ICML 2023, PMLR 202."
+    ),
+}
+
+#: A phrase at the head of each paper's text, by which its file is recognised.
+TITLES = {
+    "sma": "Stylized Meta-Album",
+    "nico++": "Towards Better Benchmarking for Domain Generalization",
+    "cns-bench": "more details about the benchmarking dataset, the filtering",
+    "domainbed-v2": "Rethinking the Evaluation Protocol of Domain Generalization",
+    "rlsbench": "Domain Adaptation Under Relaxed Label Shift",
 }
 
 
@@ -64,27 +96,27 @@ def main() -> int:
 
 
 def _extract(folder: Path) -> dict[str, bytes]:
-    files, told = {}, []
+    files, about = {}, []
     for paper, reader in READERS.items():
-        path = _find(folder, PAPERS[paper].title_in_text)
+        path = _find(folder, TITLES[paper])
         tables = list(reader.tables(Text.read(path)))
         rows = pa.Table.from_pylist([row for table in tables for row in _rows(paper, table)], schema=SCHEMA)
         _check_keys(rows)
-        files[f"{paper}.parquet"] = _parquet(rows, PAPERS[paper].citation)
-        told += [_about(paper, table, rows) for table in tables]
+        files[f"{paper}.parquet"] = _parquet(rows, CITATIONS[paper])
+        about += [_about(paper, table, rows) for table in tables]
         left = sum(len(table.left_out) for table in tables)
         print(f"{paper}: {len(tables)} tables, {rows.num_rows:,} numbers, {left} left out", file=sys.stderr)
-    files["tables.json"] = (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode()
+    files["tables.json"] = (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()
     return files
 
 
-def _find(folder: Path, words: str) -> Path:
+def _find(folder: Path, title: str) -> Path:
     texts = sorted(path for path in folder.glob("*.[tm]*") if path.stem.lower() != "readme")
-    found = [path for path in texts if words.lower() in path.read_text(encoding="utf-8")[:3000].lower()]
+    found = [path for path in texts if title.lower() in path.read_text(encoding="utf-8")[:3000].lower()]
     if len(found) != 1:
         raise InputError(
-            f"{folder} holds {len(texts)} texts, {len(found)} of them begin with a paper called {words!r}; "
-            "give the folder that holds the text of each paper once"
+            f"{folder} contains {len(texts)} texts, {len(found)} of them by the title {title!r}; "
+            "give a folder with the text of each paper once"
         )
     return found[0]
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from check_published import VERDICTS, Finding, check
 
-from shiftdata.papers import PAPERS, Leaderboard, Results, leaderboard, published, published_tables
+from shiftdata.papers import PAPERS, Leaderboard, Results, citation, leaderboard, published, published_tables
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "published.md"
@@ -39,7 +39,7 @@ def render() -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("page.md.jinja").render(
-        papers=PAPERS,
+        papers={paper: citation(paper) for paper in PAPERS},
         tables=published_tables(),
         verdicts=VERDICTS,
         report=report,

@@ -8,9 +8,7 @@ from pathlib import Path
 import click
 
 from shiftdata.cli.verbs import verb
-from shiftdata.papers.core import Results, published, tables_of
-from shiftdata.papers.papers import PAPERS
-from shiftdata.papers.standings import leaderboard
+from shiftdata.papers import PAPERS, Results, citation, leaderboard, published, published_tables
 
 FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",
@@ -79,8 +77,8 @@ def _tables(paper: str | None) -> str:
     """The tables of one paper or of all; for one paper also each place that was damaged in its text."""
     lines = []
     for name in [paper] if paper else PAPERS:
-        tables = tables_of(name)
-        lines += ["", f"{name}: {PAPERS[name].citation}"]
+        tables = published_tables(name)
+        lines += ["", f"{name}: {citation(name)}"]
         for one in tables:
             lost = f"  ({len(one.left_out)} damaged places)" if one.left_out else ""
             figure = f"  [figure {one.figure}]" if one.figure else ""

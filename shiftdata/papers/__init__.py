@@ -7,17 +7,16 @@ leaderboard                    ranks of methods, published and your own, and how
 `python scripts/check_published`, in a checkout, computes again what the papers' own numbers decide.
 """
 
-from shiftdata.papers.core import Results, published
-from shiftdata.papers.papers import PAPERS, Paper
-from shiftdata.papers.shipped import PublishedTable, published_tables
-from shiftdata.papers.standings import Leaderboard, leaderboard
+from shiftdata.papers.leaderboard import Leaderboard, leaderboard
+from shiftdata.papers.numbers import PAPERS, PublishedTable, citation, published_tables
+from shiftdata.papers.results import Results, published
 
 __all__ = [
     "PAPERS",
     "Leaderboard",
-    "Paper",
     "PublishedTable",
     "Results",
+    "citation",
     "leaderboard",
     "published",
     "published_tables",

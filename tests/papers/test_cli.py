@@ -33,7 +33,7 @@ def test_a_table_is_shown_exported_drawn_and_ranked(tmp_path, capsys):
     [
         (["nico"], "unknown paper 'nico'"),
         (["nico++", "99"], "unknown table '99'"),
-        (["--file", "absent.parquet"], "no readable Parquet"),
+        (["--file", "absent.parquet"], "not a readable Parquet"),
     ],
 )
 def test_bad_words_are_answered(words, match, capsys):

@@ -112,7 +112,7 @@ def test_a_folder_without_the_papers_is_answered(tmp_path):
     command = [sys.executable, str(SCRIPTS), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "holds 0 texts" in done.stderr
+    assert "contains 0 texts" in done.stderr
 
 
 @pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""Published results and one's own: choose, show, store, rank, compare, draw."""
+"""Published results and your own: choose, show, store, rank, compare, draw."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_own_results_are_stored_beside_published_ones(tmp_path):
         ({"method": "ERM", "value": 1.0, "column": "x", "metric": "m", "colour": 1}, "has colour"),
         ({"value": 1.0, "column": "x", "metric": "m"}, "needs the method"),
         ({"method": "ERM", "value": 1.0, "printed": "2.0", "column": "x", "metric": "m"}, "is not the value"),
-        ({"method": "ERM", "value": float("nan"), "column": "x", "metric": "m"}, "no printed number"),
+        ({"method": "ERM", "value": float("nan"), "column": "x", "metric": "m"}, "not a printed number"),
     ],
 )
 def test_bad_results_of_ones_own_are_refused(record, match):
@@ -87,7 +87,7 @@ def test_bad_results_of_ones_own_are_refused(record, match):
 
 def test_a_file_that_holds_no_results_is_refused(tmp_path):
     (tmp_path / "text.parquet").write_text("no")
-    with pytest.raises(InputError, match="no readable Parquet"):
+    with pytest.raises(InputError, match="not a readable Parquet"):
         sd.Results.read(tmp_path / "text.parquet")
     pq.write_table(sd.published("sma", 2).rows.select(["paper", "value"]), tmp_path / "few.parquet")
     with pytest.raises(InputError, match="lacks the columns table, part"):

@@ -1,4 +1,4 @@
-"""Results: published numbers and those of one's own, in one form, to be chosen, shown and stored."""
+"""Results: published numbers and your own, in one format, to be chosen, shown and stored."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.papers import show
-from shiftdata.papers.papers import PAPERS
-from shiftdata.papers.schema import KEY, SCHEMA, read_number
-from shiftdata.papers.shipped import PublishedTable, numbers, published_tables, read_numbers
+from shiftdata.papers import tables
+from shiftdata.papers.numbers import KEY, PAPERS, SCHEMA, numbers, read_number, read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,22 +23,15 @@ CHOICES = ("paper", "table", "part", "row", "column", "method", "metric", "unit"
 
 
 class Results:
-    """Numbers with where they stand: one row a number, with the columns of `shiftdata.papers.schema`.
+    """Numbers with their places: one row a number, with the columns of `shiftdata.papers.numbers.SCHEMA`.
 
-    >>> print(published("domainbed-v2", 5).where(method=["ERM", "SWAD"], column=["PACS", "Ranking"]))
+    >>> moco = published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
+    >>> print(moco.where(method=["ERM", "SWAD"], column=["PACS", "Ranking"]))
     domainbed-v2, table 5: Leaderboards of supervised and self-supervised pretraining
-    <BLANKLINE>
-    Supervised ResNet-50      PACS  Ranking
-    ERM                   85.5±0.2        6
-    SWAD                  88.1±0.1        1
     <BLANKLINE>
     MoCo-v2 ResNet-50      PACS  Ranking
     ERM                84.1±0.3        6
     SWAD               86.2±0.6        1
-    <BLANKLINE>
-    MoCo-v3 ViT-B/16      PACS  Ranking
-    ERM               85.8±0.3        5
-    SWAD              88.1±0.3        1
     """
 
     def __init__(self, rows: pa.Table) -> None:
@@ -48,14 +39,14 @@ class Results:
 
     @classmethod
     def read(cls, path: str | Path) -> Results:
-        """Results that `save` has written, or anybody else in the same columns."""
+        """Results from a file of `save`, or from any Parquet file with the same columns."""
         return cls(read_numbers(path))
 
     @classmethod
     def of(
         cls, records: Iterable[Mapping[str, Any]], *, paper: str = "own", table: str = "run", **same: Any
     ) -> Results:
-        """Results of one's own: a mapping a number, with what is the same for all by name.
+        """Your own results: a mapping a number, with what is the same for all by name.
 
         A record needs `method`, `column`, `metric` and `value`; `spread`, `row` (the method), `part`, `unit`
         (%) and `section` may be left out.
@@ -97,22 +88,22 @@ class Results:
         pq.write_table(self.rows, path, compression="zstd")
 
     def __str__(self) -> str:
-        return show.as_text(self.rows)
+        return tables.as_text(self.rows)
 
     def _repr_html_(self) -> str:
-        return show.as_html(self.rows)
+        return tables.as_html(self.rows)
 
     def to_csv(self) -> str:
         """One line a number, with a header."""
-        return show.as_csv(self.rows)
+        return tables.as_csv(self.rows)
 
     def to_markdown(self) -> str:
         """One Markdown table a block, as printed."""
-        return show.as_markdown(self.rows)
+        return tables.as_markdown(self.rows)
 
     def to_latex(self) -> str:
         """One LaTeX `tabular` a block (package booktabs), as printed."""
-        return show.as_latex(self.rows)
+        return tables.as_latex(self.rows)
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame, one row a number."""
@@ -121,7 +112,7 @@ class Results:
 
     def picture(self) -> Image.Image:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
-        from shiftdata.papers.pictures import draw
+        from shiftdata.papers.charts import draw
 
         return draw(self.rows)
 
@@ -137,19 +128,8 @@ def published(
     What was damaged when the papers were turned into text is left out and named in `published_tables()`.
     `python scripts/check_published` computes again what can be.
     """
-    if paper is not None and paper not in PAPERS:
-        raise not_found("paper", paper, PAPERS)
-    found = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
-    if table is not None:
-        found = found.where(table=table)
-    return found.where(**chosen)
-
-
-def tables_of(paper: str | None = None) -> tuple[PublishedTable, ...]:
-    """The tables of one paper, or of all."""
-    if paper is not None and paper not in PAPERS:
-        raise not_found("paper", paper, PAPERS)
-    return tuple(one for one in published_tables() if paper in (None, one.paper))
+    results = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
+    return results.where(**({} if table is None else {"table": table}), **chosen)
 
 
 def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:

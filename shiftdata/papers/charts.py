@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from shiftdata.errors import InputError, MissingExtraError
-from shiftdata.papers.papers import PAPERS
-from shiftdata.papers.schema import read_number
-from shiftdata.papers.show import Grid, grids
+from shiftdata.errors import InputError
+from shiftdata.extras import require
+from shiftdata.papers.numbers import PAPERS, citation, read_number
+from shiftdata.papers.tables import Grid, grids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, which most colour-blind readers tell apart.
+#: Okabe and Ito's colours, which most colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
 MOST_BARS, MOST_LINES, MOST_BLOCKS = 64, 12, 12
 DPI = 120
@@ -42,7 +42,7 @@ def draw(rows: pa.Table) -> Image.Image:
         new = place == 0 or grid.title != blocks[place - 1].title
         title = grid.title if new else ""
         axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
-    cited = {PAPERS[grid.paper].citation for grid in blocks if grid.paper in PAPERS}
+    cited = {citation(grid.paper) for grid in blocks if grid.paper in PAPERS}
     figure.supxlabel("\n".join(sorted(cited)), fontsize=6, color="0.4")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
@@ -80,23 +80,14 @@ def _for_eyes(grid: Grid) -> Grid:
 
 def _figure(blocks: Sequence[Grid]) -> Figure:
     """An empty figure, as high as its blocks need."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(
-            "a chart needs matplotlib, which is not installed: pip install 'shiftdata[plots]'"
-        ) from error
-    heights = [_height(grid) for grid in blocks]
-    figure = Figure(figsize=(11, sum(heights) + 0.5), layout="constrained")
+    heights = [1.2 + 0.22 * len(grid.lines) if _shape(grid) == "map" else 3.6 for grid in blocks]
+    size = (11, sum(heights) + 0.5)
+    figure: Figure = require("matplotlib.figure", "a chart").Figure(figsize=size, layout="constrained")
     figure.subplots(len(blocks), 1, height_ratios=heights, squeeze=False)
     return figure
 
 
-def _height(grid: Grid) -> float:
-    return 1.2 + 0.22 * len(grid.lines) if _kind(grid) == "map" else 3.6
-
-
-def _kind(grid: Grid) -> str:
+def _shape(grid: Grid) -> str:
     """Points of scenarios under their mean, lines along a scale, bars, or a heat map."""
     names = [row for row, _ in grid.lines]
     if "mean" in names and len(names) > 2:
@@ -107,8 +98,8 @@ def _kind(grid: Grid) -> str:
 
 
 def _draw_block(axes: Axes, grid: Grid) -> None:
-    kinds = {"points": _points, "lines": _lines, "bars": _bars, "map": _map}
-    kinds[_kind(grid)](axes, grid)
+    shapes = {"points": _points, "lines": _lines, "bars": _bars, "map": _map}
+    shapes[_shape(grid)](axes, grid)
 
 
 def _points(axes: Axes, grid: Grid) -> None:
@@ -178,11 +169,10 @@ def _scale(grid: Grid) -> list[str]:
 
 
 def _numbers(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """The values and the spreads of a block, nan where nothing stands."""
+    """The values and the spreads of a block, nan where there is none."""
     read = [[read_number(cell) if cell else (np.nan, None) for cell in cells] for _, cells in grid.lines]
-    values = np.array([[value for value, _ in row] for row in read], float)
-    spreads = np.array([[np.nan if spread is None else spread for _, spread in row] for row in read], float)
-    return values, spreads
+    both = np.array(read, dtype=float)  # None becomes nan
+    return both[..., 0], both[..., 1]
 
 
 def _or_none(spreads: np.ndarray) -> np.ndarray | None:

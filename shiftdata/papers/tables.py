@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from shiftdata.metrics.records import table as aligned
-from shiftdata.papers.schema import SCHEMA
-from shiftdata.papers.shipped import published_tables
+from shiftdata.papers.numbers import SCHEMA, published_tables
 
 
 @dataclass(frozen=True)
 class Grid:
-    """One block of a table as printed: a line a row, a text a column, empty where nothing stands."""
+    """One block of a table as printed: a line a row, a text a column, empty where there is no number."""
 
     paper: str
     table: str
@@ -93,22 +92,14 @@ def as_latex(rows: pa.Table) -> str:
     for grid in grids(rows):
         caption = grid.title + (f" ({grid.part})" if grid.part else "")
         header = ["", *grid.columns]
-        parts.append(
-            "\n".join(
-                [
-                    r"\begin{table}",
-                    rf"\caption{{{_tex(caption)}}}",
-                    rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
-                    r"\toprule",
-                    _ampersands(header),
-                    r"\midrule",
-                    *map(_ampersands, grid.body),
-                    r"\bottomrule",
-                    r"\end{tabular}",
-                    r"\end{table}",
-                ]
-            )
-        )
+        lines = [
+            rf"\begin{{table}}\caption{{{_tex(caption)}}}",
+            rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}\toprule",
+            _ampersands(header) + r"\midrule",
+            *map(_ampersands, grid.body),
+            r"\bottomrule\end{tabular}\end{table}",
+        ]
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -139,9 +130,5 @@ _TEX = {
 
 
 def _tex(text: str) -> str:
-    r"""A text with what LaTeX would read as a command made harmless.
-
-    >>> _tex("SMA_BRD, 77.19±2.04 %")
-    'SMA\\_BRD, 77.19$\\pm$2.04 \\%'
-    """
+    """A text with what LaTeX would read as a command made harmless."""
     return "".join(_TEX.get(sign, sign) for sign in text)

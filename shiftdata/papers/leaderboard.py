@@ -1,4 +1,4 @@
-"""One leaderboard of published results and those of one's own: ranks, and how far two agree."""
+"""One leaderboard of published results and your own: ranks, and how far two agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from shiftdata.errors import InputError
 from shiftdata.metrics import RankAgreement, rank_agreement, ranks
 from shiftdata.metrics.records import number, table
-from shiftdata.papers.core import Results
+from shiftdata.papers.results import Results
 
 #: Metrics of which less is better; of all others more is.
 LESS_IS_BETTER = frozenset(
@@ -32,7 +32,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Several sets of results side by side, each with its own ranks; the first is what others are held to.
+    """Several sets of results side by side, each with its own ranks.
 
     `agreement` compares each further set with the first and `changes` says what each method gains in places,
     both over the methods that the two have in common.
@@ -59,11 +59,8 @@ class Leaderboard:
 
     def _methods(self) -> list[str]:
         """Every method, by its rank in the first set that has it."""
-        found: dict[str, float] = {}
-        for place, standings in enumerate(self.standings.values()):
-            for one in standings:
-                found.setdefault(one.method, one.rank + 1000 * place)
-        return sorted(found, key=lambda method: found[method])
+        sets = [sorted(standings, key=lambda one: one.rank) for standings in self.standings.values()]
+        return list(dict.fromkeys(one.method for standings in sets for one in standings))
 
     def _line(self, method: str, names: Sequence[str]) -> list[str]:
         cells = [method]
@@ -77,18 +74,15 @@ class Leaderboard:
 
 
 def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = None) -> Leaderboard:
-    """Rank the methods of one or more sets of results, published or one's own, and compare the rankings.
+    """Rank the methods of one or more sets of results, published or your own, and compare the rankings.
 
     A method's value is the mean over the columns that every method of its set has. Choose with `where` what
     is to be ranked: one metric, and one part of a table.
 
-    >>> from shiftdata.papers.core import published
+    >>> from shiftdata.papers import published
     >>> old = published("domainbed-v2", 5, part="Supervised ResNet-50", column=["PACS", "VLCS", "OfficeHome"])
-    >>> measured = {"ERM": 84.0, "SWAD": 87.2}
-    >>> mine = Results.of(
-    ...     [{"method": name, "value": value} for name, value in measured.items()],
-    ...     column="PACS", metric="accuracy",
-    ... )
+    >>> measured = [{"method": "ERM", "value": 84.0}, {"method": "SWAD", "value": 87.2}]
+    >>> mine = Results.of(measured, column="PACS", metric="accuracy")
     >>> print(leaderboard(old.where(method=["ERM", "SWAD", "RSC"]), mine, names=["paper", "mine"]))
     accuracy  paper  rank   mine  rank  change
     SWAD      79.27     1  87.20     1      +0
@@ -108,25 +102,23 @@ def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = 
         )
     (metric,) = metrics
     lower = metric in LESS_IS_BETTER
-    values = {label: _values(one, label) for label, one in zip(labels, sets, strict=True)}
-    standings = {
-        label: tuple(
-            Standing(method, value, float(rank))
-            for (method, value), rank in zip(
-                means.items(), ranks(list(means.values()), lower_is_better=lower), strict=True
-            )
-        )
-        for label, (means, _) in values.items()
-    }
+    read = {label: _values(one, label) for label, one in zip(labels, sets, strict=True)}
+    values = {label: means for label, (means, _) in read.items()}
+    standings = {label: _ranked(means, lower) for label, means in values.items()}
     agreement, changes = {}, {}
     for label in labels[1:]:
-        shared = [method for method in values[labels[0]][0] if method in values[label][0]]
+        shared = [method for method in values[labels[0]] if method in values[label]]
         if len(shared) > 1:
-            both = [[values[name][0][method] for method in shared] for name in (labels[0], label)]
+            both = [[values[name][method] for method in shared] for name in (labels[0], label)]
             agreement[label] = rank_agreement(*both, lower_is_better=lower)
             changes[label] = dict(zip(shared, agreement[label].change.tolist(), strict=True))
-    columns = {label: names_of for label, (_, names_of) in values.items()}
+    columns = {label: shared_columns for label, (_, shared_columns) in read.items()}
     return Leaderboard(metric, columns, standings, agreement, changes)
+
+
+def _ranked(means: Mapping[str, float], lower: bool) -> tuple[Standing, ...]:
+    order = ranks(list(means.values()), lower_is_better=lower).tolist()
+    return tuple(Standing(*one, rank) for one, rank in zip(means.items(), order, strict=True))
 
 
 def _values(results: Results, label: str) -> tuple[dict[str, float], tuple[str, ...]]:
