@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -178,20 +179,44 @@ def own(tmp_path) -> Path:
     return write_recipe(tmp_path / "own")
 
 
-def test_bad_pictures_are_dropped_counted_and_explained(own, tmp_path):
-    pictures = own.parent / "pictures"
-    (pictures / "bar" / "bar00.png").write_bytes(b"no picture")
-    (pictures / "disc" / "disc00.png").write_bytes(b"")
-    Image.new("CMYK", (32, 32)).save(pictures / "ring" / "ring00.tif")
-    (pictures / "ring" / "ring00.png").unlink()
-    folder = build(str(own), tmp_path / "out", workers=1, quiet=True)
-    manifest = Manifest.read(folder)
-    expected = {"colour mode CMYK, which has no one conversion to RGB": 1, "not a readable picture": 2}
-    assert manifest.base("content").dropped == manifest.base("extended").dropped == expected
-    assert sum(split.rows for split in manifest.base("content").splits.values()) == 157
-    assert sum(split.rows for split in manifest.base("extended").splits.values()) == 157 * 5
-    assert "2 left out of `content`: not a readable picture." in (folder / "README.md").read_text()
+def test_a_dropped_picture_keeps_its_place_and_is_named_in_the_identity(own, tiny, tmp_path):
+    bad = own.parent / "pictures" / "ring" / "ring00.png"
+    data = bad.read_bytes()
+    bad.write_bytes(data[: len(data) // 2])
+    folder = build(str(own), tmp_path / "cut", workers=1, quiet=True)
+    cut, whole = Manifest.read(folder), Manifest.read(tiny)
+    for base, factor in (("content", 1), ("extended", 5)):
+        assert cut.base(base).dropped == {"not a readable picture": 1}
+        assert sum(split.rows for split in cut.base(base).splits.values()) == 159 * factor
+        assert folds_of(folder, base) == {
+            key: fold for key, fold in folds_of(tiny, base).items() if not key.startswith("ring_ring00")
+        }
+    dropped = pq.read_table(folder / "dropped.parquet").to_pylist()
+    assert {"base": "content", "key": "ring_ring00", "reason": "not a readable picture"} in dropped
+    assert "1 left out of `content`: not a readable picture." in (folder / "README.md").read_text()
     assert not check(folder)
+    Image.new("CMYK", (32, 32)).save(bad.with_suffix(".tif"))
+    bad.unlink()
+    other = Manifest.read(build(str(own), tmp_path / "cmyk", workers=1, quiet=True))
+    assert other.base("content").dropped == {"colour mode CMYK, which has no one conversion to RGB": 1}
+    assert len({made.content_id for made in (whole, cut, other)}) == 3
+    assert other.base("content").splits == cut.base("content").splits
+
+
+def folds_of(folder: Path, base: str) -> dict[str, int]:
+    rows = pq.read_table(folder / f"metadata/{base}", columns=["key", "fold"]).to_pylist()
+    return {row["key"]: row["fold"] for row in rows}
+
+
+def test_stray_files_are_named_and_change_nothing(own, tiny, tmp_path, capsys):
+    for name in ("notes.txt", ".DS_Store", "Thumbs.db", "cut.png"):
+        (own.parent / "pictures" / "ring" / name).write_text("not a picture")
+    folder = build(str(own), tmp_path / "out", workers=1)
+    said = capsys.readouterr().err
+    assert "not an item: ring/Thumbs.db (not one of .bmp, .gif" in said
+    assert "not an item: ring/cut.png (not a picture by its first bytes)" in said
+    for name in ("manifest.json", "README.md", "croissant.json"):
+        assert (folder / name).read_bytes() == (tiny / name).read_bytes()
 
 
 def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):

@@ -13,6 +13,7 @@ from PIL import Image
 from builders.albums import Album
 from builders.albums import folder as folder_module
 from builders.albums.folder import FolderAlbum, _key, slug
+from builders.make.assign import folds
 from builders.sample import BadItem
 from shiftdata.errors import InputError, StorageError
 from shiftdata.format.schema import KEY_PATTERN
@@ -58,7 +59,7 @@ def test_a_table_gives_labels_origins_and_licences(tmp_path):
         ("file,label\nx/gone.png,cat\n", "names x/gone.png, which is not in"),
         ("file,label\n../secret.png,cat\n", "which lies outside"),
         ("file,label\nx/a.png,cat\nx/a.jpg,cat\n", "the key 'cat_a' is given to both x/a.png and x/a.jpg"),
-        ("file,label\n", "holds no picture"),
+        ("file,label\n", "has no picture"),
     ],
 )
 def test_a_bad_table_is_refused(tmp_path, table, message):
@@ -84,8 +85,6 @@ def truncated(path: Path) -> None:
     ("name", "make", "reason"),
     [
         ("a.jpg", truncated, "not a readable picture"),
-        ("a.txt", lambda path: path.write_text("hello"), "not a readable picture"),
-        ("a.png", lambda path: path.write_bytes(b""), "not a readable picture"),
         ("a.jpg", lambda path: picture(path, "CMYK"), "colour mode CMYK, which has no one conversion to RGB"),
         ("a.tif", lambda path: picture(path, "F"), "colour mode F, which has no one conversion to RGB"),
         ("a.png", lambda path: picture(path, size=(1, 1)), "a side below 8 pixels"),
@@ -94,7 +93,7 @@ def truncated(path: Path) -> None:
         ("a.png", lambda path: picture(path, "1", size=(10_000, 7_000)), "too many pixels"),
     ],
 )
-def test_a_bad_picture_is_a_bad_item_with_a_reason(tmp_path, name, make, reason):
+def test_a_picture_that_cannot_be_used_is_a_bad_item_with_a_reason(tmp_path, name, make, reason):
     (tmp_path / "cat").mkdir()
     make(tmp_path / "cat" / name)
     made = album(tmp_path)
@@ -199,14 +198,60 @@ def test_a_picture_at_another_depth_is_named(tmp_path, file, layout, message):
         album(tmp_path, layout=layout).items()
 
 
-def test_what_is_hidden_or_no_picture_may_lie_anywhere(tmp_path):
+def test_what_is_hidden_or_not_a_picture_may_lie_anywhere_and_is_named(tmp_path):
     picture(tmp_path / "cat" / "a.png")
     picture(tmp_path / ".thumbnails" / "cat" / "a.png")
     picture(tmp_path / "cat" / ".cache" / "a.png")
     (tmp_path / "README.md").write_text("about")
     (tmp_path / "cat" / "old").mkdir()
     (tmp_path / "cat" / "old" / "notes.txt").write_text("more")
-    assert [item.key for item in album(tmp_path).items()] == ["cat_a"]
+    made = album(tmp_path)
+    assert [item.key for item in made.items()] == ["cat_a"]
+    assert {name: why.split(" of ")[0] for name, why in made.left_out.items()} == {
+        ".thumbnails": "hidden",
+        "README.md": "not one",
+        "cat/.cache": "hidden",
+        "cat/old": "a folder",
+        "cat/old/notes.txt": "not one",
+    }
+
+
+STRAY = {
+    "notes.txt": lambda path: path.write_text("hello"),
+    "Thumbs.db": lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0" * 99),
+    ".DS_Store": lambda path: path.write_bytes(b"\0\0\0\1Bud1"),
+    "a.txt": lambda path: path.write_text("beside a.png, with a key that would be its own"),
+    "folder.png": lambda path: path.mkdir(),
+    "empty.png": lambda path: path.write_bytes(b""),
+    "cut.jpg": lambda path: path.write_bytes(b"\xff\xd8\xff\xe0"),
+    "page.png": lambda path: path.write_text("<html>404</html>"),
+    "nowhere.png": lambda path: path.symlink_to("gone"),
+    "photo": lambda path: Image.new("RGB", (9, 9)).save(path, "PNG"),
+}
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_a_stray_file_is_named_and_changes_nothing(tmp_path, name):
+    for label in ("cat", "dog"):
+        for stem in "abcdefgh":
+            picture(tmp_path / label / f"{stem}.png")
+    clean = album(tmp_path)
+    expected = (clean.labels, clean.items(), clean.fingerprint(), folds(clean.items()))
+    STRAY[name](tmp_path / "cat" / name)
+    (tmp_path / "bird").mkdir()
+    STRAY[name](tmp_path / "bird" / name)
+    made = album(tmp_path)
+    assert (made.labels, made.items(), made.fingerprint(), folds(made.items())) == expected
+    assert set(made.left_out) == {f"cat/{name}", f"bird/{name}"}
+
+
+def test_a_file_of_the_table_that_is_not_a_picture_is_named_and_any_ending_will_do(tmp_path):
+    Image.new("RGB", (9, 9)).save(tmp_path / "photo", "PNG")
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "items.csv").write_text("file,label\nphoto,cat\nempty.png,cat\n")
+    made = album(tmp_path)
+    assert [item.key for item in made.items()] == ["cat_photo"]
+    assert made.left_out == {"empty.png": "not a picture by its first bytes"}
 
 
 def test_linked_folders_are_followed_and_circles_are_not(tmp_path):
@@ -228,11 +273,11 @@ def test_a_folder_that_cannot_be_listed_is_no_empty_folder(tmp_path, monkeypatch
         return scan(path)
 
     monkeypatch.setattr(folder_module.os, "scandir", refusing)
-    with pytest.raises(StorageError, match=r"cannot list .*cat: Permission denied"):
+    with pytest.raises(StorageError, match=r"cannot read .*cat: Permission denied"):
         album(tmp_path).items()
 
 
-def test_the_fingerprint_tells_domains_apart(tmp_path):
+def test_domains_that_differ_have_fingerprints_that_differ(tmp_path):
     for root, domain in (("one", "Photo"), ("two", "photo")):
         picture(tmp_path / root / domain / "cat" / "a.png")
     one, two = (album(tmp_path / root, layout=("domain", "label")) for root in ("one", "two"))

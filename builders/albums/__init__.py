@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
 from builders.sample import Example, Item
 
-__all__ = ["Album"]
+__all__ = ["Album", "LeavesOut"]
 
 
 @runtime_checkable
@@ -32,3 +33,12 @@ class Album(Protocol):
 
     def fingerprint(self) -> str:
         """A hash of everything the album would hand out: content, never a path."""
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """An album that says what lies beside its items."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """What is not an item, by name, and why; it changes nothing of the others."""

@@ -26,8 +26,8 @@ MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 MIN_SIDE = 8
 MAX_PIXELS = 64_000_000
 
-#: What counts as a picture where no picture should be; in its place, every file is tried.
-PICTURE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+#: What a picture's name ends in; a table may list others.
+ENDINGS = (".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 #: The longest slug: a step may append the name of a style, and the key must stay below 120.
 SLUG_LENGTH = 80
@@ -44,7 +44,12 @@ class FolderAlbum:
     `items.csv` has the columns `file` and `label`, and optionally `domain`, `origin`, `license`,
     `attribution`; every other file is then ignored. Without an origin each picture is its own; an origin of
     the table is shared by all domains of a label. `allowed` fixes the allowed labels; without it they are
-    those found.
+    those of the pictures.
+
+    An item is a file with the ending of a picture and a header that Pillow can read; of a table, any file
+    with such a header. All else (notes, thumbnails, folders, empty or cut files) is named in `left_out` and
+    changes nothing: no fold, no identity. A picture that cannot be decoded later keeps its place, and is
+    dropped with its reason.
     """
 
     code_version: ClassVar[int] = 1
@@ -57,7 +62,7 @@ class FolderAlbum:
 
     def __post_init__(self) -> None:
         if not self.root.is_dir():
-            raise InputError(f"there is no folder {self.root}: give the folder that holds the pictures")
+            raise InputError(f"there is no folder {self.root}: give the folder with the pictures")
         if sorted(self.layout) not in (["label"], ["domain", "label"]):
             raise InputError(
                 f"a layout names each level of folders: ('label',), ('domain', 'label') or "
@@ -66,12 +71,17 @@ class FolderAlbum:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The allowed labels, or those found, sorted."""
+        """The allowed labels, or those of the pictures, sorted."""
         return self.allowed or tuple(sorted({item.label for item in self.items()}))
 
     def items(self) -> tuple[Item, ...]:
-        """Every picture of the table or the folders, sorted by key."""
-        return self._items
+        """Every picture of the table or the folders, sorted by key; of each only the header is read."""
+        return self._listed[0]
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Every file or folder that is not an item, and why."""
+        return self._listed[1]
 
     def load(self, item: Item) -> Image.Image:
         """Decode one picture."""
@@ -89,30 +99,39 @@ class FolderAlbum:
             raise BadItem("not a readable picture") from error
 
     def fingerprint(self) -> str:
-        """File names, labels and the hash of every file; the folder's own path does not count."""
+        """File names, labels and the hash of every picture; the folder's own path does not count."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         parts = []
         for item in self.items():
             file = str(item.source["file"])
-            told = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
-            parts.append("\t".join((*told, file, sha256_of(self.root / file))))
+            fields = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
+            parts.append("\t".join((*fields, file, sha256_of(self.root / file))))
         return content_hash(*self.labels, *parts)
 
     @cached_property
-    def _items(self) -> tuple[Item, ...]:
-        rows = self._table() if (self.root / TABLE).is_file() else self._folders()
+    def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
+        left_out: dict[str, str] = {}
         items: dict[str, Item] = {}
-        for row in rows:
-            item = self._item(row)
-            if item.key in items:
-                other = items[item.key].source["file"]
-                raise InputError(
-                    f"the key {item.key!r} is given to both {other} and {row['file']} in {self.root}: "
-                    "keys are made of label, file name without ending, and domain; rename one"
-                )
-            items[item.key] = item
+        table = (self.root / TABLE).is_file()
+        with warnings.catch_warnings(action="ignore"):  # what Pillow thinks of a header
+            for row in self._table() if table else self._folders(left_out):
+                if not _has_header(self.root / row["file"]):
+                    left_out[row["file"]] = "not a picture by its first bytes"
+                    continue
+                item = self._item(row)
+                if item.key in items:
+                    raise InputError(
+                        f"the key {item.key!r} is given to both {items[item.key].source['file']} and "
+                        f"{row['file']} in {self.root}: keys are made of label, file name without ending, "
+                        "and domain; rename one"
+                    )
+                items[item.key] = item
         if not items:
-            raise InputError(f"{self.root} holds no picture: expected {self._expected} or a table {TABLE}")
-        return tuple(items[key] for key in sorted(items))
+            raise InputError(f"{self.root} has no picture: expected {self._expected} or a table {TABLE}")
+        return tuple(items[key] for key in sorted(items)), left_out
 
     def _item(self, row: Mapping[str, str]) -> Item:
         label = row["label"]
@@ -136,26 +155,28 @@ class FolderAlbum:
         """The layout as a path, for errors."""
         return "/".join(f"<{level}>" for level in (*self.layout, "picture"))
 
-    def _folders(self) -> Iterator[dict[str, str]]:
-        """Every file at the layout's depth; a picture at another depth is an error, hidden files are not."""
+    def _folders(self, left_out: dict[str, str]) -> Iterator[dict[str, str]]:
+        """Every file at the layout's depth with the ending of a picture; at another depth it is an error."""
         depth = len(self.layout)
         for folder, below, files in os.walk(self.root, onerror=_unreadable, followlinks=True):
             levels = Path(folder).relative_to(self.root).parts
-            below[:] = sorted(name for name in below if not name.startswith("."))
-            if len(levels) >= depth:  # a link may lead in a circle
-                below[:] = [name for name in below if not Path(folder, name).is_symlink()]
-            for name in sorted(files):
-                if name.startswith(".") or not Path(folder, name).is_file():
-                    continue
+            hidden = {name for name in [*below, *files] if name.startswith(".")}
+            links = {name for name in below if len(levels) >= depth and Path(folder, name).is_symlink()}
+            deeper = set(below) if len(levels) == depth else set()
+            below[:] = sorted(set(below) - hidden - links)  # a link may lead in a circle
+            for name in sorted([*files, *deeper, *hidden]):
                 file = "/".join((*levels, name))
-                if len(levels) == depth:
-                    yield dict(zip(self.layout, levels, strict=True)) | {"file": file}
-                elif name.lower().endswith(PICTURE_ENDINGS):
+                picture = name.lower().endswith(ENDINGS) and name not in deeper | hidden
+                if not picture:
+                    left_out[file] = _why_left_out(name, deeper, hidden)
+                elif len(levels) != depth:
                     raise InputError(
                         f"{file} in {self.root} lies {len(levels)} folders deep; the layout {self.layout!r} "
                         f"expects {self._expected}: move it, name the levels in layout, or list the pictures "
                         f"in {TABLE}"
                     )
+                else:
+                    yield dict(zip(self.layout, levels, strict=True)) | {"file": file}
 
     def _table(self) -> Iterator[dict[str, str]]:
         with (self.root / TABLE).open(newline="", encoding="utf-8-sig") as stream:
@@ -179,8 +200,8 @@ class FolderAlbum:
 def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     """Text as it may stand in a key: lower case, and one hyphen for everything that is not allowed.
 
-    What would be lost with letters that are not ASCII, or with a cut to `length`, is told apart by a hash.
-    A slug holds no two hyphens in a row, and none at its ends.
+    A hash stands for what is lost with letters that are not ASCII, or with a cut to `length`. A slug has no
+    two hyphens in a row, and none at its ends.
 
     >>> slug("Great Tit (male).v2"), slug("Größe"), slug("猫")
     ('great-tit-male-v2', 'gr-e-e54d87', 'x-d87b90')
@@ -196,7 +217,7 @@ def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
 
 
 def _key(label: str, stem: str, domain: str | None) -> str:
-    """The key of a picture. Two hyphens in a row, which no slug holds, keep the parts apart."""
+    """The key of a picture. Two hyphens in a row, which no slug has, keep the parts apart."""
     if domain is None:
         return slug(f"{label}_{stem}", digits=DIGITS_OF_MANY)
     key = f"{slug(label)}--{slug(stem, digits=DIGITS_OF_MANY)}--{slug(domain)}"
@@ -222,12 +243,36 @@ def _digits(text: str, digits: int) -> str:
 
 
 def _has_meaning(letter: str) -> bool:
-    """Whether a character that a slug loses tells texts apart: letters, marks, digits, symbols."""
+    """Whether texts can differ by a character that a slug loses: letters, marks, digits, symbols."""
     return not letter.isascii() and unicodedata.category(letter)[0] in "LMNS"
 
 
 def _unreadable(error: OSError) -> NoReturn:
-    raise StorageError(f"cannot list {error.filename}: {error.strerror}; make it readable, or move it away")
+    raise StorageError(f"cannot read {error.filename}: {error.strerror}; make it readable, or move it away")
+
+
+def _why_left_out(name: str, folders: set[str], hidden: set[str]) -> str:
+    if name in hidden:
+        return "hidden"
+    return "a folder" if name in folders else f"not one of {', '.join(ENDINGS)}"
+
+
+def _has_header(file: Path) -> bool:
+    """Whether a file begins as a picture does; nothing else is read of it."""
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        if not file.exists():  # a link into nowhere
+            return False
+        _unreadable(error)
+    with stream:
+        try:
+            Image.open(stream)
+        except Image.DecompressionBombError:
+            return True
+        except (OSError, SyntaxError, ValueError):
+            return False
+    return True
 
 
 def _refuse(picture: Image.Image) -> None:

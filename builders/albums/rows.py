@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from builders.albums.folder import DIGITS_OF_MANY, slug
-from builders.sample import BadItem, Example, Item
+from builders.sample import Example, Item
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": None}
 
-#: What a column can tell about an example.
+#: What a column can say about an example.
 PARTS = ("label", "domain", "key", "origin", "license", "attribution")
 
 #: How a CSV file writes that a number or a boolean is not known; in texts, only an empty cell means that.
@@ -68,15 +70,16 @@ class Columns:
 
 @dataclass(frozen=True)
 class RowsAlbum:
-    """The rows of a CSV, TSV or Parquet file, told apart by its ending; `columns` says what is where.
+    """The rows of a CSV, TSV or Parquet file, known by its ending; `columns` says what is where.
 
     CSV and TSV have a header, are in UTF-8 and quote as spreadsheets do. There, a feature is whole numbers,
     numbers or booleans if all its cells are, else texts. `allowed` fixes the allowed labels and their order;
-    without it they are those found, sorted.
+    without it they are those of the rows, sorted.
 
-    A row without a text is dropped, with a reason, when it is loaded; a feature that is empty or NaN is None.
-    A row without a label, or without the domain or key that a column holds, is an error. Equal rows share
-    their origin, and have a number behind their key.
+    A row without a text is named in `left_out` and changes nothing: no fold, no identity. A feature that is
+    empty or NaN is None; one that does not fit the recipe's encoding drops its row later: it keeps its place.
+    A row without a label, or with an empty cell for its domain or key, is an error. Equal rows share their
+    origin, and have a number behind their key.
     """
 
     code_version: ClassVar[int] = 1
@@ -89,13 +92,13 @@ class RowsAlbum:
 
     def __post_init__(self) -> None:
         if self.path.suffix.lower() not in SEPARATORS:
-            raise InputError(f"{self.path} is no table: its name must end in {', '.join(SEPARATORS)}")
+            raise InputError(f"{self.path} is not a table: its name must end in {', '.join(SEPARATORS)}")
         if not self.path.is_file():
-            raise InputError(f"there is no file {self.path}: give the table that holds the rows")
+            raise InputError(f"there is no file {self.path}: give the table with the rows")
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The allowed labels, or those found, sorted."""
+        """The allowed labels, or those of the rows, sorted."""
         return self.allowed or tuple(self._heads)
 
     def items(self) -> tuple[Item, ...]:
@@ -110,48 +113,50 @@ class RowsAlbum:
         values = {name: column[row].as_py() for name, column in self._examples.items()}
         if self.columns.text is None:
             return values
-        text = values[self.columns.text]
-        if text is None or not text.strip():
-            raise BadItem("no text")
-        return str(text)
+        return str(values[self.columns.text])
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Every row that is not an item, by its number in the file, and why."""
+        return {f"row {row + 1}": "no text" for row in np.flatnonzero(self._blank).tolist()}
 
     def fingerprint(self) -> str:
         """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""
-        told = [str(len(self.labels)), *self.labels, *sorted(self.columns.features)]
+        parts = [str(len(self.labels)), *self.labels, *sorted(self.columns.features)]
         for item in self._items:
-            told += (item.key, item.label, item.origin, item.license, item.attribution, item.nuisance or "")
-            told += (str(item.source.get("row", "")), self._digests[self._rows[item.key]])
-        return content_hash(*told)
+            parts += (item.key, item.label, item.origin, item.license, item.attribution, item.nuisance or "")
+            parts += (str(item.source.get("row", "")), self._digests[self._rows[item.key]])
+        return content_hash(*parts)
 
     @cached_property
     def _items(self) -> tuple[Item, ...]:
         return tuple(self._item(key, row) for key, row in sorted(self._rows.items()))
 
     def _item(self, key: str, row: int) -> Item:
-        told = {part: values[row] for part, values in self._told.items()}
+        parts = {part: values[row] for part, values in self._parts.items()}
         own = self._digests[row][:HASH_DIGITS]  # shared by equal examples, so that they share a split
-        unit = slug(told["origin"], digits=DIGITS_OF_MANY) if told["origin"] else own
+        unit = slug(parts["origin"], digits=DIGITS_OF_MANY) if parts["origin"] else own
         return Item(
             key=key,
-            label=told["label"],
-            origin=f"{self._heads[told['label']]}/{unit}",
-            license=told["license"] or self.license,
-            attribution=told["attribution"] or self.attribution,
-            nuisance=told["domain"] or None,
-            source={"row": told["key"]} if told["key"] else {},
+            label=parts["label"],
+            origin=f"{self._heads[parts['label']]}/{unit}",
+            license=parts["license"] or self.license,
+            attribution=parts["attribution"] or self.attribution,
+            nuisance=parts["domain"] or None,
+            source={"row": parts["key"]} if parts["key"] else {},
         )
 
     @cached_property
     def _rows(self) -> dict[str, int]:
         """The place of each row in the file by its key."""
-        told, given = self._told, self.columns.key is not None
+        parts, given = self._parts, self.columns.key is not None
         if given:
-            keys = [slug(name, digits=DIGITS_OF_MANY) for name in told["key"]]
+            keys = [slug(name, digits=DIGITS_OF_MANY) for name in parts["key"]]
         else:
-            named = zip(told["label"], told["domain"], self._digests, strict=True)
+            named = zip(parts["label"], parts["domain"], self._digests, strict=True)
             keys = [f"{self._heads[name[0]]}_{content_hash(*name)[:HASH_DIGITS]}" for name in named]
-        # Equal rows are numbered by all else that is told about them, so that their order does not matter.
-        whole = list(zip(*told.values(), strict=True))
+        # Equal rows are numbered by all their other parts, so that their order does not matter.
+        whole = list(zip(*parts.values(), strict=True))
         rows: dict[str, int] = {}
         times: Counter[str] = Counter()
         for row in sorted(range(len(keys)), key=whole.__getitem__):
@@ -159,8 +164,8 @@ class RowsAlbum:
             times[key] += 1
             if given and key in rows:
                 raise InputError(
-                    f"rows {rows[key] + 1} and {row + 1} of {self.path} have the key {key!r}: keys must "
-                    "differ in more than case and signs; mend them, or name no key column"
+                    f"rows {self._number(rows[key])} and {self._number(row)} of {self.path} have the key "
+                    f"{key!r}: keys must differ in more than case and signs; mend them, or name no key column"
                 )
             rows[key if times[key] == 1 else f"{key}-{times[key]}"] = row
         return rows
@@ -168,7 +173,7 @@ class RowsAlbum:
     @cached_property
     def _heads(self) -> dict[str, str]:
         """What stands for each label, sorted, in keys and origins: +1 and -1 would both be 1."""
-        slugs = {label: slug(label, LABEL_LENGTH) for label in sorted(set(self._told["label"]))}
+        slugs = {label: slug(label, LABEL_LENGTH) for label in sorted(set(self._parts["label"]))}
         times = Counter(slugs.values())
         return {
             label: name if times[name] == 1 else f"{name}-{content_hash(label)[:DIGITS_OF_MANY]}"
@@ -182,22 +187,22 @@ class RowsAlbum:
         return [content_hash(ascii(values)) for values in zip(*examples, strict=True)]
 
     @cached_property
-    def _told(self) -> dict[str, list[str]]:
-        """What each row says of each part; nothing where its cell is empty or no column holds the part."""
-        told = {part: [""] * len(self._table[self.columns.label]) for part in PARTS}
+    def _parts(self) -> dict[str, list[str]]:
+        """Each part of each row; empty where its cell is empty or it has no column."""
+        parts = {part: [""] * len(self._table[self.columns.label]) for part in PARTS}
         for part in PARTS:
             name = getattr(self.columns, part)
             if name is not None:
-                told[part] = [text or "" for text in self._texts(name).to_pylist()]
-            if name is not None and part in ("label", "domain", "key") and "" in told[part]:
+                parts[part] = [text or "" for text in self._texts(name).to_pylist()]
+            if name is not None and part in ("label", "domain", "key") and "" in parts[part]:
                 raise InputError(
-                    f"row {told[part].index('') + 1} of {self.path} has no {part}: "
+                    f"row {self._number(parts[part].index(''))} of {self.path} has no {part}: "
                     f"its column {name!r} is empty; fill it in, or take the row out"
                 )
-        for label in sorted(set(told["label"]) - set(self.allowed or told["label"])):
-            row = told["label"].index(label) + 1
+        for label in sorted(set(parts["label"]) - set(self.allowed or parts["label"])):
+            row = self._number(parts["label"].index(label))
             raise not_found("label", label, self.allowed or (), f"It stands in row {row} of {self.path}.")
-        return told
+        return parts
 
     @cached_property
     def _examples(self) -> dict[str, pa.ChunkedArray]:
@@ -207,22 +212,36 @@ class RowsAlbum:
         return {name: _feature(self.path, name, self._table[name]) for name in self.columns.features}
 
     def _texts(self, name: str) -> pa.ChunkedArray:
-        """A column as texts: numbers are written out, and NaN is none."""
-        try:
-            return _without_nan(self._table[name]).cast(pa.large_string())
-        except pa.ArrowException as error:
-            kind = self._table[name].type
-            raise InputError(f"the column {name!r} of {self.path} holds {kind}: make it texts") from error
+        """A column as texts: numbers are written out, and NaN is null."""
+        return _as_texts(self.path, name, self._table[name])
+
+    def _number(self, row: int) -> int:
+        """The number of an item's row in the file, from 1."""
+        return int(np.flatnonzero(~self._blank)[row]) + 1
 
     @cached_property
     def _table(self) -> dict[str, pa.ChunkedArray]:
+        """The columns of the file that are used, of every row that is an item."""
+        rows = pa.array(~self._blank)
+        return {name: column.filter(rows) for name, column in self._file.items()}
+
+    @cached_property
+    def _blank(self) -> NDArray[np.bool_]:
+        """Which rows of the file have no text."""
+        if self.columns.text is None:
+            return np.zeros(len(self._file[self.columns.label]), dtype=bool)
+        texts = _as_texts(self.path, self.columns.text, self._file[self.columns.text])
+        return np.array([not (text or "").strip() for text in texts.to_pylist()], dtype=bool)
+
+    @cached_property
+    def _file(self) -> dict[str, pa.ChunkedArray]:
         """The columns of the file that are used; those of CSV as texts."""
         parts = [getattr(self.columns, part) for part in (*PARTS, "text")]
         names = list(dict.fromkeys(name for name in (*parts, *self.columns.features) if name is not None))
         between = SEPARATORS[self.path.suffix.lower()]
         table = _read_csv(self.path, names, between) if between else _read_parquet(self.path, names)
         if not len(table[self.columns.label]):
-            raise InputError(f"{self.path} holds no row: give it content")
+            raise InputError(f"{self.path} has no row: give it content")
         return table
 
 
@@ -238,7 +257,7 @@ def _read_csv(path: Path, names: Sequence[str], separator: str) -> dict[str, pa.
             header = next(reader, [])
             _check_names(path, names, header)
             places = [(columns[name], header.index(name)) for name in names]
-            for cells in filter(None, reader):  # an empty line is no row
+            for cells in filter(None, reader):  # an empty line is not a row
                 if len(cells) != len(header):
                     raise csv.Error(f"{len(cells)} cells under a header of {len(header)}")
                 for column, place in places:
@@ -246,7 +265,7 @@ def _read_csv(path: Path, names: Sequence[str], separator: str) -> dict[str, pa.
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(
                 f"{path}, near line {reader.line_num}: {error}. The file must be in UTF-8, and cells that "
-                "hold a quote, a separator or a line break in quotes; mend it, or save it as Parquet"
+                "contain a quote, a separator or a line break in quotes; mend it, or save it as Parquet"
             ) from error
     return {name: pa.chunked_array([cells], pa.large_string()) for name, cells in columns.items()}
 
@@ -258,7 +277,7 @@ def _read_parquet(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray
             _check_names(path, names, file.schema_arrow.names)
             table = file.read(columns=list(names))
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is no readable Parquet file: {error}") from error
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from error
     return {name: table[name] for name in names}
 
 
@@ -268,6 +287,14 @@ def _check_names(path: Path, names: Sequence[str], header: Sequence[str]) -> Non
             raise not_found("column", name, header, f"These are the columns of {path}.")
         if header.count(name) > 1:
             raise InputError(f"{path} has {header.count(name)} columns named {name!r}: rename all but one")
+
+
+def _as_texts(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return _without_nan(column).cast(pa.large_string())
+    except pa.ArrowException as error:
+        kind = column.type
+        raise InputError(f"the column {name!r} of {path} has the type {kind}: make it texts") from error
 
 
 def _feature(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -280,7 +307,9 @@ def _feature(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _without_nan(column.cast(pa.float64()))
     if not pa.types.is_integer(kind) and str(kind) not in PLAIN:
-        raise InputError(f"the column {name!r} of {path} holds {kind}: make it numbers, booleans or texts")
+        raise InputError(
+            f"the column {name!r} of {path} has the type {kind}: make it numbers, booleans or texts"
+        )
     return column
 
 

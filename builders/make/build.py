@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
+from builders.albums import LeavesOut
 from builders.describe.draft import words
 from builders.describe.renderings import renderings, write_renderings
 from builders.filters.scorers import View
@@ -31,6 +34,7 @@ from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.search import NAMESPACE
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
+MOST_NAMES = 20  # of files that are not items
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,8 @@ def _make(
 ) -> None:
     """Render what is missing, and pack it as Parquet."""
     items = recipe.album.items()
+    if isinstance(recipe.album, LeavesOut) and not quiet:
+        _print_left_out(recipe.album.left_out)
     assign.check_items(recipe, items)
     fold_of = assign.folds(items)
     assign.check_splits(recipe, fold_of)
@@ -166,6 +172,14 @@ def plan_blocks(
             if base.name in bases:
                 plan[base.name] = blocks
     return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
+
+
+def _print_left_out(left_out: Mapping[str, str]) -> None:
+    """Name what lies beside the items of an album, on the stream of the progress bars."""
+    for name, why in islice(sorted(left_out.items()), MOST_NAMES):
+        print(f"not an item: {name} ({why})", file=sys.stderr)
+    if len(left_out) > MOST_NAMES:
+        print(f"not an item: {len(left_out) - MOST_NAMES:,} others", file=sys.stderr)
 
 
 def available_cores() -> int:
