@@ -25,12 +25,11 @@ from PIL import Image, ImageDraw
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
-from builders.shifts.compose import OnGround
-from builders.shifts.styles import sliders
+from builders.shifts.steps import OnGround
+from builders.shifts.styles import network, sliders
 from builders.shifts.styles.bank import CODE_LENGTH, read_bank
-from builders.shifts.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.styles.pictures import description, draw_style, seed_names
 from builders.shifts.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide, strength_at
-from builders.shifts.styles.sliders.pictures import description, draw_picture, seed_names
 from shiftdata.stable import hash64
 
 STYLE_PICTURES = 8
@@ -40,24 +39,24 @@ SIDE = 128
 TOLERANCE = 1e-3  # of a code, between processor families; on the same machine bytes are equal
 
 
-def write_codes(path: Path, network: StyleNetwork) -> None:
+def write_codes(path: Path) -> None:
     """The codes of all style pictures, in the form of the style bank."""
     names = sorted(SLIDERS)
     rows = [(name, index) for name in names for index in range(STYLE_PICTURES)]
-    found = [network.code(draw_picture(*row)) for row in tqdm(rows, desc="drawing and encoding")]
+    found = [network.code(draw_style(*row, "sliders")) for row in tqdm(rows, desc="drawing and encoding")]
     columns = {
         "style": pa.array([name for name, _ in rows]),
         "index": pa.array([index for _, index in rows], pa.int32()),
         "code": pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(found)), CODE_LENGTH),
-        "generator": pa.array([description(name) for name, _ in rows]),
+        "generator": pa.array([description(name, "sliders") for name, _ in rows]),
         "license": pa.array(["Apache-2.0"] * len(rows)),
-        "seed": pa.array(["/".join(map(str, seed_names(*row))) for row in rows]),
+        "seed": pa.array(["/".join(map(str, seed_names("sliders", *row))) for row in rows]),
     }
-    table = pa.table(columns).replace_schema_metadata({"network": network_fingerprint()})
+    table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})
     pq.write_table(table, path, compression="zstd", use_dictionary=["style", "generator", "license"])
 
 
-def load_subjects(network: StyleNetwork) -> list[Subject]:
+def load_subjects() -> list[Subject]:
     """A few emoji of every class, drawn by stable hash."""
     ground = OnGround(size=SIDE)
     album = EmojiAlbum(size=ground.inner)
@@ -65,55 +64,55 @@ def load_subjects(network: StyleNetwork) -> list[Subject]:
     for label in album.labels:
         items = [item for item in album.items() if item.label == label]
         chosen += sorted(items, key=lambda item: hash64("sliders", item.key))[:SUBJECTS_PER_CLASS]
-    return [Subject.of(ground.compose(album.load(item)), network) for item in chosen]
+    return [Subject.of(ground.compose(album.load(item))) for item in chosen]
 
 
-def distances(network: StyleNetwork, subjects: list[Subject], name: str) -> NDArray[np.float64]:
+def distances(subjects: list[Subject], name: str) -> NDArray[np.float64]:
     """The mean distance to the untouched picture at each strength, in [0, 1]."""
     total = np.zeros(len(STRENGTHS))
     for number, subject in enumerate(subjects):
         untouched = np.asarray(subject.image, dtype=np.float64)
         for step, strength in enumerate(STRENGTHS):
             index, key = number % STYLE_PICTURES, ("sliders", name, number)
-            shifted = np.asarray(slide(network, subject, name, index, float(strength), key))
+            shifted = np.asarray(slide(subject, name, index, float(strength), key))
             total[step] += np.abs(shifted - untouched).mean() / 255
     return total / len(subjects)
 
 
-def write_calibration(path: Path, network: StyleNetwork) -> None:
+def write_calibration(path: Path) -> None:
     """The strength and the distance that belong to each scale of each slider."""
-    subjects = load_subjects(network)
+    subjects = load_subjects()
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, delimiter="\t", lineterminator="\n")
         table.writerow(("shift", "scale", "strength", "distance"))
         for name in tqdm(SLIDERS, desc="measuring"):
-            found = distances(network, subjects, name)
+            found = distances(subjects, name)
             for scale in SCALES[1:]:
                 distance = found[-1] * scale / SCALES[-1]
                 strength = np.interp(distance, found, STRENGTHS)
                 table.writerow((name, f"{scale:g}", f"{strength:.3f}", f"{distance:.3f}"))
 
 
-def write_sheet(path: Path, network: StyleNetwork) -> None:
+def write_sheet(path: Path) -> None:
     """Three emoji in each slider (rows), at every scale (columns)."""
-    subjects = load_subjects(network)[3::13]
+    subjects = load_subjects()[3::13]
     sheet = Image.new("RGB", (SIDE * len(SCALES) * len(subjects), SIDE * len(SLIDERS)), "white")
     for row, name in enumerate(SLIDERS):
         for number, subject in enumerate(subjects):
             for step, scale in enumerate(SCALES):
                 strength, key = strength_at(name, scale), ("sheet", name, number)
-                image = slide(network, subject, name, number, strength, key)
+                image = slide(subject, name, number, strength, key)
                 sheet.paste(image, (SIDE * (number * len(SCALES) + step), SIDE * row))
         ImageDraw.Draw(sheet).text((4, SIDE * row + 4), name, fill="black")
     sheet.save(path)
 
 
-def check(network: StyleNetwork) -> int:
+def check() -> int:
     """Make everything again; 0 if codes are within the tolerance and the calibration is equal."""
     with tempfile.TemporaryDirectory() as folder:
         codes, calibration = Path(folder) / CODES.name, Path(folder) / CALIBRATION.name
-        write_codes(codes, network)
-        write_calibration(calibration, network)
+        write_codes(codes)
+        write_calibration(calibration)
         worst = np.abs(read_bank(codes).codes - sliders.style_codes().codes).max()
         equal = codes.read_bytes() == CODES.read_bytes()
         same = calibration.read_bytes() == CALIBRATION.read_bytes()
@@ -127,15 +126,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare with what ships")
     parser.add_argument("--sheet", type=Path, metavar="FILE", help="only draw what ships, to look at")
     options = parser.parse_args()
-    network = StyleNetwork()
     if options.check:
-        return check(network)
+        return check()
     if options.sheet:
-        write_sheet(options.sheet, network)
+        write_sheet(options.sheet)
         return 0
-    write_codes(CODES, network)
+    write_codes(CODES)
     sliders.style_codes.cache_clear()
-    write_calibration(CALIBRATION, network)
+    write_calibration(CALIBRATION)
     print(f"{CODES.name}: {len(SLIDERS)} shifts x {STYLE_PICTURES} style pictures")
     return 0
 

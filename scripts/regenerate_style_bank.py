@@ -36,16 +36,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+from style_candidates import REJECTED
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
 from builders.sample import Item
-from builders.shifts.compose import OnGround
+from builders.shifts.steps import OnGround
+from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, CODE_LENGTH, StyleBank
-from builders.shifts.styles.generators import GENERATORS, description, draw_style, seed_names
-from builders.shifts.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.styles.pictures import STYLES, description, draw_style, seed_names
 from shiftdata import stable
 
+STYLES["style-bank"] = dict(sorted({**STYLES["style-bank"], **REJECTED}.items()))
 CANDIDATES = BANK.with_name("candidates.tsv")
 KEPT = 20
 STYLE_PICTURES = 40
@@ -109,7 +111,7 @@ def style_index(content: Content, style: str) -> int:
     return choices[stable.hash64("style-bank", style, content.key) % len(choices)]
 
 
-def encode(network: StyleNetwork, styles: list[str]) -> PerStyle:
+def encode(styles: list[str]) -> PerStyle:
     """The codes of all style pictures of some styles."""
     return {
         style: np.stack([network.code(draw_style(style, index)) for index in range(STYLE_PICTURES)])
@@ -154,7 +156,7 @@ def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) 
     return predicted
 
 
-def stylized_features(network: StyleNetwork, contents: list[Content], codes: PerStyle) -> PerStyle:
+def stylized_features(contents: list[Content], codes: PerStyle) -> PerStyle:
     """Frozen features of all content pictures, untouched (under "") and in every style."""
     frozen = FrozenFeatures()
     pairs = [(content, network.features(content.image)) for content in contents]
@@ -233,22 +235,22 @@ def write_bank(codes: PerStyle, kept: list[str]) -> None:
         "code": pa.FixedSizeListArray.from_arrays(flat, CODE_LENGTH),
         "generator": pa.array([description(style) for style, _ in rows]),
         "license": pa.array(["Apache-2.0"] * len(rows)),
-        "seed": pa.array(["/".join(map(str, seed_names(style, index))) for style, index in rows]),
+        "seed": pa.array(["/".join(map(str, seed_names("style-bank", *row))) for row in rows]),
     }
-    table = pa.table(columns).replace_schema_metadata({"network": network_fingerprint()})
+    table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})
     pq.write_table(table, BANK, compression="zstd", use_dictionary=["style", "generator", "license"])
 
 
-def check(network: StyleNetwork) -> int:
+def check() -> int:
     """Encode the shipped styles again; 0 if every code is within the tolerance of the shipped one."""
     bank = StyleBank.load()
-    codes = encode(network, list(bank.names))
+    codes = encode(list(bank.names))
     worst = np.abs(np.stack(list(codes.values())) - bank.codes).max(axis=(1, 2))
     print(f"largest difference: {worst.max():.2e} in {bank.names[worst.argmax()]}; allowed: {TOLERANCE:.0e}")
     return int(worst.max() > TOLERANCE)
 
 
-def write_sheet(path: Path, network: StyleNetwork, codes: PerStyle, contents: list[Content]) -> None:
+def write_sheet(path: Path, codes: PerStyle, contents: list[Content]) -> None:
     """A picture to look at: a row a style, four style pictures and then contents in that style."""
     shown = [next(one for one in contents if one.label == label) for label in EmojiAlbum().labels[::2]]
     sheet = Image.new("RGB", (SIDE * (5 + len(shown)), SIDE * len(codes)), "white")
@@ -262,9 +264,9 @@ def write_sheet(path: Path, network: StyleNetwork, codes: PerStyle, contents: li
     sheet.save(path)
 
 
-def probe_and_choose(network: StyleNetwork, codes: PerStyle, contents: list[Content]) -> list[str]:
+def probe_and_choose(codes: PerStyle, contents: list[Content]) -> list[str]:
     """Measure all candidates, write their table, and return the kept ones."""
-    features = stylized_features(network, contents, codes)
+    features = stylized_features(contents, codes)
     measures = measure(features, contents)
     kept = choose(measures)
     parts = np.array([content.part for content in contents])
@@ -282,16 +284,15 @@ def main() -> int:
     parser.add_argument("--pictures", type=int, default=36, help="content pictures a class")
     parser.add_argument("--sheets", type=Path, metavar="DIR", help="also write a contact sheet there")
     options = parser.parse_args()
-    network = StyleNetwork()
     if options.check:
-        return check(network)
-    codes = encode(network, list(StyleBank.load().names if options.no_probe else GENERATORS))
+        return check()
+    codes = encode(list(StyleBank.load().names if options.no_probe else STYLES["style-bank"]))
     contents = load_contents(options.pictures)
-    kept = list(codes) if options.no_probe else probe_and_choose(network, codes, contents)
+    kept = list(codes) if options.no_probe else probe_and_choose(codes, contents)
     write_bank(codes, kept)
     print(f"{BANK.name}: {len(kept)} styles, {BANK.stat().st_size:,} bytes: {', '.join(kept)}")
     if options.sheets:
-        write_sheet(options.sheets / "styles.png", network, codes, contents)
+        write_sheet(options.sheets / "styles.png", codes, contents)
     return 0
 
 

@@ -31,16 +31,11 @@ from builders.filters import (
 )
 from builders.filters.scoring import asked
 from builders.sample import Item, Sample, Step
-from builders.shifts.compose import OnGround
 from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import DOMAINS
-from builders.shifts.contexts.stage import Stage
-from builders.shifts.contexts.step import Contexts
-from builders.shifts.continuous import Continuous
-from builders.shifts.corruptions.step import Corrupt
-from builders.shifts.domains import Domains
+from builders.shifts.contexts.scene import Stage
+from builders.shifts.steps import Contexts, Continuous, Corrupt, Domains, OnGround, Stylize
 from builders.shifts.styles.sliders import SLIDERS
-from builders.shifts.styles.step import Stylize
 from shiftdata.errors import InputError
 from shiftdata.stable import rng
 
@@ -223,7 +218,7 @@ def _contexts() -> Iterator[tuple[str, Golden]]:
     """Every scene of a domain at half and full strength; then the step, which chooses scenes by name."""
     for domain, makes in DOMAINS.items():
         pictures = [
-            in_context(_cutout(), make, Stage(64, rng("golden", domain, make.__name__), strength))[0]
+            in_context(_cutout(), make, Stage(64, rng("golden", domain, make.__name__), strength))
             for make in makes
             for strength in (0.5, 1.0)
         ]

@@ -18,8 +18,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe
 from builders.sample import Item, Sample
-from builders.shifts.continuous import Continuous
-from builders.shifts.styles.network import StyleNetwork
+from builders.shifts.steps import Continuous
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
@@ -30,8 +29,8 @@ SMALL = """
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
-    from builders.shifts.compose import OnGround
-    from builders.shifts.continuous import Continuous
+    from builders.shifts.steps import OnGround
+    from builders.shifts.steps import Continuous
 
     GROUND = OnGround(size=32)
     RECIPE = replace(
@@ -126,13 +125,12 @@ def test_a_seed_gives_other_pictures_and_changes_no_other_seed(picture):
 
 
 def test_params_are_enough_to_make_a_style_shift_again(picture):
-    network = StyleNetwork()
     for sample in samples(picture)[4::12]:
         if sample.nuisance in SLIDERS:
             params = sample.params
             key = (params["seed"], "d", "k", sample.nuisance)
-            subject = Subject.of(picture, network)
-            again = slide(network, subject, sample.nuisance, params["style_picture"], params["strength"], key)
+            subject = Subject.of(picture)
+            again = slide(subject, sample.nuisance, params["style_picture"], params["strength"], key)
             assert again.tobytes() == sample.image.tobytes()
 
 

@@ -15,7 +15,7 @@ from sklearn.datasets import load_sample_image
 
 from builders.sample import Item, Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from builders.shifts.corruptions.step import Corrupt
+from builders.shifts.steps import Corrupt
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.schema import KEY_PATTERN
 

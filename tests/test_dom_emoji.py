@@ -28,7 +28,7 @@ SMALL = """
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import load_recipe
-    from builders.shifts.compose import OnGround
+    from builders.shifts.steps import OnGround
 
     GROUND = OnGround(size=32)
     RECIPE = replace(

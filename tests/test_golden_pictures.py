@@ -11,8 +11,8 @@ from PIL import Image
 
 from builders.shifts.contexts import compose
 from builders.shifts.contexts.domains import DOMAINS
-from builders.shifts.contexts.step import Contexts
 from builders.shifts.corruptions import CORRUPTIONS
+from builders.shifts.steps import Contexts
 from builders.shifts.styles.sliders import SLIDERS
 from builders.shifts.weather import WEATHERS
 from shiftdata.errors import InputError

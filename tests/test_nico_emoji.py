@@ -24,7 +24,7 @@ SMALL = """
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
-    from builders.shifts.contexts.step import Contexts
+    from builders.shifts.steps import Contexts
 
     RECIPE = replace(
         load_recipe("nico_emoji"),

@@ -350,7 +350,7 @@ from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
 from builders.recipe import Base, Recipe
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains
 from builders.encode import TableEncoding, TextEncoding
 
 RECIPE = Recipe(

@@ -14,11 +14,10 @@ from hypothesis import given
 from PIL import Image
 
 from builders.albums.emoji import EmojiAlbum
-from builders.shifts.compose import OnGround
-from builders.shifts.styles import sliders
-from builders.shifts.styles.network import StyleNetwork, network_fingerprint
+from builders.shifts.steps import OnGround
+from builders.shifts.styles import network, sliders
+from builders.shifts.styles.pictures import draw_style
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
-from builders.shifts.styles.sliders.pictures import draw_picture
 from shiftdata.errors import InputError, NotFoundError
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "regenerate_sliders.py"
@@ -27,59 +26,54 @@ KEY = (0, "test", "k")
 
 
 @pytest.fixture(scope="module")
-def network() -> StyleNetwork:
-    return StyleNetwork()
-
-
-@pytest.fixture(scope="module")
-def subjects(network) -> list[Subject]:
+def subjects() -> list[Subject]:
     album, ground = EmojiAlbum(size=64), OnGround(size=64)
     items = album.items()[50::500]
-    return [Subject.of(ground.compose(album.load(item)), network) for item in items]
+    return [Subject.of(ground.compose(album.load(item))) for item in items]
 
 
 @pytest.fixture(scope="module")
-def whole(network, subjects) -> dict[str, list[np.ndarray]]:
+def whole(subjects) -> dict[str, list[np.ndarray]]:
     """Every subject in every whole style."""
     return {
-        name: [np.asarray(slide(network, subject, name, 1, 1.0, KEY), dtype=float) for subject in subjects]
+        name: [np.asarray(slide(subject, name, 1, 1.0, KEY), dtype=float) for subject in subjects]
         for name in SLIDERS
     }
 
 
-def distances(network: StyleNetwork, subject: Subject, name: str, picture: int = 0) -> np.ndarray:
-    steps = [slide(network, subject, name, picture, strength_at(name, scale), KEY) for scale in SCALES]
+def distances(subject: Subject, name: str, picture: int = 0) -> np.ndarray:
+    steps = [slide(subject, name, picture, strength_at(name, scale), KEY) for scale in SCALES]
     pixels = np.stack([np.asarray(step, dtype=float) for step in steps]) / 255
     return np.abs(pixels - pixels[0]).mean(axis=(1, 2, 3))
 
 
-def test_scale_zero_is_the_untouched_picture(network, subjects):
+def test_scale_zero_is_the_untouched_picture(subjects):
     for name in SLIDERS:
         assert strength_at(name, 0) == 0
-        assert slide(network, subjects[0], name, 0, 0.0, KEY).tobytes() == subjects[0].image.tobytes()
+        assert slide(subjects[0], name, 0, 0.0, KEY).tobytes() == subjects[0].image.tobytes()
 
 
 @pytest.mark.parametrize("name", SLIDERS)
-def test_every_step_goes_further_away_and_about_as_far_as_the_last(network, subjects, name):
-    found = np.array([distances(network, subject, name, 3) for subject in subjects])
+def test_every_step_goes_further_away_and_about_as_far_as_the_last(subjects, name):
+    found = np.array([distances(subject, name, 3) for subject in subjects])
     assert (np.diff(found, axis=1) > 0).all()
     share = found.mean(axis=0) / found.mean(axis=0)[-1]
     np.testing.assert_allclose(share, np.array(SCALES) / SCALES[-1], atol=0.12)
 
 
-def test_equal_arguments_give_equal_pixels_whatever_was_made_before(network, subjects):
-    forth = [slide(network, subjects[0], name, 2, 0.7, KEY).tobytes() for name in SLIDERS]
-    again = Subject.of(subjects[0].image, StyleNetwork())
-    back = [slide(StyleNetwork(), again, name, 2, 0.7, KEY).tobytes() for name in reversed(SLIDERS)]
+def test_equal_arguments_give_equal_pixels_whatever_was_made_before(subjects):
+    forth = [slide(subjects[0], name, 2, 0.7, KEY).tobytes() for name in SLIDERS]
+    again = Subject.of(subjects[0].image)
+    back = [slide(again, name, 2, 0.7, KEY).tobytes() for name in reversed(SLIDERS)]
     assert forth == back[::-1]
 
 
-def test_style_picture_and_key_both_count(network, subjects):
+def test_style_picture_and_key_both_count(subjects):
     for name in SLIDERS:
-        made = {slide(network, subjects[0], name, index, 1.0, KEY).tobytes() for index in (0, 1)}
+        made = {slide(subjects[0], name, index, 1.0, KEY).tobytes() for index in (0, 1)}
         assert len(made) == 2
     for name in set(SLIDERS) - {"cartoon"}:  # whose look draws nothing
-        made = {slide(network, subjects[0], name, 0, 1.0, (seed, "k")).tobytes() for seed in (0, 1)}
+        made = {slide(subjects[0], name, 0, 1.0, (seed, "k")).tobytes() for seed in (0, 1)}
         assert len(made) == 2
 
 
@@ -119,10 +113,10 @@ def test_graffiti_is_louder_than_the_picture(whole, subjects):
 
 
 @pytest.mark.parametrize("size", [(37, 61), (16, 16)])
-def test_any_form_of_picture_even_an_empty_one(network, size):
-    subject = Subject.of(Image.new("RGB", size, (200, 30, 60)), network)
+def test_any_form_of_picture_even_an_empty_one(size):
+    subject = Subject.of(Image.new("RGB", size, (200, 30, 60)))
     for name in SLIDERS:
-        made = slide(network, subject, name, 0, 0.8, KEY)
+        made = slide(subject, name, 0, 0.8, KEY)
         assert (made.size, made.mode) == (size, "RGB")
 
 
@@ -139,38 +133,38 @@ def test_the_calibration_runs_up_to_the_whole_style():
         assert strengths[-1] == 1
 
 
-def test_what_is_not_allowed_says_what_is(network, subjects):
+def test_what_is_not_allowed_says_what_is(subjects):
     with pytest.raises(NotFoundError, match="unknown style shift 'cartoons'; did you mean 'cartoon'"):
-        slide(network, subjects[0], "cartoons", 0, 1.0, KEY)
+        slide(subjects[0], "cartoons", 0, 1.0, KEY)
     with pytest.raises(NotFoundError, match="did you mean 'tattoo'"):
         strength_at("tatoo", 1)
     with pytest.raises(InputError, match=r"between 0 and 1, got 1\.5"):
-        slide(network, subjects[0], "tattoo", 0, 1.5, KEY)
+        slide(subjects[0], "tattoo", 0, 1.5, KEY)
     with pytest.raises(InputError, match=r"between 0 and 2\.5, got 3"):
         strength_at("tattoo", 3)
     with pytest.raises(NotFoundError, match="unknown style shift"):
-        draw_picture("tatoo", 0)
+        draw_style("tatoo", 0, "sliders")
 
 
 def test_style_pictures_vary_and_repeat():
     for name in SLIDERS:
-        first, second = draw_picture(name, 0), draw_picture(name, 1)
+        first, second = draw_style(name, 0, "sliders"), draw_style(name, 1, "sliders")
         assert (first.size, first.mode) == ((256, 256), "RGB")
         assert first.tobytes() != second.tobytes()
-        assert first.tobytes() == draw_picture(name, 0).tobytes()
+        assert first.tobytes() == draw_style(name, 0, "sliders").tobytes()
 
 
-def test_shipped_codes_are_those_of_the_style_pictures_and_of_the_shipped_network(network):
+def test_shipped_codes_are_those_of_the_style_pictures_and_of_the_shipped_network():
     import pyarrow.parquet as pq
 
     codes = style_codes()
     assert (codes.names, codes.size) == (tuple(sorted(SLIDERS)), 8)
     for name in SLIDERS:
         index = len(name) % codes.size
-        again = network.code(draw_picture(name, index))
+        again = network.code(draw_style(name, index, "sliders"))
         np.testing.assert_allclose(again, codes.code(name, index), rtol=0, atol=ACROSS_PROCESSORS)
         assert codes.provenance(name, index)["seed"] == f"sliders/{name}/{index}"
-    assert pq.read_schema(sliders.CODES).metadata[b"network"].decode() == network_fingerprint()
+    assert pq.read_schema(sliders.CODES).metadata[b"network"].decode() == network.fingerprint()
 
 
 @pytest.mark.slow

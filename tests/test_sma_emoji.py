@@ -20,7 +20,7 @@ SMALL = """
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
-    from builders.shifts.compose import OnGround
+    from builders.shifts.steps import OnGround
 
     GROUND = OnGround(size=48)
     RECIPE = replace(

@@ -6,8 +6,7 @@ from PIL import Image
 
 from builders.encode import ImageEncoding
 from builders.sample import Item, Sample
-from builders.shifts.compose import OnGround
-from builders.shifts.styles.step import Stylize
+from builders.shifts.steps import OnGround, Stylize
 from shiftdata.errors import InputError
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")

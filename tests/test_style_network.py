@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.shifts.styles.network import CODE_LENGTH, StyleNetwork
+from builders.shifts.styles import network
+from builders.shifts.styles.network import CODE_LENGTH
 from shiftdata.errors import InputError
 
 
@@ -14,12 +15,7 @@ def noise(width: int, height: int, seed: int = 0) -> Image.Image:
 
 
 @pytest.fixture(scope="module")
-def network() -> StyleNetwork:
-    return StyleNetwork()
-
-
-@pytest.fixture(scope="module")
-def code(network):
+def code():
     return network.code(noise(300, 260, seed=1))
 
 
@@ -30,21 +26,21 @@ def test_a_code_is_a_hundred_finite_numbers(code):
 
 
 @pytest.mark.parametrize("size", [(64, 64), (65, 50), (33, 98), (17, 16)])
-def test_any_size_comes_back_at_its_size(network, code, size):
+def test_any_size_comes_back_at_its_size(code, size):
     assert network.stylize(noise(*size), code).size == size
 
 
-def test_a_picture_below_the_least_size_is_refused(network, code):
+def test_a_picture_below_the_least_size_is_refused(code):
     with pytest.raises(InputError, match=r"15 x 64 pixels; each side needs at least 16"):
         network.stylize(noise(15, 64), code)
 
 
-def test_strength_zero_is_the_untouched_picture(network, code):
+def test_strength_zero_is_the_untouched_picture(code):
     picture = noise(64, 64)
     assert np.array_equal(np.asarray(network.stylize(picture, code, 0)), np.asarray(picture))
 
 
-def test_more_strength_is_further_from_the_picture(network, code):
+def test_more_strength_is_further_from_the_picture(code):
     picture = noise(64, 64)
     own = np.asarray(network.stylize(picture, network.code(picture)), dtype=float)
     away = [
@@ -54,18 +50,19 @@ def test_more_strength_is_further_from_the_picture(network, code):
 
 
 @pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
-def test_strength_out_of_range_is_refused(network, code, strength):
+def test_strength_out_of_range_is_refused(code, strength):
     with pytest.raises(InputError, match="between 0 and 1"):
         network.stylize(noise(32, 32), code, strength)
 
 
-def test_a_second_network_paints_the_same_bytes(network, code):
+def test_a_second_session_paints_the_same_bytes(code):
     picture = noise(64, 48)
-    again = StyleNetwork().stylize(picture, code)
+    again = network.stylize(picture, code)
+    network._session.cache_clear()
     assert np.array_equal(np.asarray(network.stylize(picture, code)), np.asarray(again))
 
 
-def test_the_style_changes_the_picture_and_keeps_its_shapes(network, code):
+def test_the_style_changes_the_picture_and_keeps_its_shapes(code):
     # A stylized picture is far from its content in colour, and its edges lie where they lay.
     picture = Image.new("RGB", (96, 96), (240, 240, 240))
     picture.paste((30, 30, 160), (28, 28, 68, 68))

@@ -17,8 +17,8 @@ from PIL import Image, ImageOps
 from sklearn.datasets import load_sample_image
 
 from builders.albums.emoji import EmojiAlbum
-from builders.shifts.compose import OnGround
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from builders.shifts.steps import OnGround
 
 HOW = (
     "imagecorruptions is not installed, so there is nothing to compare with. Into an environment of its own: "

@@ -18,7 +18,7 @@ RECIPE = """
 from pathlib import Path
 from builders.albums.folder import FolderAlbum
 from builders.recipe import Base, Recipe
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains
 from builders.encode import ImageEncoding
 
 RECIPE = Recipe(

@@ -35,12 +35,12 @@ from PIL import Image
 
 from builders.albums.emoji import VENDORS, EmojiAlbum
 from builders.sample import Item
-from builders.shifts.compose import OnGround
 from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import COMMON
-from builders.shifts.contexts.stage import Stage
+from builders.shifts.contexts.scene import Stage
+from builders.shifts.steps import OnGround
+from builders.shifts.styles import network
 from builders.shifts.styles.bank import StyleBank
-from builders.shifts.styles.network import StyleNetwork
 from shiftdata.meters import (
     concept_shift_on_features,
     covariate_shift,
@@ -72,7 +72,7 @@ class Pictures:
 
     def __init__(self, concepts: int, describe: Callable[[list[Image.Image]], NDArray[np.float32]]) -> None:
         self._describe, self._album, self._ground = describe, EmojiAlbum(size=SIDE), OnGround(size=SIDE)
-        self._bank, self._network = StyleBank.load(), StyleNetwork()
+        self._bank = StyleBank.load()
         self._items = {vendor: self._chosen(vendor, concepts) for vendor in VENDORS}
         self._made = cache(self._make)
 
@@ -105,12 +105,12 @@ class Pictures:
         if style in COMMON:
             random = rng("meters", style, item.key)
             make = COMMON[style][int(random.integers(len(COMMON[style])))]
-            return in_context(self._album.load(item), make, Stage(SIDE, random))[0]
+            return in_context(self._album.load(item), make, Stage(SIDE, random))
         image = self._ground.compose(self._album.load(item))
         if style is None:
             return image
         code = self._bank.code(style, hash64("meters", style, item.key) % self._bank.size)
-        return self._network.paint(self._network.features(image), code, image.size)
+        return network.paint(network.features(image), code, image.size)
 
 
 def grid_features(images: list[Image.Image], cells: int = 8) -> NDArray[np.float32]:

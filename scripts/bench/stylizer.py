@@ -35,7 +35,7 @@ from builders.make.spool import Spool
 from builders.recipe import Recipe, load_recipe
 from builders.sample import Item
 from builders.shifts.styles.bank import StyleBank
-from builders.shifts.styles.generators import draw_style
+from builders.shifts.styles.pictures import draw_style
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "sma_emoji"

@@ -6,8 +6,7 @@ from builders.albums.emoji import EmojiAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
-from builders.shifts.compose import OnGround
-from builders.shifts.continuous import Continuous
+from builders.shifts.steps import Continuous, OnGround
 
 GROUND = OnGround(size=128)
 

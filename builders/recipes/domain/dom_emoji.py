@@ -6,8 +6,7 @@ from builders.albums.emoji import VENDORS, EmojiAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
-from builders.shifts.compose import OnGround
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains, OnGround
 from shiftdata.protocols import GroupFairness
 
 GROUND = OnGround(size=128)

@@ -11,7 +11,7 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.sample import Item
-from builders.shifts.contexts.step import Contexts
+from builders.shifts.steps import Contexts
 from shiftdata.stable import content_hash
 
 SIZE = 128

@@ -6,7 +6,7 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.datasheet import Datasheet
 from builders.encode import TableEncoding
 from builders.recipe import Base, Expected, Recipe
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains
 
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/breast_cancer.csv"
 MEASURES = (

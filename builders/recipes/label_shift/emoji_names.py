@@ -6,7 +6,7 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.datasheet import Datasheet
 from builders.encode import TextEncoding
 from builders.recipe import Base, Expected, Recipe
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains
 from shiftdata.protocols import GroupFairness
 
 NAMES = Path(__file__).parents[2] / "albums/assets/emoji_names/names.tsv"

@@ -6,8 +6,7 @@ from builders.albums.emoji import EmojiAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
-from builders.shifts.compose import OnGround
-from builders.shifts.styles.step import Stylize
+from builders.shifts.steps import OnGround, Stylize
 from shiftdata.protocols import GroupFairness
 
 GROUND = OnGround(size=128)

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from builders.shifts.contexts import kit
-from builders.shifts.contexts.edits import studio
-from builders.shifts.contexts.pen import Pen, around
-from builders.shifts.contexts.stage import Make, Scene, Stage
+from builders.shifts.contexts import scenery
+from builders.shifts.contexts.attributes_actions import studio
+from builders.shifts.contexts.scene import Make, Pen, Scene, Stage, around
 
 SKINS = "f2c9a0 d9a066 a86f45 6f4630"
 SHIRTS = "3f6fb0 b0483f 4a8a55 d0a03a 6a5a8a"
@@ -50,7 +49,7 @@ def in_hand(stage: Stage) -> Scene:
 
 def in_frame(stage: Stage) -> Scene:
     """As a picture in a carved frame on a wall."""
-    back = kit.covered(stage, "wallpaper")
+    back = scenery.covered(stage, "wallpaper")
     pen = Pen(back)
     for edge, family in (
         (0.1, "6b4a1c"),
@@ -72,7 +71,7 @@ def with_balloons(stage: Stage) -> Scene:
         y = 0.28 - 0.12 * math.cos(turn) + stage.some(-0.03, 0.06)
         pen.line([(0.5, 0.62), (x, y + 0.1)], (96, 96, 104), 0.008)
         pen.oval(around(x, y, 0.09, 0.11), stage.colour("e23b3b f2a427 2f8fe0 46b85a b45ad0 f06ba8"))
-        pen.oval(around(x - 0.035, y - 0.05, 0.016, 0.02), kit.WHITE)
+        pen.oval(around(x - 0.035, y - 0.05, 0.016, 0.02), scenery.WHITE)
     return Scene(back=back, share=(0.48, 0.56), across=(0.45, 0.55), ground=0.92)
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 from PIL import Image, ImageChops, ImageFilter
 
-from builders.shifts.contexts.stage import Make, Stage
+from builders.shifts.contexts.scene import Make, Stage
 
 PLAIN = (244, 241, 234)
 FILLED = 0.92  # of the side, by a cut-out that no context surrounds
 
 
-def in_context(cutout: Image.Image, make: Make, stage: Stage) -> tuple[Image.Image, Image.Image]:
-    """The picture of a cut-out in a context, and where in it the object can be seen (0-255).
+def in_context(cutout: Image.Image, make: Make, stage: Stage) -> Image.Image:
+    """The picture of a cut-out in a context.
 
     At strength 0 the object stands large in the middle of a plain ground, at 1 in the whole context; between
     them its size and place, the light, and everything before and behind it move evenly.
@@ -26,33 +25,22 @@ def in_context(cutout: Image.Image, make: Make, stage: Stage) -> tuple[Image.Ima
     posed = posed.convert("RGBa").resize((width, height), Image.Resampling.LANCZOS).convert("RGBA")
     middle = _between(0.5, _inside(stage.some(*scene.across), width / size), strength) * size
     foot = _between((size + height) / 2, scene.ground * size + scene.sunk * height, strength)
-    corner = (round(middle - width / 2), round(foot - height))
+    alpha = posed.getchannel("A")
 
-    ground = Image.new("RGB", (size, size), PLAIN)
-    picture = Image.blend(ground, scene.back.reduce(2), strength)
-    alpha = Image.new("L", (size, size))
-    alpha.paste(posed.getchannel("A"), corner)
-    _cast_shadow(picture, posed.getchannel("A"), (middle, foot), scene.shadow * strength)
+    picture = Image.blend(Image.new("RGB", (size, size), PLAIN), scene.back.reduce(2), strength)
+    _cast_shadow(picture, alpha, (middle, foot), scene.shadow * strength)
     tint = tuple(round(_between(255, part, strength)) for part in scene.tint)
     lit = ImageChops.multiply(posed.convert("RGB"), Image.new("RGB", posed.size, tint))
-    picture.paste(lit, corner, posed.getchannel("A"))
+    picture.paste(lit, (round(middle - width / 2), round(foot - height)), alpha)
     if scene.front is not None:
         front = scene.front.reduce(2)
         veil = front.getchannel("A").point(lambda part: round(part * strength))
         picture.paste(front.convert("RGB"), (0, 0), veil)
-        alpha = ImageChops.multiply(alpha, ImageChops.invert(veil))
     if scene.light is not None:
         light = scene.light.resize((size, size), Image.Resampling.BICUBIC)
         white = Image.new("RGB", (size, size), (255, 255, 255))
         picture = ImageChops.multiply(picture, Image.blend(white, light, strength))
-    if scene.lens is not None and strength:
-        picture, alpha = scene.lens(picture), scene.lens(alpha.convert("RGB")).getchannel("R")
-    return picture, alpha
-
-
-def visible(alpha: Image.Image) -> float:
-    """The share of a picture that shows the object."""
-    return float(np.asarray(alpha, dtype=np.float64).mean() / 255)
+    return scene.lens(picture) if scene.lens is not None and strength else picture
 
 
 def _between(start: float, end: float, strength: float) -> float:
@@ -65,17 +53,15 @@ def _inside(middle: float, width: float) -> float:
     return min(max(middle, half), 1 - half)
 
 
-def _cast_shadow(
-    picture: Image.Image, alpha: Image.Image, foot: tuple[float, float], darkness: float
-) -> None:
+def _cast_shadow(picture: Image.Image, alpha: Image.Image, foot: tuple[float, float], dark: float) -> None:
     """Darken the ground under the object: its own outline lying flat, soft, and darkest at the foot."""
-    if darkness <= 0:
+    if dark <= 0:
         return
     width, height = alpha.width, max(3, round(alpha.width * 0.22))
     edge = max(1.5, picture.width / 50)
     room = round(2 * edge)
     flat = Image.new("L", (width + 2 * room, height + 2 * room))
     flat.paste(alpha.resize((width, height)), (room, room))
-    soft = flat.filter(ImageFilter.GaussianBlur(edge)).point(lambda part: round(part * darkness))
+    soft = flat.filter(ImageFilter.GaussianBlur(edge)).point(lambda part: round(part * dark))
     place = (round(foot[0] - width / 2) - room, round(foot[1] - height * 0.62) - room)
     picture.paste((12, 14, 24), place, soft)

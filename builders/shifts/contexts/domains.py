@@ -7,33 +7,39 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from builders.shifts.contexts import company, edits, land, lights, places, seasons, views
-from builders.shifts.contexts.stage import Make
+from builders.shifts.contexts.attributes_actions import ACTIONS, ATTRIBUTES
+from builders.shifts.contexts.autumn_winter import AUTUMN, WINTER
+from builders.shifts.contexts.backgrounds_cameras import BACKGROUNDS, CAMERAS
+from builders.shifts.contexts.company import COMPANIES
+from builders.shifts.contexts.dim_dark import DARK, DIM
+from builders.shifts.contexts.grass_water_sand_rock import GRASS, ROCK, SAND, WATER
+from builders.shifts.contexts.indoor_outdoor import INDOOR, OUTDOOR
+from builders.shifts.contexts.scene import Make
 from shiftdata.errors import not_found
 
 TABLE = Path(__file__).with_name("unique.tsv")
 
 #: The domains of every class, each a family of scenes.
 COMMON: Mapping[str, tuple[Make, ...]] = {
-    "autumn": seasons.AUTUMN,
-    "dark": lights.DARK,
-    "dim": lights.DIM,
-    "grass": land.GRASS,
-    "indoor": places.INDOOR,
-    "outdoor": places.OUTDOOR,
-    "rock": land.ROCK,
-    "sand": land.SAND,
-    "water": land.WATER,
-    "winter": seasons.WINTER,
+    "autumn": AUTUMN,
+    "dark": DARK,
+    "dim": DIM,
+    "grass": GRASS,
+    "indoor": INDOOR,
+    "outdoor": OUTDOOR,
+    "rock": ROCK,
+    "sand": SAND,
+    "water": WATER,
+    "winter": WINTER,
 }
 
 #: The domains of some classes, by kind; each is one scene that varies within itself.
 KINDS: Mapping[str, tuple[Make, ...]] = {
-    "attribute": edits.ATTRIBUTES,
-    "action": edits.ACTIONS,
-    "background": views.BACKGROUNDS,
-    "camera": views.CAMERAS,
-    "company": company.COMPANIES,
+    "attribute": ATTRIBUTES,
+    "action": ACTIONS,
+    "background": BACKGROUNDS,
+    "camera": CAMERAS,
+    "company": COMPANIES,
 }
 
 UNIQUE: Mapping[str, tuple[Make, ...]] = {make.__name__: (make,) for kind in KINDS.values() for make in kind}

@@ -1,21 +1,22 @@
 """Common corruptions in five severities: `corrupt(name, picture, severity, key=...)`.
 
-The kinds are those that RLSbench takes from the common corruptions of Hendrycks and Dietterich (2019); code
-and figures are our own. Lengths go with the picture's side, so that 32 and 256 pixels look alike, and on
-natural pictures each severity is farther from the untouched one than the severity before it.
+simple.py    contrast, saturate, pixelate, motion blur, fog
+frost.py     ice on the lens
+spatter.py   drops of water and mud on the lens
+
+They are those that RLSbench takes from the common corruptions of Hendrycks and Dietterich (2019); code and
+figures are our own. Lengths go with the picture's side, so that 32 and 256 pixels look alike, and on natural
+pictures each severity is farther from the untouched one than the severity before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
 from PIL import Image
 
 from builders.shifts.corruptions.frost import frost
-from builders.shifts.corruptions.plain import contrast, fog, motion_blur, pixelate, saturate
+from builders.shifts.corruptions.simple import contrast, fog, motion_blur, pixelate, saturate
 from builders.shifts.corruptions.spatter import spatter
-from builders.shifts.weather.fields import Field, Key, as_picture, check_picture
+from builders.shifts.drawing.pixels import Key, as_picture, check_picture
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import rng
 
@@ -23,17 +24,9 @@ __all__ = ["CORRUPTIONS", "SEVERITIES", "corrupt"]
 
 SEVERITIES = (1, 2, 3, 4, 5)
 
-_KINDS: dict[str, Callable[[Image.Image, int, np.random.Generator], Field]] = {
-    "contrast": contrast,
-    "fog": fog,
-    "frost": frost,
-    "motion_blur": motion_blur,
-    "pixelate": pixelate,
-    "saturate": saturate,
-    "spatter": spatter,
-}
+_DRAW = {draw.__name__: draw for draw in (contrast, fog, frost, motion_blur, pixelate, saturate, spatter)}
 
-CORRUPTIONS = tuple(_KINDS)
+CORRUPTIONS = tuple(_DRAW)
 
 
 def corrupt(name: str, picture: Image.Image, severity: int, *, key: Key) -> Image.Image:
@@ -42,10 +35,9 @@ def corrupt(name: str, picture: Image.Image, severity: int, *, key: Key) -> Imag
     `key` names the random draws: seed, dataset, content, never the severity, so that the same ice, drops and
     direction grow from one severity to the next.
     """
-    if name not in _KINDS:
+    if name not in CORRUPTIONS:
         raise not_found("corruption", name, CORRUPTIONS)
     check_picture(picture)
     if severity not in SEVERITIES:
         raise InputError(f"a severity must be one of {SEVERITIES}, got {severity!r}")
-    draws = rng("corruption", name, *key)
-    return as_picture(_KINDS[name](picture, int(severity) - 1, draws))
+    return as_picture(_DRAW[name](picture, int(severity) - 1, rng("corruption", name, *key)))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.weather.fields import Field, as_floats, noise, shade
+from builders.shifts.drawing.pixels import Field, as_floats, laid_over, noise, shade
 
 SIDE = 320  # of the drawn crystals, along the shorter side
 FEATHERS = 48
@@ -23,10 +23,8 @@ def frost(picture: Image.Image, severity: int, draws: np.random.Generator) -> Fi
     x, y = np.linspace(-1, 1, width, dtype=np.float32), np.linspace(-1, 1, height, dtype=np.float32)
     rim = np.maximum(np.abs(x), np.abs(y)[:, np.newaxis])
     grown = (rim - 0.9 + reach + 0.5 * (noise(draws, picture.size, 4) - 0.5)) / 0.5
-    share = (thick * grown.clip(0, 1) * (0.5 + 0.5 * ice))[..., np.newaxis]
     colour = MILKY + (CLEAR - MILKY) * ice[..., np.newaxis]
-    pixels = as_floats(picture)
-    return np.asarray(pixels + share * (colour - pixels))
+    return laid_over(as_floats(picture), colour, thick * grown.clip(0, 1) * (0.5 + 0.5 * ice))
 
 
 def _crystals(size: tuple[int, int], draws: np.random.Generator) -> Field:
@@ -71,7 +69,5 @@ def _feather(
     draw.line((x, y, x + length * dx, y + length * dy), fill=level, width=width)
     for step in range(GAP, int(length), GAP):
         for side in (-1, 1):
-            twig = 0.45 * (length - step)
-            _feather(
-                draw, x + step * dx, y + step * dy, heading + side * math.pi / 3, twig, round(0.9 * level)
-            )
+            turned, twig = heading + side * math.pi / 3, 0.45 * (length - step)
+            _feather(draw, x + step * dx, y + step * dy, turned, twig, round(0.9 * level))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.weather.fields import Field, as_floats, shade
+from builders.shifts.drawing.pixels import Field, as_floats, shade
 
 SIDE = 384  # at least so many pixels along the shorter side while drawing
 SPLASHES = 60
@@ -40,18 +40,10 @@ def _drops(size: tuple[int, int], shown: float, draws: np.random.Generator) -> F
         if number >= shown * count:
             break
         x, y, radius = x * canvas.width, y * canvas.height, unit * (0.008 + 0.035 * large**3)
-        _disc(draw, x, y, radius)
+        draw.circle((x, y), radius, fill=255)
         for far, turn, small in flung.T.tolist():
             angle = 2 * math.pi * way + 1.2 * (turn - 0.5)
             reach = radius * (1 + 6 * far)
-            _disc(
-                draw,
-                x + reach * math.cos(angle),
-                y + reach * math.sin(angle),
-                radius * (0.12 + 0.4 * small) * (1.1 - far),
-            )
+            drop = radius * (0.12 + 0.4 * small) * (1.1 - far)
+            draw.circle((x + reach * math.cos(angle), y + reach * math.sin(angle)), drop, fill=255)
     return as_floats(canvas.filter(ImageFilter.GaussianBlur(0.007 * unit)).reduce(fine))
-
-
-def _disc(draw: ImageDraw.ImageDraw, x: float, y: float, radius: float) -> None:
-    draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=255)

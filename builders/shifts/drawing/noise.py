@@ -1,4 +1,4 @@
-"""Number fields that the generators colour: coordinates, smooth noise, cells, warps."""
+"""Fields of numbers to be coloured: coordinates, smooth noise, cells, warps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw
 
 Field: TypeAlias = NDArray[np.float64]
 
@@ -48,10 +48,7 @@ def stretched(values: Field) -> Field:
 
 def warp(rng: np.random.Generator, cells: int, amount: float) -> tuple[Field, Field]:
     """Two smooth displacements within [-amount, amount], for bending coordinates."""
-    return (
-        (smooth_noise(rng, cells) * 2 - 1) * amount,
-        (smooth_noise(rng, cells) * 2 - 1) * amount,
-    )
+    return (smooth_noise(rng, cells) * 2 - 1) * amount, (smooth_noise(rng, cells) * 2 - 1) * amount
 
 
 class Cells(NamedTuple):
@@ -99,6 +96,12 @@ def hexagons(x: Field, y: Field) -> tuple[NDArray[np.int64], Field, Field]:
     across, down = np.where(nearer, even[0], odd[0]), np.where(nearer, even[1], odd[1])
     number = (2 * across + 62 * down).astype(np.int64)
     return number, x - across, y - down * row
+
+
+def canvas(colour: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    """A picture of one colour at the fine size, and a pen for it."""
+    image = Image.new("RGB", (FINE, FINE), colour)
+    return image, ImageDraw.Draw(image)
 
 
 def finished(image: Image.Image) -> Image.Image:

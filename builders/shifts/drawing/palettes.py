@@ -1,15 +1,16 @@
-"""Colours of a style: a few base colours a class, each style picture a jittered member of that family."""
+"""Colours: families of a few base colours and their jittered members, and pixels coloured by them."""
 
 from __future__ import annotations
 
 import colorsys
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 Colour: TypeAlias = tuple[int, int, int]
+Pixels: TypeAlias = NDArray[np.float64]
 
 
 def palette(rng: np.random.Generator, family: str, turn: float = 0.025) -> list[Colour]:
@@ -21,13 +22,12 @@ def palette(rng: np.random.Generator, family: str, turn: float = 0.025) -> list[
     shared = rng.uniform(-turn, turn)
     colours: list[Colour] = []
     for base in family.split():
-        red, green, blue = (int(base[at : at + 2], 16) / 255 for at in (0, 2, 4))
-        hue, saturation, value = colorsys.rgb_to_hsv(red, green, blue)
+        hue, saturation, value = colorsys.rgb_to_hsv(*(part / 255 for part in bytes.fromhex(base)))
         hue = (hue + shared + rng.uniform(-0.01, 0.01)) % 1
         saturation = min(1.0, saturation * rng.uniform(0.85, 1.15))
         value = min(1.0, value * rng.uniform(0.88, 1.12))
-        mixed = colorsys.hsv_to_rgb(hue, saturation, value)
-        colours.append((round(mixed[0] * 255), round(mixed[1] * 255), round(mixed[2] * 255)))
+        red, green, blue = colorsys.hsv_to_rgb(hue, saturation, value)
+        colours.append((round(red * 255), round(green * 255), round(blue * 255)))
     return colours
 
 
@@ -36,12 +36,18 @@ def pick(rng: np.random.Generator, colours: list[Colour]) -> Colour:
     return colours[int(rng.integers(len(colours)))]
 
 
-def flat(index: NDArray[np.int64], colours: list[Colour]) -> NDArray[np.float64]:
+def shaded(colour: Colour, factor: float) -> Colour:
+    """A colour with its brightness times a factor."""
+    red, green, blue = (min(255, round(part * factor)) for part in colour)
+    return red, green, blue
+
+
+def flat(index: NDArray[np.int64], colours: list[Colour]) -> Pixels:
     """Pixels from a map of whole numbers: number i gets colour i, counted round."""
     return np.asarray(np.array(colours, dtype=np.float64)[index % len(colours)])
 
 
-def ramp(values: NDArray[np.float64], colours: list[Colour]) -> NDArray[np.float64]:
+def ramp(values: Pixels, colours: list[Colour]) -> Pixels:
     """Pixels from a map of numbers in [0, 1], running evenly through the colours."""
     table = np.asarray(colours, dtype=np.float64)
     at = values.clip(0, 1) * (len(table) - 1)
@@ -50,6 +56,11 @@ def ramp(values: NDArray[np.float64], colours: list[Colour]) -> NDArray[np.float
     return np.asarray(table[low] * (1 - part) + table[low + 1] * part)
 
 
-def picture(pixels: NDArray[np.float64]) -> Image.Image:
+def where(mask: NDArray[np.bool_], colour: Any, pixels: Any) -> Pixels:
+    """The pixels, or a colour (or other pixels) where the mask says so."""
+    return np.where(mask[..., np.newaxis], np.asarray(colour, dtype=np.float64), pixels)
+
+
+def picture(pixels: NDArray[np.floating]) -> Image.Image:
     """A picture from pixels in [0, 255]."""
     return Image.fromarray(np.rint(pixels.clip(0, 255)).astype(np.uint8))

@@ -1,6 +1,6 @@
 """The style bank: 20 styles of generative art with 40 style pictures each, as codes of the style network.
 
-A style picture is drawn by this project's own code from a seed (`generators`), so no picture ships: its code
+A style picture is drawn by this project's own code from a seed (`pictures`), so no picture ships: its code
 of 100 numbers is all that stylizing needs. `scripts/regenerate_style_bank.py` draws and encodes them again;
 which candidates became the 20 styles, with every number behind it, is in `assets/candidates.tsv`.
 """
@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from builders.sample import Json
+from builders.shifts.styles.network import ASSETS, CODE_LENGTH
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash
 
-BANK = Path(__file__).parent / "assets" / "bank.parquet"
-CODE_LENGTH = 100
+BANK = ASSETS / "bank.parquet"
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.weather.fields import Colour, Field, laid_over, shade
-from builders.shifts.weather.medium import Medium
+from builders.shifts.drawing.palettes import Colour
+from builders.shifts.drawing.pixels import Field, laid_over, shade
+from builders.shifts.weather.haze import Medium
 
 MAX_SCALE = 2.5
 FADE_IN = 0.4  # of the scale: how long a particle takes to appear
@@ -51,8 +52,7 @@ def fall(
 
     What stands nearer than the layer hides it, and the medium between veils its colour.
     """
-    height, width = depth.shape
-    share = _coverage(layer, (width, height), scale, heading, draws)
+    share = _coverage(layer, (depth.shape[1], depth.shape[0]), scale, heading, draws)
     share *= ((depth - layer.depth) / 0.2 + 0.5).clip(0, 1)
     air = shade(medium.air)
     return laid_over(pixels, air + (shade(layer.colour) - air) * medium.arriving(scale * layer.depth), share)

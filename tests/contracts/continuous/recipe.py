@@ -11,7 +11,7 @@ from builders.albums.folder import FolderAlbum
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.sample import Sample
-from builders.shifts.compose import OnGround
+from builders.shifts.steps import OnGround
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from pathlib import Path
 from builders.albums.folder import FolderAlbum
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
-from builders.shifts.compose import OnGround
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains, OnGround
 
 RECIPE = Recipe(
     name="tiny_domain",

@@ -5,7 +5,7 @@ from pathlib import Path
 from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TableEncoding
 from builders.recipe import Base, Recipe
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains
 
 FEATURES = {"age": "int64", "dose": "float64", "smoker": ("no", "quit", "yes"), "town": "string"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TextEncoding
 from builders.recipe import Base, Recipe
-from builders.shifts.domains import Domains
+from builders.shifts.steps import Domains
 from shiftdata.protocols import GroupFairness
 
 RECIPE = Recipe(

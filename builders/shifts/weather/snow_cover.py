@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageFilter
 
-from builders.shifts.weather.fields import Field, as_floats, noise
+from builders.shifts.drawing.pixels import Field, as_floats, noise
 
 SNOW = (238, 243, 250)
 CAP = 0.022  # thickness at a scale of 1, a share of the shorter side

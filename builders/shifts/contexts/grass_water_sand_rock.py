@@ -6,9 +6,8 @@ from typing import Any
 
 from PIL import Image, ImageFilter
 
-from builders.shifts.contexts import kit
-from builders.shifts.contexts.pen import Pen, around
-from builders.shifts.contexts.stage import Make, Scene, Stage
+from builders.shifts.contexts import scenery
+from builders.shifts.contexts.scene import Make, Pen, Scene, Stage, around
 
 DAY = "4f9be0 8cc4f2 d6ecfa"
 HAZE = "a9c3d8 cfdce4 ece8dc"
@@ -17,30 +16,30 @@ RUBBLE = "6f7176 8b8c8e a8a59d 7d776f"
 
 def meadow(stage: Stage) -> Scene:
     """Grass under a blue sky, hills behind, blades before the foot."""
-    back, horizon = kit.sky(stage, DAY, clouds=3), stage.some(0.36, 0.5)
-    kit.ridge(stage, back, horizon - 0.04, stage.colour("6fa36a 86b57a 5f9270"))
-    kit.floor(stage, back, "turf", horizon)
+    back, horizon = scenery.sky(stage, DAY, clouds=3), stage.some(0.36, 0.5)
+    scenery.ridge(stage, back, horizon - 0.04, stage.colour("6fa36a 86b57a 5f9270"))
+    scenery.floor(stage, back, "turf", horizon)
     return Scene(back=back, front=_blades(stage, 0.86, 0.1), ground=0.87)
 
 
 def tall_grass(stage: Stage) -> Scene:
     """High grass behind and before the object."""
-    back = kit.sky(stage, "bfe0c0 a5d08a 6fae52")
-    kit.blades(stage, back, 0.35, 0.3, "3b7d2a 56a03a 7cc050 2f6a22", 220)
+    back = scenery.sky(stage, "bfe0c0 a5d08a 6fae52")
+    scenery.blades(stage, back, 0.35, 0.3, "3b7d2a 56a03a 7cc050 2f6a22", 220)
     return Scene(back=back, front=_blades(stage, 0.92, 0.26, 60), ground=0.9, tint=(242, 252, 226))
 
 
 def flower_lawn(stage: Stage) -> Scene:
     """A lawn full of flowers, seen from above."""
-    back = kit.covered(stage, "turf", stage.some(0.7, 1.0))
-    kit.specks(stage, back, "ffffff ffe14d f6b3d3 fff6c8", 46, (0, 1), 0.012)
+    back = scenery.covered(stage, "turf", stage.some(0.7, 1.0))
+    scenery.specks(stage, back, "ffffff ffe14d f6b3d3 fff6c8", 46, (0, 1), 0.012)
     return Scene(back=back, front=_blades(stage, 0.9, 0.08, 46), ground=0.84)
 
 
 def garden_fence(stage: Stage) -> Scene:
     """A mown lawn before a white fence."""
-    back = kit.sky(stage, DAY, clouds=2)
-    kit.trees(stage, back, 0.46, "3f7f35 58993f 2f6b31", 5)
+    back = scenery.sky(stage, DAY, clouds=2)
+    scenery.trees(stage, back, 0.46, "3f7f35 58993f 2f6b31", 5)
     pen, wide, paint = Pen(back), stage.some(0.055, 0.08), stage.colour("f4f4f0 f9f5ea")
     for rail in (0.36, 0.46):
         pen.box((0, rail, 1, rail + 0.025), (214, 214, 208))
@@ -48,44 +47,44 @@ def garden_fence(stage: Stage) -> Scene:
     while x < 1:
         pen.shape([(x, 0.54), (x, 0.31), (x + wide / 2, 0.27), (x + wide, 0.31), (x + wide, 0.54)], paint)
         x += 1.6 * wide
-    kit.floor(stage, back, "mown", 0.52)
+    scenery.floor(stage, back, "mown", 0.52)
     return Scene(back=back, front=_blades(stage, 0.88, 0.07, 50), ground=0.87)
 
 
 def hillside(stage: Stage) -> Scene:
     """A green slope nearly to the upper edge, with the stripes of the mower."""
-    back = kit.sky(stage, DAY)
-    kit.floor(stage, back, "mown", stage.some(0.08, 0.2), depth=0.6)
+    back = scenery.sky(stage, DAY)
+    scenery.floor(stage, back, "mown", stage.some(0.08, 0.2), depth=0.6)
     return Scene(back=back, front=_blades(stage, 0.87, 0.09), ground=0.86)
 
 
 def sea(stage: Stage) -> Scene:
     """Open sea to the horizon; the object swims."""
-    back = kit.sky(stage, DAY, clouds=3)
-    kit.floor(stage, back, "waves", stage.some(0.34, 0.48), zoom=0.9)
+    back = scenery.sky(stage, DAY, clouds=3)
+    scenery.floor(stage, back, "waves", stage.some(0.34, 0.48), zoom=0.9)
     return Scene(back=back, **_afloat(stage, 0.78, "1a6fb0 2f8fcb"))
 
 
 def pool(stage: Stage) -> Scene:
     """Clear turquoise water with a tiled edge."""
-    back, edge = kit.covered(stage, "pool", stage.some(0.7, 1.1)), stage.some(0.1, 0.2)
-    kit.wall(stage, back, "kitchen_tiles", (0, edge), 1.2)
+    back, edge = scenery.covered(stage, "pool", stage.some(0.7, 1.1)), stage.some(0.1, 0.2)
+    scenery.wall(stage, back, "kitchen_tiles", (0, edge), 1.2)
     Pen(back).box((0, edge, 1, edge + 0.02), (30, 110, 150))
     return Scene(back=back, **_afloat(stage, 0.8, "3cc4da 6fd8e6"))
 
 
 def river(stage: Stage) -> Scene:
     """A river between stones."""
-    back = kit.sky(stage, HAZE)
-    kit.ridge(stage, back, 0.24, stage.colour("5f8a80 6f9a98"), swing=0.07)
-    kit.floor(stage, back, "river", 0.3, zoom=0.8)
-    kit.stones(stage, back, RUBBLE, 12, (0.3, 0.4), 0.09)
+    back = scenery.sky(stage, HAZE)
+    scenery.ridge(stage, back, 0.24, stage.colour("5f8a80 6f9a98"), swing=0.07)
+    scenery.floor(stage, back, "river", 0.3, zoom=0.8)
+    scenery.stones(stage, back, RUBBLE, 12, (0.3, 0.4), 0.09)
     return Scene(back=back, **_afloat(stage, 0.8, "1d7480 3a959b"))
 
 
 def under_water(stage: Stage) -> Scene:
     """Under the surface: blue depth, rays from above, bubbles."""
-    back = kit.gradient(stage, "6fd3ee 2795c9 0d5c9c 083a70")
+    back = scenery.gradient(stage, "6fd3ee 2795c9 0d5c9c 083a70")
     rays = Image.new("L", back.size)
     pen, middle = Pen(rays), stage.some(0.2, 0.8)
     for x in stage.rng.uniform(-0.4, 1.4, 6).tolist():
@@ -93,15 +92,15 @@ def under_water(stage: Stage) -> Scene:
         pen.shape([(x, 0), (x + 0.07, 0), (low + 0.25, 1), (low, 1)], 70)
     back.paste((220, 250, 255), (0, 0), rays.filter(ImageFilter.GaussianBlur(stage.px(0.02))))
     front = stage.layer((200, 240, 255))
-    kit.specks(stage, front, "d8f6ff b6ebfb", 26, (0.05, 0.95), 0.012)
+    scenery.specks(stage, front, "d8f6ff b6ebfb", 26, (0.05, 0.95), 0.012)
     return Scene(back=back, front=front, ground=stage.some(0.74, 0.84), shadow=0, tint=(178, 222, 250))
 
 
 def puddle(stage: Stage) -> Scene:
     """Rain on a flooded square: rings, and drops in the air."""
-    back = kit.sky(stage, "7f93a3 93a9b8 a8bcc8")
-    kit.wall(stage, back, "river", (0.42, 1), 1.3)
-    wet = kit.gradient(stage, "9db3c0 7f9fb4 5f86a2")
+    back = scenery.sky(stage, "7f93a3 93a9b8 a8bcc8")
+    scenery.wall(stage, back, "river", (0.42, 1), 1.3)
+    wet = scenery.gradient(stage, "9db3c0 7f9fb4 5f86a2")
     back.paste(wet, (0, stage.px(0.42)), Image.new("L", wet.size, 150))
     pen = Pen(back)
     for x, y in stage.rng.uniform((0, 0.46), (1, 1), (22, 2)).tolist():
@@ -117,32 +116,32 @@ def puddle(stage: Stage) -> Scene:
 
 def beach(stage: Stage) -> Scene:
     """A beach with a strip of sea far away."""
-    back = kit.sky(stage, DAY, clouds=2)
-    kit.wall(stage, back, "waves", (0.26, 0.33))
-    kit.floor(stage, back, "sand", 0.32)
-    kit.specks(stage, back, "fff4e0 f3c9b0 e8e0d0", 9, (0.5, 1), 0.012)
+    back = scenery.sky(stage, DAY, clouds=2)
+    scenery.wall(stage, back, "waves", (0.26, 0.33))
+    scenery.floor(stage, back, "sand", 0.32)
+    scenery.specks(stage, back, "fff4e0 f3c9b0 e8e0d0", 9, (0.5, 1), 0.012)
     return Scene(back=back, front=_heap(stage, 0.9, "dcb377 ecca92"), ground=0.88, tint=(255, 250, 234))
 
 
 def dunes(stage: Stage) -> Scene:
     """Ridges of a desert under a pale sky."""
-    back = kit.sky(stage, "f3d9a8 f7e7c6 fbefd8")
+    back = scenery.sky(stage, "f3d9a8 f7e7c6 fbefd8")
     for height, family in ((0.3, "e3b878 d9ab6a"), (0.38, "d29c58 c99250")):
-        kit.ridge(stage, back, height, stage.colour(family), swing=0.08, peaks=2)
-    kit.floor(stage, back, "sand", 0.46)
+        scenery.ridge(stage, back, height, stage.colour(family), swing=0.08, peaks=2)
+    scenery.floor(stage, back, "sand", 0.46)
     return Scene(back=back, front=_heap(stage, 0.88, "d9aa66 e6bf80"), ground=0.86, tint=(255, 244, 220))
 
 
 def ripples(stage: Stage) -> Scene:
     """Rippled sand from above."""
-    back = kit.covered(stage, "sand", stage.some(0.6, 1.0))
+    back = scenery.covered(stage, "sand", stage.some(0.6, 1.0))
     return Scene(back=back, front=_heap(stage, 0.93, "e2bb7c f0d3a0"), ground=0.86)
 
 
 def sandbox(stage: Stage) -> Scene:
     """Sand behind a board, with a moulded cake."""
-    back = kit.covered(stage, "sand", 0.8)
-    kit.wall(stage, back, "wood_grain", (0, 0.18), 0.8)
+    back = scenery.covered(stage, "sand", 0.8)
+    scenery.wall(stage, back, "wood_grain", (0, 0.18), 0.8)
     pen, x = Pen(back), stage.some(0.06, 0.8)
     pen.box((0, 0.17, 1, 0.19), (110, 74, 40))
     cake = [(x, 0.42), (x + 0.03, 0.27), (x + 0.12, 0.27), (x + 0.15, 0.42)]
@@ -152,47 +151,47 @@ def sandbox(stage: Stage) -> Scene:
 
 def cliff(stage: Stage) -> Scene:
     """A ledge before a wall of rock."""
-    back = kit.covered(stage, "stone", stage.some(0.7, 1.1))
-    kit.floor(stage, back, "stone", 0.68, zoom=0.9, depth=1.0)
+    back = scenery.covered(stage, "stone", stage.some(0.7, 1.1))
+    scenery.floor(stage, back, "stone", 0.68, zoom=0.9, depth=1.0)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.88)
 
 
 def mountains(stage: Stage) -> Scene:
     """Gravel before bare mountains."""
-    back = kit.sky(stage, HAZE, clouds=2)
-    kit.crags(stage, back, 0.5, "9a9a9c 6c6d73")
-    kit.floor(stage, back, "gravel", 0.48, zoom=0.8)
+    back = scenery.sky(stage, HAZE, clouds=2)
+    scenery.crags(stage, back, 0.5, "9a9a9c 6c6d73")
+    scenery.floor(stage, back, "gravel", 0.48, zoom=0.8)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.87)
 
 
 def canyon(stage: Stage) -> Scene:
     """Layered red rock below the sky."""
-    back = kit.sky(stage, "5fa4dc a9d0ee")
-    kit.wall(stage, back, "red_stone", (stage.some(0.08, 0.25), 0.72))
-    kit.floor(stage, back, "red_stone", 0.7, zoom=0.8, depth=1.0)
+    back = scenery.sky(stage, "5fa4dc a9d0ee")
+    scenery.wall(stage, back, "red_stone", (stage.some(0.08, 0.25), 0.72))
+    scenery.floor(stage, back, "red_stone", 0.7, zoom=0.8, depth=1.0)
     front = _rubble(stage, "8b4426 a9572f c4744a")
     return Scene(back=back, front=front, ground=0.88, tint=(255, 238, 224))
 
 
 def boulders(stage: Stage) -> Scene:
     """A field of big grey stones."""
-    back = kit.sky(stage, HAZE)
-    kit.floor(stage, back, "gravel", 0.3, zoom=0.6)
-    kit.stones(stage, back, RUBBLE, 26, (0.24, 0.75), 0.17)
+    back = scenery.sky(stage, HAZE)
+    scenery.floor(stage, back, "gravel", 0.3, zoom=0.6)
+    scenery.stones(stage, back, RUBBLE, 26, (0.24, 0.75), 0.17)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.88)
 
 
 def scree(stage: Stage) -> Scene:
     """Cracked rock from above, with loose stones."""
-    back = kit.covered(stage, "stone", stage.some(0.6, 0.9))
-    kit.stones(stage, back, RUBBLE, 8, (0.05, 0.9), 0.07)
+    back = scenery.covered(stage, "stone", stage.some(0.6, 0.9))
+    scenery.stones(stage, back, RUBBLE, 8, (0.05, 0.9), 0.07)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.86)
 
 
 def _blades(stage: Stage, foot: float, tall: float, count: int = 80) -> Image.Image:
     """Grass that hides the object's foot."""
     layer = stage.layer((70, 140, 50))
-    kit.blades(stage, layer, foot, tall, "2f7022 479633 66b343 86c95a", count)
+    scenery.blades(stage, layer, foot, tall, "2f7022 479633 66b343 86c95a", count)
     return layer
 
 
@@ -213,15 +212,15 @@ def _heap(stage: Stage, height: float, family: str) -> Image.Image:
     """Sand that the foot has sunk into."""
     colour = stage.colour(family)
     layer = stage.layer(colour)
-    kit.ridge(stage, layer, height, colour, swing=0.02)
-    kit.specks(stage, layer, family, 60, (height + 0.02, 1), 0.006)
+    scenery.ridge(stage, layer, height, colour, swing=0.02)
+    scenery.specks(stage, layer, family, 60, (height + 0.02, 1), 0.006)
     return layer
 
 
 def _rubble(stage: Stage, family: str) -> Image.Image:
     """Stones before the foot."""
     layer = stage.layer((110, 108, 105))
-    kit.stones(stage, layer, family, 9, (0.93, 1.03), 0.075)
+    scenery.stones(stage, layer, family, 9, (0.93, 1.03), 0.075)
     return layer
 
 

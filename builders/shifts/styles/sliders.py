@@ -17,14 +17,13 @@ from functools import cache
 import numpy as np
 from PIL import Image
 
+from builders.shifts.drawing.pixels import Key, as_doubles, as_picture
+from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank, read_bank
-from builders.shifts.styles.network import FloatArray, StyleNetwork, mix
-from builders.shifts.styles.sliders.looks import LOOKS
-from builders.shifts.styles.sliders.pixels import to_field, to_picture
+from builders.shifts.styles.looks import LOOKS
+from builders.shifts.styles.network import FloatArray, mix
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
-
-__all__ = ["SCALES", "SLIDERS", "Subject", "blend_at", "fingerprint", "slide", "strength_at", "style_codes"]
 
 CODES = BANK.with_name("sliders.parquet")
 CALIBRATION = BANK.with_name("sliders.tsv")
@@ -44,20 +43,13 @@ class Subject:
     own: FloatArray
 
     @staticmethod
-    def of(image: Image.Image, network: StyleNetwork) -> Subject:
+    def of(image: Image.Image) -> Subject:
         """The subject of a picture."""
         plain = image.convert("RGB")
         return Subject(plain, network.features(plain), network.code(plain))
 
 
-def slide(
-    network: StyleNetwork,
-    subject: Subject,
-    slider: str,
-    style_picture: int,
-    strength: float,
-    key: tuple[str | int, ...],
-) -> Image.Image:
+def slide(subject: Subject, slider: str, style_picture: int, strength: float, key: Key) -> Image.Image:
     """The subject in a style, so strong; strokes and grain of one `key` stay in place at every strength."""
     if slider not in SLIDERS:
         raise not_found("style shift", slider, SLIDERS)
@@ -66,11 +58,11 @@ def slide(
     if strength == 0:
         return subject.image
     code = mix(subject.own, style_codes().code(slider, style_picture), strength)
-    untouched = to_field(subject.image)
-    painted = to_field(network.paint(subject.features, code, subject.image.size))
+    untouched = as_doubles(subject.image)
+    painted = as_doubles(network.paint(subject.features, code, subject.image.size))
     look = LOOKS[slider](painted, untouched, rng(*key)).clip(0, 1)
     styled = painted + strength * (look - painted)
-    return to_picture(untouched + blend_at(strength) * (styled - untouched))
+    return as_picture(untouched + blend_at(strength) * (styled - untouched))
 
 
 def blend_at(strength: float) -> float:

@@ -7,57 +7,14 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid, warp
-from builders.shifts.drawing.palettes import palette, pick, picture, ramp
-
-
-def discs(rng: np.random.Generator) -> Image.Image:
-    """Big overlapping discs with rings, orange, red and cream."""
-    colours = palette(rng, "ff5a1f c1121f ffb703 fff1d0 780000", turn=0.015)
-    image = Image.new("RGB", (FINE, FINE), colours[3])
-    draw = ImageDraw.Draw(image)
-    size = rng.uniform(35, 70)
-    for x, y in rng.uniform(0, FINE, (int(9000 / size), 2)):
-        radius = size * rng.uniform(0.5, 1.4)
-        for part in (1.0, 0.66, 0.33):
-            reach = radius * part
-            draw.ellipse([x - reach, y - reach, x + reach, y + reach], fill=pick(rng, colours))
-    return finished(image)
-
-
-def halftone(rng: np.random.Generator) -> Image.Image:
-    """Printed dots: magenta and cyan screens at two angles on yellow."""
-    colours = palette(rng, "ffe600 ff0090 00a8e8", turn=0.015)
-    pixels = np.zeros((FINE, FINE, 3)) + np.array(colours[0], dtype=np.float64)
-    pitch = rng.uniform(22, 38)
-    base = rng.uniform(0, math.pi)
-    for turn, ink in ((base, colours[1]), (base + 0.6, colours[2])):
-        x, y = grid(turn)
-        tone = cloud(rng, 2, 2)
-        away = np.hypot((x * pitch) % 1 - 0.5, (y * pitch) % 1 - 0.5)
-        dot = (away < 0.1 + 0.42 * tone)[..., np.newaxis]
-        pixels = np.where(dot, pixels * np.array(ink, dtype=np.float64) / 255, pixels)
-    return finished(picture(pixels))
-
-
-def terrazzo(rng: np.random.Generator) -> Image.Image:
-    """Angular chips of stone in a pink ground."""
-    ground, *stone = palette(rng, "f2b5b0 ffffff 8c3b4a 3c5a6b e0765a")
-    x, y = grid()
-    dx, dy = warp(rng, 14, 0.012)
-    columns = int(rng.integers(9, 15))
-    cell = cells(rng, columns, x + dx, y + dy, looseness=1.0)
-    shown = rng.integers(-1, len(stone), columns**2)[cell.number]
-    chip = (shown >= 0) & (cell.second - cell.first > rng.uniform(0.012, 0.025))
-    table = np.array([*stone, ground], dtype=np.float64)
-    return finished(picture(table[np.where(chip, shown, len(stone))]))
+from builders.shifts.drawing.noise import FINE, canvas, cells, cloud, finished, grid
+from builders.shifts.drawing.palettes import palette, pick, picture, ramp, where
 
 
 def confetti(rng: np.random.Generator) -> Image.Image:
     """Bright paper scraps thrown on white."""
     colours = palette(rng, "ff2e63 08d9d6 f9ed69 6a2c70 3ec70b", turn=0.03)
-    image = Image.new("RGB", (FINE, FINE), (252, 250, 250))
-    draw = ImageDraw.Draw(image)
+    image, draw = canvas((252, 250, 250))
     size = rng.uniform(9, 16)
     for x, y in rng.uniform(0, FINE, (int(3000 / size), 2)):
         turn = rng.uniform(0, math.pi)
@@ -115,30 +72,21 @@ def rust(rng: np.random.Generator) -> Image.Image:
     flake = cloud(rng, int(rng.integers(4, 7)), 5)
     level = np.quantile(flake, rng.uniform(0.4, 0.6))
     rim = np.abs(flake - level) < 0.012
-    pixels = np.where((flake > level)[..., np.newaxis], np.array(paint, dtype=np.float64), corroded)
-    return finished(picture(np.where(rim[..., np.newaxis], pixels * 0.3, pixels)))
+    pixels = where(flake > level, paint, corroded)
+    return finished(picture(where(rim, pixels * 0.3, pixels)))
 
 
 def pale_paper(rng: np.random.Generator) -> Image.Image:
     """Cream paper with faint fibres."""
     light, shade = palette(rng, "f7f2e6 e9e0cc")
-    grain = cloud(rng, 24, 4)
-    return finished(picture(ramp(grain, [shade, light])))
+    return finished(picture(ramp(cloud(rng, 24, 4), [shade, light])))
 
 
 def dark_starfield(rng: np.random.Generator) -> Image.Image:
     """A black sky with scattered small stars."""
     night, star = palette(rng, "081030 fdf6d0")
-    image = Image.new("RGB", (FINE, FINE), night)
-    draw = ImageDraw.Draw(image)
+    image, draw = canvas(night)
     for x, y in rng.uniform(0, FINE, (int(rng.integers(120, 320)), 2)):
         radius = rng.exponential(2.0) + 0.6
         draw.ellipse([x - radius, y - radius, x + radius, y + radius], fill=star)
     return finished(image.filter(ImageFilter.GaussianBlur(1)))
-
-
-def grey_static(rng: np.random.Generator) -> Image.Image:
-    """Television snow: grey noise without a larger form."""
-    coarse = int(rng.choice([1, 2, 4]))
-    level = rng.uniform(40, 215, (FINE // coarse, FINE // coarse, 1)).repeat(3, axis=2)
-    return finished(picture(level.repeat(coarse, axis=0).repeat(coarse, axis=1)))

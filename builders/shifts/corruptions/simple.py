@@ -7,7 +7,7 @@ import math
 import numpy as np
 from PIL import Image
 
-from builders.shifts.weather.fields import Field, as_floats, noise
+from builders.shifts.drawing.pixels import Field, as_floats, noise
 
 
 def contrast(picture: Image.Image, severity: int, draws: np.random.Generator) -> Field:

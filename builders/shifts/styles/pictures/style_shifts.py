@@ -1,22 +1,14 @@
-"""Style pictures of the eight style shifts, drawn from a seed like those of the style bank.
-
-Each shift has one look in every picture it draws; colours, scale and direction vary. A docstring is published
-as provenance.
-"""
+"""Style pictures of the eight style shifts of CNS-Bench, drawn from a seed like those of the style bank."""
 
 from __future__ import annotations
 
-import inspect
 import math
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid, smooth_noise, warp
-from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp
-from builders.shifts.styles.generators import Draw
-from shiftdata import stable
-from shiftdata.errors import not_found
+from builders.shifts.drawing.noise import FINE, canvas, cells, cloud, finished, grid, smooth_noise, warp
+from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp, shaded, where
 
 
 def cartoon(rng: np.random.Generator) -> Image.Image:
@@ -28,7 +20,7 @@ def cartoon(rng: np.random.Generator) -> Image.Image:
     shape = cells(rng, columns, x + dx, y + dy)
     outline = shape.second - shape.first < rng.uniform(0.025, 0.04)
     fill = flat(rng.integers(0, len(colours), columns**2)[shape.number], colours)
-    return finished(picture(np.where(outline[..., np.newaxis], 10.0, fill)))
+    return finished(picture(where(outline, 10.0, fill)))
 
 
 def plush_toy(rng: np.random.Generator) -> Image.Image:
@@ -36,12 +28,11 @@ def plush_toy(rng: np.random.Generator) -> Image.Image:
     colours = palette(rng, "c98a5b e8b98a f3d9c0 d98ea0 a8643c f0c0a8", turn=0.05)
     patch = smooth_noise(rng, 3) * len(colours)
     flow = smooth_noise(rng, int(rng.integers(2, 4))) * rng.uniform(3, 6)
-    image = Image.new("RGB", (FINE, FINE), colours[0])
-    draw = ImageDraw.Draw(image)
+    image, draw = canvas(colours[0])
     length = rng.uniform(14, 24)
     for x, y in rng.uniform(0, FINE, (9000, 2)):
         turn = flow[int(y), int(x)] + rng.normal(0, 0.5)
-        colour = _shaded(colours[int(patch[int(y), int(x)]) % len(colours)], rng.uniform(0.6, 1.25))
+        colour = shaded(colours[int(patch[int(y), int(x)]) % len(colours)], rng.uniform(0.6, 1.25))
         end = (x + math.cos(turn) * length, y + math.sin(turn) * length)
         draw.line([(x, y), end], fill=colour, width=3)
     return finished(image.filter(ImageFilter.GaussianBlur(1.5)))
@@ -49,8 +40,7 @@ def plush_toy(rng: np.random.Generator) -> Image.Image:
 
 def pencil_sketch(rng: np.random.Generator) -> Image.Image:
     """Grey hatching on white paper, denser where it is darker."""
-    image = Image.new("RGB", (FINE, FINE), (248, 248, 246))
-    draw = ImageDraw.Draw(image)
+    image, draw = canvas((248, 248, 246))
     tone = smooth_noise(rng, int(rng.integers(3, 5)))
     base, pitch = rng.uniform(0, math.pi), rng.uniform(1200, 1900)
     for layer, floor in enumerate((0.35, 0.55, 0.7)):
@@ -67,8 +57,7 @@ def pencil_sketch(rng: np.random.Generator) -> Image.Image:
 def painting(rng: np.random.Generator) -> Image.Image:
     """Thick strokes of oil paint laid over each other along a flow."""
     colours = palette(rng, "24507a c8853a 7a3b2e e6d3a3 3f6b4a 8fb0c4 d9a441", turn=0.04)
-    image = Image.new("RGB", (FINE, FINE), colours[0])
-    draw = ImageDraw.Draw(image)
+    image, draw = canvas(colours[0])
     flow = smooth_noise(rng, int(rng.integers(2, 4))) * rng.uniform(4, 7)
     tone = smooth_noise(rng, 4) * len(colours) * 1.5
     for x, y in rng.uniform(0, FINE, (900, 2)):
@@ -77,7 +66,7 @@ def painting(rng: np.random.Generator) -> Image.Image:
         for bristle in range(-7, 8, 2):  # a brush leaves streaks
             px, py = x - bristle * math.sin(turn), y + bristle * math.cos(turn)
             end = (px + math.cos(turn) * length, py + math.sin(turn) * length)
-            draw.line([(px, py), end], fill=_shaded(colour, rng.uniform(0.75, 1.25)), width=3)
+            draw.line([(px, py), end], fill=shaded(colour, rng.uniform(0.75, 1.25)), width=3)
     return finished(image)
 
 
@@ -124,7 +113,7 @@ def tattoo(rng: np.random.Generator) -> Image.Image:
     """Bold curved lines and dots of dark ink on skin."""
     skin = palette(rng, str(rng.choice(["e8b896", "c68a62", "f0cdb4", "a8714c"])), turn=0.01)[0]
     ink: Colour = (28, 34, 44)
-    image = picture(ramp(cloud(rng, 12, 4), [_shaded(skin, 0.9), _shaded(skin, 1.06)]))
+    image = picture(ramp(cloud(rng, 12, 4), [shaded(skin, 0.9), shaded(skin, 1.06)]))
     draw = ImageDraw.Draw(image)
     time = np.linspace(0, 1, 80)
     for _ in range(int(rng.integers(16, 24))):
@@ -138,32 +127,3 @@ def tattoo(rng: np.random.Generator) -> Image.Image:
     for x, y in rng.uniform(0, FINE, (120, 2)):
         draw.ellipse([x - 3, y - 3, x + 3, y + 3], fill=ink)
     return finished(image.filter(ImageFilter.GaussianBlur(1)))
-
-
-#: In the order of the paper (CNS-Bench, A.1.3).
-STYLE_PICTURES: dict[str, Draw] = {
-    draw.__name__: draw
-    for draw in (cartoon, plush_toy, pencil_sketch, painting, sculpture, graffiti, video_game, tattoo)
-}
-
-
-def seed_names(slider: str, index: int) -> tuple[str, str, int]:
-    """The names that seed a style picture."""
-    return "sliders", slider, index
-
-
-def draw_picture(slider: str, index: int) -> Image.Image:
-    """Style picture `index` of a style shift."""
-    if slider not in STYLE_PICTURES:
-        raise not_found("style shift", slider, STYLE_PICTURES)
-    return STYLE_PICTURES[slider](stable.rng(*seed_names(slider, index)))
-
-
-def description(slider: str) -> str:
-    """One line on what the style pictures show."""
-    return (inspect.getdoc(STYLE_PICTURES[slider]) or "").splitlines()[0]
-
-
-def _shaded(colour: Colour, factor: float) -> Colour:
-    red, green, blue = (min(255, round(part * factor)) for part in colour)
-    return red, green, blue

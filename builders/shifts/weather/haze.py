@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import ImageFilter
 
-from builders.shifts.weather.fields import Colour, Field, as_floats, as_picture, noise, shade
+from builders.shifts.drawing.palettes import Colour
+from builders.shifts.drawing.pixels import Field, as_floats, as_picture, laid_over, noise, shade
 
 FAR, NEAR = 1.6, 0.7
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Medium:
     """Droplets or dust in the air; figures hold for a scale of 1 and a depth of 1.
 
@@ -53,15 +54,14 @@ def ground_plane(size: tuple[int, int]) -> Field:
 def veil(medium: Medium, pixels: Field, scale: float, depth: Field, draws: np.random.Generator) -> Field:
     """The pixels behind the medium."""
     height, width = depth.shape
-    density = 1 + medium.patchy * (
-        2 * noise(draws, (width, height), medium.cells, stretch=medium.stretch) - 1
-    )
+    patches = noise(draws, (width, height), medium.cells, stretch=medium.stretch)
+    density = 1 + medium.patchy * (2 * patches - 1)
     density *= 1 + medium.settled * np.linspace(-1, 1, height, dtype=np.float32)[:, np.newaxis]
     thickness = scale * depth * density
     if medium.scatter:
         radius = medium.spread * min(width, height)
         soft = as_floats(as_picture(pixels).filter(ImageFilter.GaussianBlur(radius)))
-        pixels = pixels + (1 - np.exp(-medium.scatter * thickness))[..., np.newaxis] * (soft - pixels)
+        pixels = laid_over(pixels, soft, 1 - np.exp(-medium.scatter * thickness))
     air = shade(medium.air)
     if medium.grain:
         speckle = noise(draws, (width, height), 100, octaves=2, stretch=medium.stretch)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
-from builders.shifts.contexts.kit import covered, gradient
-from builders.shifts.contexts.materials import tile
-from builders.shifts.contexts.pen import Pen, around
-from builders.shifts.contexts.stage import Edit, Make, Scene, Stage
+from builders.shifts.contexts.scene import Edit, Make, Pen, Scene, Stage, around
+from builders.shifts.contexts.scenery import covered, gradient, tile
 
 PAPERS = (
     "cfd8e6 dfe6ef f2f5f9 c3cddb",

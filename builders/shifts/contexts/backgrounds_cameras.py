@@ -7,28 +7,27 @@ from itertools import pairwise
 import numpy as np
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
-from builders.shifts.contexts import kit
-from builders.shifts.contexts.edits import studio
-from builders.shifts.contexts.pen import Pen, around
-from builders.shifts.contexts.stage import Make, Scene, Stage
+from builders.shifts.contexts import scenery
+from builders.shifts.contexts.attributes_actions import studio
+from builders.shifts.contexts.scene import Make, Pen, Scene, Stage, around
 
 TILED = ("checkers", "chessboard", "paving", "plaid")  # floors that show how far and how bent they are
 
 
 def kitchen_tiles(stage: Stage) -> Scene:
     """A kitchen wall over a worktop."""
-    back = kit.covered(stage, "kitchen_tiles", stage.some(0.8, 1.1))
-    kit.floor(stage, back, "marble", 0.75, depth=1.2)
+    back = scenery.covered(stage, "kitchen_tiles", stage.some(0.8, 1.1))
+    scenery.floor(stage, back, "marble", 0.75, depth=1.2)
     Pen(back).box((0, 0.75, 1, 0.77), (70, 72, 74))
     return Scene(back=back, ground=0.89)
 
 
 def road(stage: Stage) -> Scene:
     """In the middle of a country road that runs to the horizon."""
-    back, point = kit.sky(stage, "6fb2e8 b5daf5 eaf3f8"), stage.some(0.44, 0.56)
+    back, point = scenery.sky(stage, "6fb2e8 b5daf5 eaf3f8"), stage.some(0.44, 0.56)
     pen = Pen(back)
     pen.box((0, 0.38, 1, 1), stage.colour("c9a26a d6b682 b8955e"))
-    kit.specks(stage, back, "a8864f 8f9a52 d8bd8c", 40, (0.4, 1), 0.012)
+    scenery.specks(stage, back, "a8864f 8f9a52 d8bd8c", 40, (0.4, 1), 0.012)
     for half, colour in ((0.62, (236, 236, 230)), (0.58, (74, 76, 82))):
         pen.shape([(point, 0.38), (0.5 + half, 1), (0.5 - half, 1)], colour)
     for start in (0.42, 0.5, 0.62, 0.79):
@@ -40,8 +39,8 @@ def road(stage: Stage) -> Scene:
 
 def on_map(stage: Stage) -> Scene:
     """On a map, with its grid and a marked route."""
-    back = kit.covered(stage, "contour_map", stage.some(0.7, 1.1))
-    back = Image.blend(back, Image.new("RGB", back.size, kit.WHITE), 0.25)
+    back = scenery.covered(stage, "contour_map", stage.some(0.7, 1.1))
+    back = Image.blend(back, Image.new("RGB", back.size, scenery.WHITE), 0.25)
     pen = Pen(back)
     for place in np.linspace(stage.some(0, 0.2), 1.1, 6).tolist():
         pen.line([(place, 0), (place, 1)], (70, 110, 170), 0.008)
@@ -54,17 +53,17 @@ def on_map(stage: Stage) -> Scene:
 def chessboard(stage: Stage) -> Scene:
     """On a chessboard in perspective."""
     back = studio(stage)
-    kit.floor(stage, back, "chessboard", stage.some(0.3, 0.42), zoom=1.1, depth=0.5)
+    scenery.floor(stage, back, "chessboard", stage.some(0.3, 0.42), zoom=1.1, depth=0.5)
     return Scene(back=back, ground=0.86)
 
 
 def clouds(stage: Stage) -> Scene:
     """High in the sky among clouds, some before the object."""
-    back, mask = kit.sky(stage, "2f86dd 66aef0 a8d5fa", clouds=6), Image.new("L", (64, 64))
+    back, mask = scenery.sky(stage, "2f86dd 66aef0 a8d5fa", clouds=6), Image.new("L", (64, 64))
     pen = Pen(mask)
     for x in np.linspace(-0.05, 1.05, 14).tolist():
         pen.oval(around(x, stage.some(0.88, 1.02), stage.some(0.08, 0.14)), 245)
-    front = stage.layer(kit.WHITE)
+    front = stage.layer(scenery.WHITE)
     front.putalpha(mask.filter(ImageFilter.GaussianBlur(1.6)).resize(front.size, Image.Resampling.BICUBIC))
     return Scene(back=back, front=front, ground=0.87, shadow=0)
 
@@ -76,8 +75,8 @@ def curtain(stage: Stage) -> Scene:
     red = np.array(stage.colour("b3121f 9c0f2e a81818")) * (0.72 + 0.34 * fold)[:, np.newaxis]
     row = Image.fromarray(np.rint(red.clip(0, 255)).astype(np.uint8)[np.newaxis])
     back = row.resize((stage.side, stage.side))
-    kit.floor(stage, back, "wood_grain", 0.76, depth=1.0)
-    light = kit.lamp_light((0.5, 0.6), 0.62, (255, 250, 232), (116, 100, 104))
+    scenery.floor(stage, back, "wood_grain", 0.76, depth=1.0)
+    light = scenery.lamp_light((0.5, 0.6), 0.62, (255, 250, 232), (116, 100, 104))
     return Scene(back=back, ground=0.89, light=light)
 
 
@@ -89,14 +88,14 @@ def close_up(stage: Stage) -> Scene:
 def far_away(stage: Stage) -> Scene:
     """Small, at the end of a wide empty floor."""
     back = studio(stage)
-    kit.floor(stage, back, stage.any(TILED), 0.45, zoom=0.5, depth=0.25)
+    scenery.floor(stage, back, stage.any(TILED), 0.45, zoom=0.5, depth=0.25)
     return Scene(back=back, share=(0.28, 0.34), across=(0.25, 0.75), ground=stage.some(0.6, 0.68))
 
 
 def fisheye(stage: Stage) -> Scene:
     """Through a lens that bulges, black round its circle."""
     back = studio(stage)
-    kit.floor(stage, back, stage.any(TILED), 0.55, zoom=0.6, depth=0.5)
+    scenery.floor(stage, back, stage.any(TILED), 0.55, zoom=0.6, depth=0.5)
     mesh = _bulged(stage.size, 0.75 * stage.strength)
     circle = Image.new("L", (stage.side, stage.side), round(255 * (1 - stage.strength)))
     Pen(circle).oval((0, 0, 1, 1), 255)
@@ -128,7 +127,7 @@ def _bulged(size: int, amount: float) -> list[tuple[tuple[int, ...], tuple[float
 def from_above(stage: Stage) -> Scene:
     """From a steep angle: the floor fills the frame, and the object tapers to its foot."""
     back = Image.new("RGB", (stage.side, stage.side))
-    kit.floor(stage, back, stage.any(("truchet", "carpet", "kitchen_tiles")), 0, zoom=1.2, depth=1.6)
+    scenery.floor(stage, back, stage.any(("truchet", "carpet", "kitchen_tiles")), 0, zoom=1.2, depth=1.6)
     inset, flat = 0.26 * stage.strength, 1 - 0.2 * stage.strength
 
     def look_down(cut: Image.Image) -> Image.Image:
@@ -141,8 +140,8 @@ def from_above(stage: Stage) -> Scene:
 
 def out_of_focus(stage: Stage) -> Scene:
     """Blurred, with round spots of light."""
-    back, spots = kit.gradient(stage, "3f5468 6b7f8c 4a5a60"), stage.layer((255, 230, 180))
-    kit.specks(stage, spots, "ffd98a ff9f6b fff0c9 9fd0e8", 16, (0, 0.8), 0.06)
+    back, spots = scenery.gradient(stage, "3f5468 6b7f8c 4a5a60"), stage.layer((255, 230, 180))
+    scenery.specks(stage, spots, "ffd98a ff9f6b fff0c9 9fd0e8", 16, (0, 0.8), 0.06)
     back.paste(spots, (0, 0), spots.getchannel("A").point(lambda part: part // 2))
     reach = stage.size * stage.some(0.016, 0.023) * stage.strength
     return Scene(back=back, lens=lambda picture: picture.filter(ImageFilter.GaussianBlur(reach)))
@@ -161,7 +160,7 @@ def mirrored(stage: Stage) -> Scene:
         made.paste(cut, (0, 0))
         return made
 
-    back = kit.gradient(stage, "1f2a3c 3f5674 9cb4cc 2c3a50 141c2a")
+    back = scenery.gradient(stage, "1f2a3c 3f5674 9cb4cc 2c3a50 141c2a")
     return Scene(back=back, pose=reflect, share=(0.84, 0.94), ground=0.98, shadow=0)
 
 

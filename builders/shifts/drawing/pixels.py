@@ -1,4 +1,4 @@
-"""Pictures as fields of floats and back, and smooth noise of any size; shared with the corruptions."""
+"""Pictures as numbers from 0 to 1 and back, and what every family does with them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.shifts.drawing.noise import cloud
+from builders.shifts.drawing.palettes import Colour, picture
 from shiftdata.errors import InputError
 
 Field: TypeAlias = NDArray[np.float32]
-Colour: TypeAlias = tuple[int, int, int]
 Key: TypeAlias = tuple[str | int, ...]
 
 SMALLEST = 16
 
 
 def check_picture(picture: Image.Image) -> None:
-    """Refuse what the effects are not made for."""
+    """Refuse what weather and corruptions are not made for."""
     if picture.mode != "RGB":
         raise InputError(f"the picture must be RGB, got {picture.mode}; call picture.convert('RGB') first")
     if min(picture.size) < SMALLEST:
@@ -32,9 +32,14 @@ def as_floats(picture: Image.Image) -> Field:
     return np.asarray(picture, dtype=np.float32) / np.float32(255)
 
 
-def as_picture(pixels: Field) -> Image.Image:
+def as_doubles(picture: Image.Image) -> NDArray[np.float64]:
+    """The red, green and blue of each pixel from 0 to 1, in double precision."""
+    return np.asarray(picture.convert("RGB"), dtype=np.float64) / 255
+
+
+def as_picture(pixels: NDArray[np.floating]) -> Image.Image:
     """A picture of pixels from 0 to 1; what lies beyond is cut off."""
-    return Image.fromarray(np.rint(pixels.clip(0, 1) * 255).astype(np.uint8))
+    return picture(pixels.clip(0, 1) * 255)
 
 
 def shade(colour: Colour) -> Field:

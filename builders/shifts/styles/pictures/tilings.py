@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from builders.shifts.drawing.noise import (
-    cells,
-    finished,
-    grid,
-    hexagons,
-    smooth_noise,
-    stretched,
-    warp,
-)
-from builders.shifts.drawing.palettes import flat, palette, picture, ramp
+from builders.shifts.drawing.noise import finished, grid, hexagons, smooth_noise, warp
+from builders.shifts.drawing.palettes import flat, palette, picture, ramp, where
 
 
 def checkers(rng: np.random.Generator) -> Image.Image:
@@ -41,17 +33,6 @@ def plaid(rng: np.random.Generator) -> Image.Image:
     return finished(picture(np.where(twill, across * 0.75 + along * 0.25, across * 0.25 + along * 0.75)))
 
 
-def stained_glass(rng: np.random.Generator) -> Image.Image:
-    """Jewel-coloured cells between black leads, each pane a little uneven."""
-    colours = palette(rng, "b3001b 0047ab f2a900 00843d 5b2a86 e4572e")
-    columns = int(rng.integers(5, 9))
-    pane = cells(rng, columns, *grid(rng.uniform(0, np.pi)))
-    panes = flat(rng.integers(0, len(colours), columns**2)[pane.number], colours)
-    light = 0.8 + 0.4 * smooth_noise(rng, 8)
-    lead = pane.second - pane.first < rng.uniform(0.008, 0.014)
-    return finished(picture(np.where(lead[..., np.newaxis], 12.0, panes * light[..., np.newaxis])))
-
-
 def truchet(rng: np.random.Generator) -> Image.Image:
     """Square tiles with two quarter circles each, turned at random: endless loops of teal on cream."""
     ground, ink, edge = palette(rng, "f6e7c1 0f8b8d 143642")
@@ -64,19 +45,6 @@ def truchet(rng: np.random.Generator) -> Image.Image:
     width = rng.uniform(0.08, 0.13)
     index = np.where(away < width, 1, np.where(away < width + 0.04, 2, 0))
     return finished(picture(flat(index, [ground, ink, edge])))
-
-
-def mosaic(rng: np.random.Generator) -> Image.Image:
-    """Small loose square stones, ultramarine and gold, laid along a flowing motif."""
-    colours = palette(rng, "0a1f7a 1e4fd8 5fa8ff f5c518 ffe680 0d0d3b")
-    columns = int(rng.integers(16, 24))
-    stone = cells(rng, columns, *grid(), looseness=0.35)
-    down, across = np.indices((columns, columns)).reshape(2, -1) / columns
-    motif = np.sin(across * rng.uniform(6, 12) + 3 * np.sin(down * rng.uniform(5, 10) + rng.uniform(0, 6)))
-    order = (stretched(motif) * (len(colours) - 1) + rng.uniform(-0.6, 0.6, columns**2)).clip(0)
-    pixels = flat(order.astype(np.int64)[stone.number], colours)
-    joint = stone.second - stone.first < 0.007
-    return finished(picture(np.where(joint[..., np.newaxis], np.array([16.0, 20.0, 70.0]), pixels)))
 
 
 def brick(rng: np.random.Generator) -> Image.Image:
@@ -92,7 +60,7 @@ def brick(rng: np.random.Generator) -> Image.Image:
     pixels = ramp(shade, clay) * (0.85 + 0.3 * smooth_noise(rng, 64))[..., np.newaxis]
     gap = rng.uniform(0.04, 0.07)
     joint = (u % 1 < gap / 2) | (u % 1 > 1 - gap / 2) | (v % 1 < gap) | (v % 1 > 1 - gap)
-    return finished(picture(np.where(joint[..., np.newaxis], np.array(mortar, dtype=np.float64), pixels)))
+    return finished(picture(where(joint, mortar, pixels)))
 
 
 def honeycomb(rng: np.random.Generator) -> Image.Image:
@@ -105,17 +73,7 @@ def honeycomb(rng: np.random.Generator) -> Image.Image:
     fill = ramp(1 - 1.6 * np.hypot(dx, dy) + shade, [deep, amber, light])
     to_wall = 0.5 - np.maximum(np.abs(dx), np.abs(dx) / 2 + np.abs(dy) * np.sqrt(0.75))
     wall = to_wall < rng.uniform(0.03, 0.06)
-    return finished(picture(np.where(wall[..., np.newaxis], np.array(dark, dtype=np.float64), fill)))
-
-
-def cubes(rng: np.random.Generator) -> Image.Image:
-    """Stacked cubes in three tones: every hexagon cut into three rhombi."""
-    tones = palette(rng, "f7f3e9 f26b21 4a4e69")
-    x, y = grid(float(rng.integers(0, 6)) * np.pi / 3 + rng.uniform(-0.15, 0.15))
-    columns = rng.uniform(4, 8)
-    _, dx, dy = hexagons(x * columns, y * columns)
-    third = np.floor((np.arctan2(dy, dx) / (2 * np.pi) + 1 / 12) * 3).astype(np.int64)
-    return finished(picture(flat(third, tones)))
+    return finished(picture(where(wall, dark, fill)))
 
 
 def scales(rng: np.random.Generator) -> Image.Image:
@@ -132,8 +90,7 @@ def scales(rng: np.random.Generator) -> Image.Image:
         away = np.hypot(u - column - 0.5 * (row % 2), v - 0.5 * row)
         shade = flat(shades[(7 * column + 31 * row).astype(np.int64) % 97], body)
         shade = shade * (0.6 + 0.8 * away.clip(0, 0.6))[..., np.newaxis]
-        scale = np.where((away > 0.46)[..., np.newaxis], np.array(rim, dtype=np.float64), shade)
-        pixels = np.where((away < 0.53)[..., np.newaxis], scale, pixels)
+        pixels = where(away < 0.53, where(away > 0.46, rim, shade), pixels)
     return finished(picture(pixels))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from PIL import Image
 
-from builders.shifts.contexts import kit
-from builders.shifts.contexts.pen import Pen, around
-from builders.shifts.contexts.stage import Make, Scene, Stage
+from builders.shifts.contexts import scenery
+from builders.shifts.contexts.scene import Make, Pen, Scene, Stage, around
 
 DAY = "5aa2e2 93c6f0 d9ebf7"
 WARM = (255, 244, 226)
@@ -16,8 +15,8 @@ IRON = (62, 68, 76)
 def room(stage: Stage, paper: str, boards: str, edge: float) -> Image.Image:
     """A wall and a floor that meet at a height."""
     back = Image.new("RGB", (stage.side, stage.side))
-    kit.wall(stage, back, paper, (0, edge), stage.some(0.8, 1.1))
-    kit.floor(stage, back, boards, edge, depth=0.8)
+    scenery.wall(stage, back, paper, (0, edge), stage.some(0.8, 1.1))
+    scenery.floor(stage, back, boards, edge, depth=0.8)
     return hushed(back)
 
 
@@ -30,7 +29,7 @@ def parlour(stage: Stage) -> Scene:
     """Papered wall, skirting, wooden floor, a picture on the wall."""
     edge, x = stage.some(0.6, 0.7), stage.some(0.1, 0.65)
     back, box = room(stage, "wallpaper", "wood_grain", edge), (x, 0.1, x + 0.24, 0.3)
-    kit.panel(stage, back, stage.any(("contour_map", "waves", "sunbursts", "marble")), box)
+    scenery.panel(stage, back, stage.any(("contour_map", "waves", "sunbursts", "marble")), box)
     pen = Pen(back)
     pen.box(box, None, rim=stage.colour("c9a04a 3a2a20 efe6d2"), width=0.02)
     pen.box((0, edge - 0.03, 1, edge + 0.005), (244, 238, 226))
@@ -39,7 +38,7 @@ def parlour(stage: Stage) -> Scene:
 
 def shelf(stage: Stage) -> Scene:
     """A board of a bookcase, books to both sides."""
-    back = hushed(kit.covered(stage, "wood_grain", 0.7))
+    back = hushed(scenery.covered(stage, "wood_grain", 0.7))
     pen = Pen(back)
     pen.box((0, 0.1, 1, 0.82), stage.colour("5a3d26 6b4a30"))
     for left, right in ((-0.02, 0.26), (0.74, 1.02)):
@@ -55,7 +54,7 @@ def shelf(stage: Stage) -> Scene:
 def rug(stage: Stage) -> Scene:
     """A patterned rug from above, on planks."""
     back, cloth = (
-        hushed(kit.covered(stage, name, stage.some(0.8, 1.2))) for name in ("wood_grain", "carpet")
+        hushed(scenery.covered(stage, name, stage.some(0.8, 1.2))) for name in ("wood_grain", "carpet")
     )
     left, top = stage.some(0.03, 0.12), stage.some(0.06, 0.16)
     corner = (stage.px(left), stage.px(top))
@@ -67,7 +66,7 @@ def rug(stage: Stage) -> Scene:
 def window(stage: Stage) -> Scene:
     """A window with curtains."""
     back, left, white = room(stage, "wallpaper", "wood_grain", 0.74), stage.some(0.14, 0.3), (250, 248, 242)
-    view = kit.sky(stage, DAY, clouds=3).crop((0, 0, stage.px(0.5), stage.px(0.5)))
+    view = scenery.sky(stage, DAY, clouds=3).crop((0, 0, stage.px(0.5), stage.px(0.5)))
     back.paste(view, (stage.px(left), stage.px(0.08)))
     pen = Pen(back)
     pen.box((left, 0.08, left + 0.5, 0.58), None, rim=white, width=0.022)
@@ -98,12 +97,12 @@ def lamp(stage: Stage, image: Image.Image, x: float, foot: float) -> None:
 
 def street(stage: Stage) -> Scene:
     """A street before fronts of houses."""
-    back, x = kit.sky(stage, DAY, clouds=2), -0.05
+    back, x = scenery.sky(stage, DAY, clouds=2), -0.05
     while x < 1:
         wide = stage.some(0.22, 0.36)
-        kit.panel(stage, back, "facade", (x, stage.some(0.06, 0.28), x + wide, 0.56))
+        scenery.panel(stage, back, "facade", (x, stage.some(0.06, 0.28), x + wide, 0.56))
         x += wide + 0.01
-    kit.floor(stage, back, "asphalt", 0.58)
+    scenery.floor(stage, back, "asphalt", 0.58)
     pen = Pen(back)
     pen.box((0, 0.55, 1, 0.61), (178, 174, 168))
     for start in (0.05, 0.4, 0.75):
@@ -113,18 +112,18 @@ def street(stage: Stage) -> Scene:
 
 def square(stage: Stage) -> Scene:
     """A paved square before one big front."""
-    back, left = kit.sky(stage, DAY, clouds=2), stage.some(-0.1, 0.15)
-    kit.panel(stage, back, "facade", (left, 0.1, left + 0.9, 0.52))
-    kit.floor(stage, back, "paving", 0.52, zoom=0.8)
+    back, left = scenery.sky(stage, DAY, clouds=2), stage.some(-0.1, 0.15)
+    scenery.panel(stage, back, "facade", (left, 0.1, left + 0.9, 0.52))
+    scenery.floor(stage, back, "paving", 0.52, zoom=0.8)
     return Scene(back=back, ground=0.88)
 
 
 def rooftop(stage: Stage) -> Scene:
     """A flat roof over the city, with a rail."""
-    back = kit.sky(stage, "4f9be0 9fcdf2 e8e8e0", clouds=3)
+    back = scenery.sky(stage, "4f9be0 9fcdf2 e8e8e0", clouds=3)
     skyline(stage, back, 0.34, "a9bccb b6c8d6")
     skyline(stage, back, 0.46, "8497a8 7789a0")
-    kit.floor(stage, back, "paving", 0.64, depth=0.8)
+    scenery.floor(stage, back, "paving", 0.64, depth=0.8)
     pen = Pen(back)
     for y in (0.5, 0.57):
         pen.line([(0, y), (1, y)], IRON, 0.014)
@@ -135,9 +134,9 @@ def rooftop(stage: Stage) -> Scene:
 
 def parking(stage: Stage) -> Scene:
     """A car park with white lines before the skyline."""
-    back = kit.sky(stage, DAY, clouds=3)
+    back = scenery.sky(stage, DAY, clouds=3)
     skyline(stage, back, 0.3, "8fa2b2 9fb0be 7b8fa2")
-    kit.floor(stage, back, "asphalt", 0.46)
+    scenery.floor(stage, back, "asphalt", 0.46)
     pen, point = Pen(back), stage.some(0.35, 0.65)
     for x in (-1.4, -0.75, -0.2, 0.35, 0.9, 1.5):
         near, far = point + x, point + 0.3 * x
@@ -147,15 +146,15 @@ def parking(stage: Stage) -> Scene:
 
 def bus_stop(stage: Stage) -> Scene:
     """A pavement with a sign before a brick house."""
-    back = kit.sky(stage, DAY, clouds=2)
-    kit.wall(stage, back, "brick", (stage.some(0.12, 0.22), 0.6), 0.9)
-    kit.floor(stage, back, "paving", 0.6, depth=0.6)
+    back = scenery.sky(stage, DAY, clouds=2)
+    scenery.wall(stage, back, "brick", (stage.some(0.12, 0.22), 0.6), 0.9)
+    scenery.floor(stage, back, "paving", 0.6, depth=0.6)
     pen, pole = Pen(back), stage.any((0.08, 0.9))
     for x in (stage.some(0.05, 0.2), stage.some(0.5, 0.7)):
         pen.box((x, 0.28, x + 0.17, 0.5), (112, 148, 176), rim=(236, 232, 224), width=0.02)
     pen.line([(pole, 0.16), (pole, 0.76)], (90, 94, 100), 0.02)
     sign = stage.colour("1f6fc4 d8382f 2f9a4a")
-    pen.oval(around(pole, 0.15, 0.08), sign, rim=kit.WHITE, width=0.02)
+    pen.oval(around(pole, 0.15, 0.08), sign, rim=scenery.WHITE, width=0.02)
     return Scene(back=back, ground=0.88)
 
 

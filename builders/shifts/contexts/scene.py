@@ -1,0 +1,133 @@
+"""What a scene is made with and of: the stage it is drawn on, the pen, and the scene itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from builders.shifts.drawing.palettes import Colour, palette
+
+T = TypeVar("T")
+Edit: TypeAlias = Callable[[Image.Image], Image.Image]
+Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
+Point: TypeAlias = tuple[float, float]
+Ink: TypeAlias = tuple[int, ...]
+
+SCALE = 2  # scenes are drawn at twice the size and halved: edges come out smooth
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a scene is drawn: its size, its random generator, and how strong its effects shall be."""
+
+    size: int
+    rng: np.random.Generator
+    strength: float = 1.0
+
+    @property
+    def side(self) -> int:
+        """The side of the drawing in pixels."""
+        return SCALE * self.size
+
+    def px(self, share: float) -> int:
+        """Pixels of the drawing from a share of its side."""
+        return round(share * self.side)
+
+    def some(self, low: float, high: float) -> float:
+        """Any number between two."""
+        return float(self.rng.uniform(low, high))
+
+    def any(self, choices: Sequence[T]) -> T:
+        """Any of some things."""
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def colours(self, family: str) -> list[Colour]:
+        """Colours near those of a family, given as hexadecimal numbers between spaces."""
+        return palette(self.rng, family)
+
+    def colour(self, family: str) -> Colour:
+        """One colour near one of a family."""
+        return self.any(self.colours(family))
+
+    def layer(self, colour: Colour) -> Image.Image:
+        """A transparent drawing; its colour is that of what will be drawn, so that edges keep it."""
+        return Image.new("RGBA", (self.side, self.side), (*colour, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What surrounds a cut-out; places are shares of the side, from the left and from the top.
+
+    `ground` is where the object's foot stands, `share` the part of the side that its longer edge takes,
+    `sunk` the part of its height below the ground's line. `front` lies on the object and can hide its foot;
+    `light` darkens the whole, `tint` colours the object alone. `pose` changes the cut-out before it is set
+    into the scene, `lens` the finished picture.
+    """
+
+    back: Image.Image
+    ground: float = 0.85
+    share: tuple[float, float] = (0.5, 0.64)
+    across: tuple[float, float] = (0.38, 0.62)
+    sunk: float = 0.0
+    shadow: float = 0.5
+    front: Image.Image | None = None
+    light: Image.Image | None = None
+    tint: Colour = (255, 255, 255)
+    pose: Edit | None = None
+    lens: Edit | None = None
+
+
+Make: TypeAlias = Callable[[Stage], Scene]
+
+
+def around(x: float, y: float, half: float, tall: float | None = None) -> Box:
+    """The box round a middle, half as wide and half as tall as given."""
+    tall = half if tall is None else tall
+    return x - half, y - tall, x + half, y + tall
+
+
+class Pen:
+    """Draws on a picture; places and lengths are shares of its side."""
+
+    def __init__(self, image: Image.Image) -> None:
+        self._side, self._draw = image.width, ImageDraw.Draw(image)
+
+    def box(
+        self, box: Box, fill: Ink | int | None, *, rim: Ink | None = None, width: float = 0, corner: float = 0
+    ) -> None:
+        """A rectangle, its corners round where a radius is given."""
+        radius, line = self._px(corner), self._px(width)
+        self._draw.rounded_rectangle(self._pixels(box), radius, fill=fill, outline=rim, width=line)
+
+    def oval(self, box: Box, fill: Ink | int | None, *, rim: Ink | None = None, width: float = 0) -> None:
+        """An ellipse."""
+        self._draw.ellipse(self._pixels(box), fill=fill, outline=rim, width=self._px(width))
+
+    def dome(self, box: Box, fill: Ink) -> None:
+        """The upper half of an ellipse."""
+        self._draw.pieslice(self._pixels(box), 180, 360, fill=fill)
+
+    def arc(self, box: Box, start: float, length: float, ink: Ink, width: float) -> None:
+        """A part of an ellipse's line, in degrees."""
+        self._draw.arc(self._pixels(box), start, start + length, fill=ink, width=self._px(width))
+
+    def shape(self, corners: Iterable[Point], fill: Ink | int) -> None:
+        """A polygon."""
+        self._draw.polygon([(x * self._side, y * self._side) for x, y in corners], fill=fill)
+
+    def line(self, points: Sequence[Point], ink: Ink, width: float) -> None:
+        """A line through some points."""
+        scaled = [(x * self._side, y * self._side) for x, y in points]
+        self._draw.line(scaled, fill=ink, width=max(1, self._px(width)), joint="curve")
+
+    def _px(self, share: float) -> int:
+        return round(share * self._side)
+
+    def _pixels(self, box: Box) -> list[int]:
+        """The box in whole pixels, at least one in each direction."""
+        left, top, right, bottom = (self._px(part) for part in box)
+        return [left, top, max(left, right), max(top, bottom)]
