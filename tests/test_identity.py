@@ -14,7 +14,7 @@ import pytest
 from builders.make.build import build
 from builders.recipe import Base, Recipe, load_recipe
 from builders.sample import Sample
-from builders.shifts.compose import OnGround
+from builders.shifts.steps import OnGround
 from shiftdata.errors import InputError
 from shiftdata.format.identity import base_content_id, dropped_id
 from shiftdata.format.manifest import Manifest
