@@ -9,8 +9,8 @@ import click
 
 from builders.cli.check import built_argument, built_folder, recipe_option
 from builders.publish.hub import Gated, RepoOptions
-from builders.publish.plan import Verify
 from builders.publish.publishing import WORK, Publication
+from builders.publish.target import Verify
 from builders.recipe import load_recipe
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, read_token, verb
 from shiftdata.format.manifest import Manifest
@@ -82,7 +82,7 @@ def command(
     if dry_run:
         print("nothing was changed (--dry-run)")
         return
-    plan = publication.plan
-    with progress("send", plan.bytes, "B", quiet=quiet or plan.idle) as bar:
-        done = publication.carry_out(verify=verify, catalog=catalog, tell=bar.update)
+    changes = publication.changes
+    with progress("send", changes.bytes, "B", quiet=quiet or changes.none) as bar:
+        done = publication.carry_out(verify=verify, catalog=catalog, on_bytes=bar.update)
     print("\n".join(done))

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from builders.publish.held import OURS, listed_files
-from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
+from builders.publish.target import Changes, Target, Verify, arrived
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import clear_when_full, sha256_of, swap, whole_file
-from shiftdata.format.manifest import FILE_NAME, FileRecord
+from shiftdata.places.store import Folder, OnBytes, copy, files_below
 
-CHUNK = 1 << 20
 HASH_DIGITS = 16
 
 
 @dataclass(frozen=True)
-class FolderTarget:
+class FolderTarget(Target):
     """A folder for one dataset. A reader sees all of the old one or all of the new one."""
 
     folder: Path
@@ -35,46 +32,35 @@ class FolderTarget:
         """Where the old dataset is, for the moment in which the new one takes its place."""
         return self.folder.with_name(f".{self.folder.name}.replaced")
 
-    @property
-    def _current(self) -> Path:
-        """What readers see; killed in the middle of a swap, a run leaves it beside its place."""
-        return self.folder if self.folder.exists() or not self._replaced.exists() else self._replaced
-
-    def plan(self, source: Source) -> Plan:
+    def compare(self, source: Source) -> Changes:
         """Compare by size and by the hashes of the manifest that lies there; renderings by their own."""
-        self._refuse_overlap(source)
-        current = self._current
-        self._refuse_file(current)
-        there = set(_files(current))
-        manifest = current / FILE_NAME
-        old = listed_files(manifest.read_bytes() if manifest.is_file() else None)
+        # What readers see; killed in the middle of a swap, a run leaves it beside its place.
+        killed = not self.folder.exists() and self._replaced.exists()
+        current = self._replaced if killed else self.folder
+        here, there = source.folder.resolve(), self.folder.resolve()
+        if here == there or here in there.parents or there in here.parents:
+            raise InputError(f"{self.folder} and the dataset's own folder {source.folder} lie in one another")
+        nearest = next(path for path in (current, *current.parents) if path.exists())
+        if not nearest.is_dir():
+            raise InputError(f"{nearest} is a file: give a folder")
+        changes = self.compared(source, Folder(current))
+        free = self._free_after(changes.bytes)
+        note = f"{free / 1e6:,.0f} MB stay free on that disk"
+        return replace(changes, notes=(note,)) if changes.bytes else changes
 
-        def is_same(path: str, record: FileRecord) -> bool:
-            if (current / path).stat().st_size != record.bytes:
-                return False
-            if source.is_data(path):
-                return path in old and old[path].sha256 == record.sha256
-            return sha256_of(current / path) == record.sha256
-
-        plan = compare(source, there, is_same, OURS | set(old))
-        free = self._free_after(plan.bytes)
-        return replace(plan, notes=(f"{free / 1e6:,.0f} MB stay free on that disk",)) if plan.bytes else plan
-
-    def carry_out(self, source: Source, plan: Plan, verify: Verify, tell: Tell) -> None:
+    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
         """Make the whole beside its place, look at it again, and swap."""
         self._end_swap()
-        # A folder with the manifest's hash in its name holds files of no other version.
+        # A folder with the manifest's hash in its name has files of no other version.
         work = self.folder.with_name(f".{self.folder.name}.publishing-{source.manifest_hash[:HASH_DIGITS]}")
-        uploads = set(plan.uploads)
-        for path in source.files:
+        uploads = set(changes.uploads)
+        foreign = [path for path in files_below(self.folder) if path not in {*source.files, *changes.deleted}]
+        for path in [*source.files, *foreign]:
             if path in uploads:
-                self._bring(source, path, work, verify, tell)
+                self._bring(source, path, work, verify, on_bytes)
             else:
                 _link(self.folder / path, work / path)
-        kept = list(_kept(self.folder, plan))
-        for path in kept:
-            _link(self.folder / path, work / path)
-        for left in set(_files(work)) - {*source.files, *kept}:  # of a writer that was killed
+        for left in set(files_below(work)) - {*source.files, *foreign}:  # of a writer that was killed
             (work / left).unlink()
         self._swap(work)
 
@@ -83,17 +69,17 @@ class FolderTarget:
         self._end_swap()
         return ""
 
-    def _bring(self, source: Source, path: str, work: Path, verify: Verify, tell: Tell) -> None:
+    def _bring(self, source: Source, path: str, work: Path, verify: Verify, on_bytes: OnBytes) -> None:
         """Copy a file, unless an earlier run that was stopped has, and look at it again."""
-        record, copy = source.files[path], work / path
-        if copy.is_file() and sha256_of(copy) == record.sha256:
-            tell(record.bytes)
+        record, made = source.files[path], work / path
+        if made.is_file() and sha256_of(made) == record.sha256:
+            on_bytes(record.bytes)
             return
-        with whole_file(copy) as temporary:
-            _copy(source.folder / path, temporary, tell)
-        found = copy.stat().st_size
-        if found != record.bytes or (verify == "hash" and sha256_of(copy) != record.sha256):
-            copy.unlink()
+        with whole_file(made) as temporary:
+            _copy(source.folder / path, temporary, on_bytes)
+        if not arrived(Folder(work), path, record, verify):
+            found = made.stat().st_size
+            made.unlink()
             raise IntegrityError(
                 f"{path} did not arrive in {self.folder} as it was sent ({found:,} bytes): the place is as "
                 "it was; look at the disk and at `check`, then publish again"
@@ -111,16 +97,6 @@ class FolderTarget:
         elif self._replaced.exists():
             self._replaced.rename(self.folder)
 
-    def _refuse_overlap(self, source: Source) -> None:
-        here, there = source.folder.resolve(), self.folder.resolve()
-        if here == there or here in there.parents or there in here.parents:
-            raise InputError(f"{self.folder} and the dataset's own folder {source.folder} lie in one another")
-
-    def _refuse_file(self, current: Path) -> None:
-        nearest = next(path for path in (current, *current.parents) if path.exists())
-        if not nearest.is_dir():
-            raise InputError(f"{nearest} is a file: give a folder")
-
     def _free_after(self, needed: int) -> int:
         """The bytes that stay free; too few is an error before anything is copied."""
         parent = next(folder for folder in self.folder.absolute().parents if folder.exists())
@@ -130,20 +106,6 @@ class FolderTarget:
                 f"no space in {parent}: {needed / 1e6:,.1f} MB are to be copied, {free / 1e6:,.1f} are free"
             )
         return free - needed
-
-
-def _files(folder: Path) -> Iterator[str]:
-    """Every file and link below a folder."""
-    for parent, below, files in os.walk(folder):
-        links = [name for name in below if (Path(parent) / name).is_symlink()]
-        for name in [*files, *links]:
-            yield (Path(parent) / name).relative_to(folder).as_posix()
-
-
-def _kept(folder: Path, plan: Plan) -> Iterator[str]:
-    """The files of the place that stay though they are not of the dataset, hidden ones too."""
-    ours = {*plan.uploads, *plan.same, *plan.deleted}
-    return (path for path in _files(folder) if path not in ours)
 
 
 def _link(old: Path, new: Path) -> None:
@@ -157,9 +119,7 @@ def _link(old: Path, new: Path) -> None:
             shutil.copy2(old, new, follow_symlinks=False)
 
 
-def _copy(old: Path, new: Path, tell: Tell) -> None:
+def _copy(old: Path, new: Path, on_bytes: OnBytes) -> None:
     """Copy the bytes, never a link: a later build must not show through in what is published."""
-    with old.open("rb") as stream, new.open("wb") as copy:
-        while chunk := stream.read(CHUNK):
-            copy.write(chunk)
-            tell(len(chunk))
+    with old.open("rb") as stream:
+        copy(stream, new, on_bytes)

@@ -1,36 +1,36 @@
-"""Publish to a Hub, or a mirror with its protocol: one commit, made for the head that the plan has seen."""
+"""Publish to a Hub, or a mirror with its protocol: one commit, made for the head that was compared."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Literal, TypeAlias
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
-from huggingface_hub.hf_api import RepoFile
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
+from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from builders.describe.renderings import README
-from builders.publish.client import groups, plain_http, tells, without_bars
-from builders.publish.held import OURS, listed_files
-from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
+from builders.publish.target import Changes, Target, Verify, listing_of
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.files import sha256_of
-from shiftdata.format.manifest import FILE_NAME, FileRecord
+from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.hubs import HubRepo
+from shiftdata.places.remote import Hub
 from shiftdata.places.retry import persistently
+from shiftdata.places.store import OnBytes, Store
 
 Gated: TypeAlias = Literal["auto", "manual"]
 
 HUB = "https://huggingface.co"
 DATASET = "dataset"
 CONFLICTS = (409, 412)
+#: About how much is sent before progress is reported again.
+BYTES_AT_ONCE = 256 << 20
+FILES_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RepoOptions:
 
 
 @dataclass(frozen=True)
-class HubTarget:
+class HubTarget(Target):
     """A dataset repo. A reader sees the commit before or the one after; each has the manifest of its files.
 
     Files that were sent wait at the server until the commit names them, so a run that was stopped goes on.
@@ -63,59 +63,67 @@ class HubTarget:
     def _is_mirror(self) -> bool:
         return (self.repo.endpoint or constants.ENDPOINT) != HUB
 
+    @property
+    def _token(self) -> str | bool | None:
+        """A server given by its address gets no token that was stored for the Hub."""
+        if self.options.token is None and self.repo.endpoint:
+            return os.environ.get("HF_TOKEN") or False
+        return self.options.token
+
     @cached_property
     def api(self) -> HfApi:
-        """The client; a server given by its address gets no token that was stored for the Hub."""
-        token: str | bool | None = self.options.token
-        if token is None and self.repo.endpoint:
-            token = os.environ.get("HF_TOKEN") or False
+        """The client that writes; `at` reads."""
         # A mirror stores what comes this way file by file, as the Hub does.
         headers = {"X-Shiftdata-Upload": "lfs"} if self._is_mirror else None
-        return HfApi(endpoint=self.repo.endpoint, token=token, library_name="shiftdata", headers=headers)
+        return HfApi(
+            endpoint=self.repo.endpoint, token=self._token, library_name="shiftdata", headers=headers
+        )
 
-    def plan(self, source: Source) -> Plan:
-        """Compare the hashes that the server tells for the head of `main`."""
+    def at(self, commit: str) -> Store:
+        """What reads a commit."""
+        return Hub(replace(self.repo, revision=commit, token=self._token))
+
+    def compare(self, source: Source) -> Changes:
+        """Compare with the hashes that the server has for the head of `main`."""
         if self.repo.revision:
             raise InputError(f"{self.address} names a revision: datasets are published to main, leave it out")
-        notes = []
         try:
             info = self.api.dataset_info(self.repo.repo_id)
         except RepositoryNotFoundError as error:
             if error.response is not None and error.response.status_code == 401 and not self._logged_in():
                 raise
             seen = "private" if self.options.private else "public"
-            notes.append(f"the repo is not there, or you may not see it: it will be made, {seen}")
-            return compare(source, {}, lambda path, record: False, OURS, notes=tuple(notes))
+            note = f"there is no such repo, or you may not see it: it will be made, {seen}"
+            return replace(self.compared(source, None), notes=(note,))
+        changes = self.compared(source, self.at(info.sha) if info.sha else None)
         if self.options.private and not info.private:
-            notes.append("the repo is public and will be private")
-        there, old = self._tree(info.sha), listed_files(self._bytes(FILE_NAME, info.sha))
+            changes = replace(changes, notes=("the repo is public and will be private",))
+        changes = replace(changes, revision=info.sha)
+        self._refuse_second_tag(source, changes)
+        return changes
 
-        def is_same(path: str, record: FileRecord) -> bool:
-            told = tells(there[path], source, path, record)
-            listed = path in old and old[path].sha256 == record.sha256 and there[path].size == record.bytes
-            return listed if told is None else told
-
-        plan = compare(source, there, is_same, OURS | set(old), revision=info.sha, notes=tuple(notes))
-        self._refuse_second_tag(source, plan)
-        return plan
-
-    def carry_out(self, source: Source, plan: Plan, verify: Verify, tell: Tell) -> str:
-        """Send the files, name them in one commit, and compare what the server then says."""
-        with without_bars(), plain_http() if self._is_mirror else nullcontext():
-            head = plan.revision or self._make_repo()
+    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str:
+        """Send the files, name them in one commit, and compare what the server then has."""
+        with _without_bars(), _plain_http() if self._is_mirror else nullcontext():
+            head = changes.revision or self._make_repo()
             self._settle()
-            additions = [CommitOperationAdd(path, str(source.folder / path)) for path in plan.uploads]
-            for group in groups(source, additions):
+            additions = [CommitOperationAdd(path, str(source.folder / path)) for path in changes.uploads]
+            for group in _groups(source, additions):
                 persistently(partial(self._send, group))
-                tell(sum(source.files[addition.path_in_repo].bytes for addition in group))
-            _refuse_changed(source, additions)
-            done = self._commit(source, [*additions, *map(CommitOperationDelete, plan.deleted)], head)
+                on_bytes(sum(source.files[addition.path_in_repo].bytes for addition in group))
+            for addition in additions:
+                path = addition.path_in_repo
+                if addition.upload_info.sha256.hex() != source.files[path].sha256:
+                    raise IntegrityError(
+                        f"{path} was changed while it was sent: nothing was published; run it again"
+                    )
+            commit = self._commit(source, [*additions, *map(CommitOperationDelete, changes.deleted)], head)
             try:
-                self._verify(source, done, verify)
+                self._verify(source, commit, verify)
             except IntegrityError:
-                self._withdraw(done)
+                self._withdraw(commit)
                 raise
-        return done
+        return commit
 
     def finish(self, source: Source, revision: str | None) -> str:
         """Set what was asked of the repo, and the tag of the version."""
@@ -128,10 +136,10 @@ class HubTarget:
         return f"tag {name}"
 
     def _logged_in(self) -> bool:
-        return bool(self.api.token or (self.api.token is None and _stored_token()))
+        return bool(self.api.token or (self.api.token is None and get_token()))
 
     def _make_repo(self) -> str | None:
-        """Make the repo; give its first commit, where it begins with one."""
+        """Make the repo; return its first commit, where it begins with one."""
         self.api.create_repo(
             self.repo.repo_id, repo_type=DATASET, private=self.options.private or None, exist_ok=True
         )
@@ -155,12 +163,12 @@ class HubTarget:
         operations: Sequence[CommitOperationAdd | CommitOperationDelete],
         head: str | None,
     ) -> str:
-        said = f"{source.name} {source.manifest.version}, content {source.manifest.content_id[:16]}"
+        version = f"{source.name} {source.manifest.version}, content {source.manifest.content_id[:16]}"
         try:
             made = self.api.create_commit(
                 self.repo.repo_id,
                 operations,
-                commit_message=f"Publish {said}",
+                commit_message=f"Publish {version}",
                 repo_type=DATASET,
                 parent_commit=head,
             )
@@ -169,94 +177,88 @@ class HubTarget:
                 raise
             raise StorageError(
                 f"{self.address} was changed by somebody else since this run looked at it: publish again, "
-                "what was sent need not be sent again"
+                "what was sent is not sent again"
             ) from error
         return str(made.oid)
 
     def _verify(self, source: Source, commit: str, verify: Verify) -> None:
-        """Compare what the server tells of a commit; what it has no hash of is fetched and hashed."""
-        there = self._tree(commit)
+        """Compare what the server has in a commit; what it says no hash of is fetched and hashed."""
+        store = self.at(commit)
+        there = listing_of(store)
         for path, record in source.files.items():
-            entry = there.get(path)
-            well = entry is not None and entry.size == record.bytes
-            if well and entry is not None and verify == "hash":
-                told = tells(entry, source, path, record)
-                if told is None or path in (FILE_NAME, README):
-                    told = self._hash(path, commit) == record.sha256
-                well = told
+            well = path in there and there[path].size == record.bytes
+            if well and verify == "hash":
+                known = self.known(source, path, there[path])
+                if known is None or path in (FILE_NAME, README):
+                    known = store.sha256(path) == record.sha256
+                well = known
             if not well:
                 raise IntegrityError(
                     f"{path} is not at {self.address}@{commit[:12]} as it was sent: the head has no "
-                    f"{FILE_NAME} now, so that nobody believes it; publish again, or tell who runs the server"
+                    f"{FILE_NAME} now, so that nobody uses it; publish again, or ask whoever runs the server"
                 )
 
     def _withdraw(self, commit: str) -> None:
-        """Take the manifest out of the head again, so that nobody believes it."""
-        if FILE_NAME not in self._tree(commit):
-            return
-        self.api.create_commit(
-            self.repo.repo_id,
-            [CommitOperationDelete(FILE_NAME)],
-            commit_message="Withdraw the manifest: not every file arrived as it was sent",
-            repo_type=DATASET,
-            parent_commit=commit,
-        )
-
-    def _tree(self, commit: str | None) -> Mapping[str, RepoFile]:
-        """Every file of a commit; of a repo without any, none."""
-        if commit is None:
-            return {}
-        found = self.api.list_repo_tree(self.repo.repo_id, recursive=True, revision=commit, repo_type=DATASET)
-        return {entry.path: entry for entry in found if isinstance(entry, RepoFile)}
-
-    def _hash(self, path: str, commit: str) -> str:
-        with tempfile.TemporaryDirectory() as scratch:
-            return sha256_of(self._fetch(path, commit, scratch))
-
-    def _bytes(self, path: str, commit: str | None) -> bytes | None:
-        """A small file of a commit, if it is there."""
-        with tempfile.TemporaryDirectory() as scratch:
-            try:
-                return self._fetch(path, commit, scratch).read_bytes() if commit else None
-            except EntryNotFoundError:
-                return None
-
-    def _fetch(self, path: str, commit: str | None, scratch: str) -> Path:
-        """Fetch a file past every cache."""
-        return Path(
-            self.api.hf_hub_download(
-                self.repo.repo_id, path, revision=commit, repo_type=DATASET, local_dir=scratch
+        """Take the manifest out of the head again, so that nobody uses it."""
+        if FILE_NAME in listing_of(self.at(commit)):
+            self.api.create_commit(
+                self.repo.repo_id,
+                [CommitOperationDelete(FILE_NAME)],
+                commit_message="Withdraw the manifest: not every file arrived as it was sent",
+                repo_type=DATASET,
+                parent_commit=commit,
             )
-        )
 
     def _tags(self) -> Mapping[str, str]:
         refs = self.api.list_repo_refs(self.repo.repo_id, repo_type=DATASET)
         return {tag.name: tag.target_commit for tag in refs.tags}
 
-    def _refuse_second_tag(self, source: Source, plan: Plan) -> None:
+    def _refuse_second_tag(self, source: Source, changes: Changes) -> None:
         if not self.options.tag:
             return
         name, tags = _tag_of(source), self._tags()
-        if name in tags and (tags[name] != plan.revision or not plan.idle):
+        if name in tags and (tags[name] != changes.revision or not changes.none):
             raise InputError(
-                f"{self.address} has the tag {name} at another commit: what a version holds does not change; "
+                f"{self.address} has the tag {name} at another commit: versions do not change; "
                 "raise the recipe's version, or publish without --tag"
             )
-
-
-def _refuse_changed(source: Source, additions: Sequence[CommitOperationAdd]) -> None:
-    """Refuse to name files in a commit that are no longer those of the manifest."""
-    for addition in additions:
-        path = addition.path_in_repo
-        if addition.upload_info.sha256.hex() != source.files[path].sha256:
-            raise IntegrityError(f"{path} was changed while it was sent: nothing was published; run it again")
 
 
 def _tag_of(source: Source) -> str:
     return f"v{source.manifest.version}"
 
 
-def _stored_token() -> str | None:
-    from huggingface_hub import get_token
+def _groups(source: Source, additions: Sequence[CommitOperationAdd]) -> Iterator[list[CommitOperationAdd]]:
+    """Files that are sent together: small ones by the hundred, a large one alone."""
+    group: list[CommitOperationAdd] = []
+    for addition in additions:
+        group.append(addition)
+        size = sum(source.files[one.path_in_repo].bytes for one in group)
+        if size >= BYTES_AT_ONCE or len(group) == FILES_AT_ONCE:
+            yield group
+            group = []
+    if group:
+        yield group
 
-    return get_token()
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Keep the client's progress bars from the screen, where ours is."""
+    before = are_progress_bars_disabled()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not before:
+            enable_progress_bars()
+
+
+@contextmanager
+def _plain_http() -> Iterator[None]:
+    """Send files by plain HTTP: Xet is for the Hub alone, and the client would try it everywhere."""
+    before = constants.HF_HUB_DISABLE_XET
+    constants.HF_HUB_DISABLE_XET = True  # read anew at each upload
+    try:
+        yield
+    finally:
+        constants.HF_HUB_DISABLE_XET = before

@@ -2,40 +2,90 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from fsspec.callbacks import Callback
 
-from builders.publish.held import OURS, listed_files
-from builders.publish.journal import Journal, Sent
-from builders.publish.plan import Plan, Tell, Verify, compare
 from builders.publish.source import Source
-from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.format.manifest import FILE_NAME, FileRecord
+from builders.publish.target import Changes, Target, Verify, arrived
+from shiftdata.errors import IntegrityError, NotFoundError
+from shiftdata.files import write_text
+from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.remote import filesystem
 from shiftdata.places.retry import persistently
+from shiftdata.places.store import FileInfo, OnBytes, Store, store_at
+from shiftdata.stable import content_hash
 
-CHUNK = 1 << 20
+NAME_DIGITS = 16
 #: Where a file appears whole or not at all. Elsewhere it is sent under another name and then renamed.
 WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
-#: What tells that a file is still the one that was written, the best first: times are told with more digits
-#: in some answers than in others.
-STAMPS = ("ETag", "etag", "md5", "content_md5", "crc32c", "mtime", "LastModified", "last_modified", "created")
 
 
 @dataclass(frozen=True)
-class ObjectTarget:
+class Sent:
+    """A file that arrived whole: its hash, and the version that the place gave it then."""
+
+    sha256: str
+    version: str
+
+
+@dataclass
+class Journal:
+    """What was sent to a place, noted on this machine, so that a run can go on.
+
+    `owned` are the files of the dataset that lies there, and of the one that is on its way: a run that was
+    stopped has taken away the old manifest, which listed them.
+    """
+
+    path: Path
+    url: str
+    owned: set[str] = field(default_factory=set)
+    sent: dict[str, Sent] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, url: str, work: Path) -> Journal:
+        """The notes on a place; empty where there are none or they cannot be read."""
+        path = work / f"{content_hash(url)[:NAME_DIGITS]}.json"
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            sent = {name: Sent(**record) for name, record in raw["sent"].items()}
+            return cls(path, url, set(raw["owned"]), sent)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(path, url)
+
+    def begin(self, owned: Iterable[str]) -> None:
+        """Note which files there are ours."""
+        self.owned = set(owned)
+        self._write()
+
+    def note(self, path: str, sent: Sent) -> None:
+        """Note a file that arrived."""
+        self.sent[path] = sent
+        self._write()
+
+    def forget(self, path: str) -> None:
+        """Forget a file that is about to change."""
+        if self.sent.pop(path, None):
+            self._write()
+
+    def _write(self) -> None:
+        notes = {name: asdict(record) for name, record in sorted(self.sent.items())}
+        text = json.dumps({"url": self.url, "owned": sorted(self.owned), "sent": notes}, indent=1)
+        write_text(self.path, text + "\n")
+
+
+@dataclass(frozen=True)
+class ObjectTarget(Target):
     """A URL for one dataset.
 
     The old manifest goes first and the new one comes last, so that at no moment a manifest lies there that
-    is not true. What was sent and found well is noted in a journal on this machine.
+    is not true. What was sent and arrived well is noted in a journal on this machine.
     """
 
     url: str
@@ -47,6 +97,11 @@ class ObjectTarget:
         return self.url
 
     @cached_property
+    def store(self) -> Store:
+        """What reads the place; `_place` writes it."""
+        return store_at(self.url)
+
+    @cached_property
     def _place(self) -> tuple[Any, str]:
         return filesystem(self.url)
 
@@ -54,102 +109,63 @@ class ObjectTarget:
     def _journal(self) -> Journal:
         return Journal.of(self.url, self.work)
 
-    def plan(self, source: Source) -> Plan:
+    def compare(self, source: Source) -> Changes:
         """Compare by size, and by the journal or else the manifest that lies there."""
-        there, old = self._listing(), listed_files(self._read(FILE_NAME))
+        system, root = self._place
+        bucket = root.split("/")[0]
+        if "s3" in _protocols(system) and not system.exists(bucket):
+            raise NotFoundError(f"there is no bucket {bucket!r}, or you may not see it: make it first")
+        return self.compared(source, self.store, self._journal.owned)
 
-        def is_same(path: str, record: FileRecord) -> bool:
-            if there[path]["size"] != record.bytes:
-                return False
-            noted = self._journal.sent.get(path)
-            if noted is not None:
-                return noted == Sent(record.sha256, _stamp(there[path]))
-            if source.is_data(path):
-                return path in old and old[path].sha256 == record.sha256
-            return self._hash(path) == record.sha256
+    def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
+        """Whether it is the file of the journal."""
+        noted = self._journal.sent.get(path)
+        return None if noted is None else noted == Sent(source.files[path].sha256, str(info.version))
 
-        return compare(source, there, is_same, OURS | set(old) | self._journal.owned)
-
-    def carry_out(self, source: Source, plan: Plan, verify: Verify, tell: Tell) -> None:
+    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
         """Take the old manifest away, send the data, delete, send the renderings and the manifest."""
-        self._journal.begin({*plan.uploads, *plan.same, *plan.deleted})
-        if any(source.is_data(path) for path in plan.uploads) or plan.deleted:
+        self._journal.begin({*changes.uploads, *changes.same, *changes.deleted})
+        data = [path for path in changes.uploads if source.is_data(path)]
+        # A manifest that stays the same goes too while the data changes.
+        back = [FILE_NAME] if (data or changes.deleted) and FILE_NAME in changes.same else []
+        if data or changes.deleted:
             self._drop(FILE_NAME)
         try:
-            data = [path for path in plan.uploads if source.is_data(path)]
             for path in data:
-                self._send(source, path, verify, tell)
-            for path in plan.deleted:
+                self._send(source, path, verify, on_bytes)
+            for path in changes.deleted:
                 self._drop(path)
-            for path in [*plan.uploads[len(data) :], *self._manifest_that_went(plan)]:
-                self._send(source, path, verify, tell)
+            for path in [*changes.uploads[len(data) :], *back]:
+                self._send(source, path, verify, on_bytes)
         except IntegrityError:
             self._drop(FILE_NAME)
             raise
         self._journal.begin(source.files)
 
-    def finish(self, source: Source, revision: str | None) -> str:
-        """Nothing is left to do."""
-        return ""
-
-    def _manifest_that_went(self, plan: Plan) -> list[str]:
-        """The manifest, where it is the same as before and was taken away for the time of the change."""
-        system, root = self._place
-        return [FILE_NAME] if FILE_NAME in plan.same and not system.exists(f"{root}/{FILE_NAME}") else []
-
-    def _listing(self) -> Mapping[str, Mapping[str, Any]]:
-        """What lies there, by path."""
-        system, root = self._place
-        system.invalidate_cache()  # what is there now, not when it was last asked
-        try:
-            found = persistently(lambda: system.find(root, detail=True))
-        except FileNotFoundError:
-            found = {}
-        if not found:
-            self._refuse_missing_bucket()
-        return {path.removeprefix(f"{root}/"): info for path, info in found.items()}
-
-    def _refuse_missing_bucket(self) -> None:
-        system, root = self._place
-        bucket = root.split("/")[0]
-        if bucket and "s3" in _protocols(system) and not system.exists(bucket):
-            raise NotFoundError(f"there is no bucket {bucket!r}, or you may not see it: make it first")
-
-    def _read(self, path: str) -> bytes | None:
-        system, root = self._place
-        try:
-            data: bytes = persistently(lambda: system.cat_file(f"{root}/{path}"))
-        except FileNotFoundError:
-            return None
-        return data
-
-    def _send(self, source: Source, path: str, verify: Verify, tell: Tell) -> None:
+    def _send(self, source: Source, path: str, verify: Verify, on_bytes: OnBytes) -> None:
         """Send a file, look at it again, and note that it is well."""
-        system, root = self._place
-        record, told = source.files[path], _Told(tell)
+        record, progress = source.files[path], _Progress(on_bytes)
         self._journal.forget(path)
-        persistently(lambda: self._put(source.folder / path, f"{root}/{path}", told))
-        told.top_up(record.bytes)
-        system.invalidate_cache()
-        info = system.info(f"{root}/{path}")
-        well = info["size"] == record.bytes and (verify == "size" or self._hash(path) == record.sha256)
-        if not well:
+        persistently(lambda: self._put(source.folder / path, path, progress))
+        progress.absolute_update(record.bytes)  # not every file system reports each byte
+        if not arrived(self.store, path, record, verify):
             raise IntegrityError(
-                f"{path} did not arrive at {self.url} as it was sent ({info['size']:,} of {record.bytes:,} "
-                f"bytes): the place has no {FILE_NAME} now, so that nobody believes it; publish again"
+                f"{path} did not arrive at {self.url} as it was sent: the place has no {FILE_NAME} now, so "
+                "that nobody uses it; publish again"
             )
-        self._journal.note(path, Sent(record.sha256, _stamp(info)))
+        self._journal.note(path, Sent(record.sha256, str(self.store.info(path).version)))
 
-    def _put(self, file: Path, remote: str, told: _Told) -> None:
-        system, _ = self._place
-        told.again()
+    def _put(self, file: Path, path: str, progress: _Progress) -> None:
+        system, root = self._place
+        progress.absolute_update(0)  # a new try takes back the bytes of the last
+        remote = f"{root}/{path}"
         if _protocols(system) & WHOLE:
-            system.put_file(str(file), remote, callback=told)
+            system.put_file(str(file), remote, callback=progress)
             return
         parent, _, name = remote.rpartition("/")
         part = f"{parent}/.{name}.part"
         system.makedirs(parent, exist_ok=True)
-        system.put_file(str(file), part, callback=told)
+        system.put_file(str(file), part, callback=progress)
         with suppress(FileNotFoundError):
             system.rm_file(remote)  # some would not rename onto it
         system.mv(part, remote)
@@ -160,58 +176,22 @@ class ObjectTarget:
         with suppress(FileNotFoundError):
             persistently(lambda: system.rm_file(f"{root}/{path}"))
 
-    def _hash(self, path: str) -> str:
-        """The sha256 of a file as the place gives it."""
-        system, root = self._place
 
-        def read() -> str:
-            digest = hashlib.sha256()
-            with system.open(f"{root}/{path}", "rb", block_size=8 * CHUNK, cache_type="readahead") as stream:
-                while chunk := stream.read(CHUNK):
-                    digest.update(chunk)
-            return digest.hexdigest()
+class _Progress(Callback):  # type: ignore[misc]  # fsspec has no types
+    """Passes on how many bytes were sent since the last call."""
 
-        return persistently(read)
-
-
-class _Told(Callback):  # type: ignore[misc]  # fsspec has no types
-    """Tells how many bytes were sent; a new try takes back those of the last."""
-
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, on_bytes: OnBytes) -> None:
         super().__init__()
-        self.tell, self.told = tell, 0
+        self.on_bytes, self.sent = on_bytes, 0
 
     def relative_update(self, inc: int = 1) -> None:
-        self.told += inc
-        self.tell(inc)
+        self.sent += inc
+        self.on_bytes(inc)
 
     def absolute_update(self, value: int) -> None:
-        self.relative_update(value - self.told)
-
-    def again(self) -> None:
-        self.absolute_update(0)
-
-    def top_up(self, total: int) -> None:
-        """Not every file system tells of each byte."""
-        self.absolute_update(total)
-
-
-def _stamp(info: Mapping[str, Any]) -> str:
-    """What tells that a file is still the one that was written."""
-    first = next((info[name] for name in STAMPS if info.get(name) is not None), "")
-    return f"{info['size']} {first.timestamp() if isinstance(first, datetime) else first}"
+        self.relative_update(value - self.sent)
 
 
 def _protocols(system: Any) -> set[str]:
     named = system.protocol
     return {named} if isinstance(named, str) else set(named)
-
-
-def refuse_passwords(url: str) -> None:
-    """Refuse a URL with a password: it would stand in journals and catalogs."""
-    before, at, _ = url.partition("://")[2].partition("/")[0].rpartition("@")
-    if at and ":" in before:
-        raise InputError(
-            "the address holds a password: leave it out, and keep it where the tool of that kind of place "
-            "looks for it (environment, configuration file)"
-        )

@@ -1,4 +1,4 @@
-"""Publish a dataset: check it, plan, send, look at it again."""
+"""Publish a dataset: check it, compare the place, send, look at it again, and list the place in a catalog."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from builders.publish.checking import refuse_unchecked
-from builders.publish.faults import told_plainly
+from builders.publish.addresses import target_of
+from builders.publish.checks import refuse_unchecked, refuse_withheld, rows_by_terms
 from builders.publish.hub import RepoOptions
-from builders.publish.listing import entries_of, list_place
-from builders.publish.plan import Plan, Target, Tell, Verify
+from builders.publish.plain_errors import in_plain_words
 from builders.publish.source import Source
-from builders.publish.targets import target_of
-from builders.publish.terms import refuse_withheld
+from builders.publish.target import Changes, Target, Verify
 from builders.recipe import Recipe
 from shiftdata.errors import StorageError
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import Manifest
+from shiftdata.places.catalog import Catalog, Entry
+from shiftdata.places.store import OnBytes
 from shiftdata.stable import content_hash
 
 #: Notes on this machine: passed checks, and what was sent where. Without them nothing is lost but time.
@@ -34,7 +34,7 @@ class Publication:
 
     source: Source
     target: Target
-    plan: Plan
+    changes: Changes
     notes: tuple[str, ...]
     work: Path
     options: RepoOptions
@@ -57,7 +57,7 @@ class Publication:
         Args:
             folder: the built dataset.
             to: a folder, a URL, or a repo on a Hub (`target_of`).
-            recipe: the recipe that it was built from, if it is none of the house.
+            recipe: the recipe that it was built from, if it is not one of this package.
             allowed: licences that may be published though they are not known to allow it.
             options: what is asked of a repo on a Hub.
             recheck: do not trust a check that passed before.
@@ -67,50 +67,52 @@ class Publication:
         """
         options = options or RepoOptions()
         target = target_of(to, Manifest.read(folder).name, work, options)
-        spared = refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
+        remembered = refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
         source = Source.read(folder)
-        notes = refuse_withheld(source.name, source.rows_by_terms(), allowed)
+        notes = refuse_withheld(source.name, rows_by_terms(source), allowed)
         if ATTRIBUTION not in source.files:
             notes.append(f"it has no {ATTRIBUTION}, as it was built by an earlier version: build it again")
-        if spared:
+        if remembered:
             notes.append("checked before, and nothing changed since (--recheck checks again)")
-        with told_plainly(target.address, [options.token]):
-            plan = target.plan(source)
-        return cls(source, target, plan, tuple(notes), work, options)
+        with in_plain_words(target.address, options.token):
+            changes = target.compare(source)
+        return cls(source, target, changes, tuple(notes), work, options)
 
     def lines(self, every_file: bool = False) -> Iterator[str]:
         """What is printed of it before anything is done."""
         manifest = self.source.manifest
-        named = f"{manifest.name} {manifest.version}, content {manifest.content_id[:16]}"
-        yield f"{named}, to {self.target.address}"
-        yield from self.plan.lines(self.source, every_file)
+        version = f"{manifest.name} {manifest.version}, content {manifest.content_id[:16]}"
+        yield f"{version}, to {self.target.address}"
+        yield from self.changes.lines(self.source, every_file)
         yield from (f"  note: {note}" for note in self.notes)
 
     def carry_out(
-        self, *, verify: Verify = "hash", catalog: Path | None = None, tell: Tell = lambda count: None
+        self,
+        *,
+        verify: Verify = "hash",
+        catalog: Path | None = None,
+        on_bytes: OnBytes = lambda count: None,
     ) -> list[str]:
-        """Send what is to be sent, look at it again, and put the place into a catalog; give what was done."""
+        """Send what is to be sent, look at it again, list the place in a catalog; return what was done."""
         if catalog is not None:
-            entries_of(catalog)  # one that cannot be read is better found now
-        told = told_plainly(self.target.address, [self.options.token])
-        with self._alone(), told:
-            revision = self.plan.revision
-            if not self.plan.idle:
-                revision = self.target.carry_out(self.source, self.plan, verify, tell)
+            _entries(catalog)  # one that cannot be read is an error before anything is sent
+        with self._alone(), in_plain_words(self.target.address, self.options.token):
+            revision = self.changes.revision
+            if not self.changes.none:
+                revision = self.target.apply(self.source, self.changes, verify, on_bytes)
             more = self.target.finish(self.source, revision)
-        done = [self._said(verify), *([more] if more else [])]
+        done = [self._summary(verify), *([more] if more else [])]
         if catalog is not None:
-            source = self.source
-            done.append(list_place(catalog, source.name, source.manifest_hash, self.target.address))
+            done.append(_list_place(catalog, self.source, self.target.address))
         return done
 
-    def _said(self, verify: Verify) -> str:
-        plan, address = self.plan, self.target.address
-        if plan.idle:
-            return f"{address}: nothing to send, all {len(plan.same)} files are there"
+    def _summary(self, verify: Verify) -> str:
+        changes, address = self.changes, self.target.address
+        if changes.none:
+            return f"{address}: nothing to send, all {len(changes.same)} files are there"
         seen = "compared by their hashes" if verify == "hash" else "compared by their sizes"
-        sent = f"{len(plan.uploads)} files published ({plan.bytes / 1e6:,.1f} MB) and {seen}"
-        return f"{address}: {sent}, {len(plan.same)} were there, {len(plan.deleted)} deleted"
+        sent = f"{len(changes.uploads)} files published ({changes.bytes / 1e6:,.1f} MB) and {seen}"
+        return f"{address}: {sent}, {len(changes.same)} were there, {len(changes.deleted)} deleted"
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -124,3 +126,20 @@ class Publication:
             raise StorageError(
                 f"another process is publishing to {self.target.address}: wait for it to end"
             ) from error
+
+
+def _entries(catalog: Path) -> dict[str, Entry]:
+    """The entries of a catalog; of one that does not exist yet, none."""
+    return dict(Catalog.read(catalog).entries) if catalog.exists() else {}
+
+
+def _list_place(catalog: Path, source: Source, address: str) -> str:
+    """Add a place to the entry of a dataset; places of another version go. Returns what was done."""
+    name, sha256, entries = source.name, source.manifest_hash, _entries(catalog)
+    earlier = entries.get(name, Entry(sha256, ()))
+    kept = earlier.places if earlier.manifest == sha256 else ()
+    entries[name] = Entry(sha256, (*kept, *([address] if address not in kept else [])))
+    Catalog(entries).write(catalog)
+    gone = [place for place in earlier.places if place not in (*kept, address)]
+    dropped = f"; dropped, as of another version: {', '.join(gone)}" if gone else ""
+    return f"{catalog}: {name} is at {', '.join(entries[name].places)}{dropped}"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from builders.describe.renderings import renderings
 from shiftdata.errors import IntegrityError
@@ -18,7 +14,7 @@ from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 
 @dataclass(frozen=True)
 class Source:
-    """A built dataset; `files` holds the data first, then README and Croissant, and the manifest last."""
+    """A built dataset; `files` has the data first, then README and Croissant, and the manifest last."""
 
     folder: Path
     manifest: Manifest
@@ -26,7 +22,7 @@ class Source:
 
     @classmethod
     def read(cls, folder: Path) -> Source:
-        """Read what a folder holds; that the data is as the manifest says is for `check` to find out."""
+        """Read what a folder has; that the data is as the manifest says is for `check` to find out."""
         manifest = Manifest.read(folder)
         written = {name: _record(folder / name) for name in [*renderings(manifest), FILE_NAME]}
         return cls(folder, manifest, {**manifest.files, **written})
@@ -45,24 +41,8 @@ class Source:
         """Whether the manifest promises the file; it promises neither itself nor its renderings."""
         return path in self.manifest.files
 
-    def rows_by_terms(self) -> Counter[tuple[str, str]]:
-        """How many rows of all bases carry each (licence, attribution)."""
-        counted: Counter[tuple[str, str]] = Counter()
-        start = "metadata/" if not self.manifest.is_webdataset else "index/"
-        for path in self.manifest.files:
-            if not path.startswith(start):
-                continue
-            try:
-                table = pq.read_table(self.folder / path, columns=["license", "attribution"])
-            except (OSError, pa.ArrowInvalid) as error:
-                raise IntegrityError(f"{self.folder / path} cannot be read ({error}): build again") from error
-            grouped = table.group_by(["license", "attribution"]).aggregate([([], "count_all")])
-            for row in grouped.to_pylist():
-                counted[row["license"], row["attribution"]] += row["count_all"]
-        return counted
-
 
 def _record(path: Path) -> FileRecord:
     if not path.is_file():
-        raise IntegrityError(f"{path} is missing: run the build again, it writes it afresh")
+        raise IntegrityError(f"{path} is missing: run the build again, it writes it anew")
     return FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=None)

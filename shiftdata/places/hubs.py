@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shiftdata.errors import InputError
@@ -19,6 +19,8 @@ ADDRESS = re.compile(
 class HubRepo:
     """A dataset repo at an endpoint; None is $HF_ENDPOINT, or else the Hub itself.
 
+    `token` None is the one in the environment or of the stored login, False is none.
+
     >>> HubRepo.parse("hf+http://lab:8000/datasets/shift/toy@v1")
     HubRepo(repo_id='shift/toy', endpoint='http://lab:8000', revision='v1')
     >>> HubRepo.parse("hf://datasets/shift/toy").address
@@ -28,6 +30,7 @@ class HubRepo:
     repo_id: str
     endpoint: str | None = None
     revision: str | None = None
+    token: str | bool | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def parse(cls, address: str) -> HubRepo:
@@ -54,4 +57,4 @@ class HubRepo:
         """The fsspec file system of its endpoint."""
         from huggingface_hub import HfFileSystem
 
-        return HfFileSystem(endpoint=self.endpoint)
+        return HfFileSystem(endpoint=self.endpoint, token=self.token)

@@ -6,6 +6,8 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +27,7 @@ MODULES = {"http": "aiohttp", "https": "aiohttp", "s3": "s3fs", "s3a": "s3fs", "
 #: Kinds of URL that need no network.
 NEAR = ("memory",)
 SHA256 = re.compile(r"[0-9a-f]{64}")
-#: What file systems call the time of a file's last change.
+#: What file systems call the time of a file's last change, the most exact first.
 TIMES = ("Last-Modified", "LastModified", "mtime", "created")
 
 T = TypeVar("T")
@@ -51,19 +53,21 @@ class Remote(Store):
         self._made: tuple[int, Any, str] | None = None
         self._lock = threading.Lock()
 
-    def names(self) -> set[str] | None:
+    def listing(self) -> dict[str, FileInfo] | None:
         """Every file that the place lists, or None: a page of links is not always a list of files."""
         system, root = self._system()
         system.invalidate_cache()  # what is there now, not when it was last asked
         try:
-            found = system.find(root)
+            found = persistently(lambda: system.find(root, detail=True))
         except Exception:  # each backend has its own kinds
             return None
         plain = unquote if "://" in root else str  # an HTTP index gives names as they stand in URLs
         links = {name for name in found if "://" in root and {"?", "#"} & set(name)}  # they sort an index
-        below = {plain(name) for name in set(found) - links if name.startswith(root + "/")}
-        names = {name.removeprefix(plain(root) + "/") for name in below}
-        return {name for name in names if not is_hidden(name)} if FILE_NAME in names else None
+        below = {name for name in set(found) - links if name.startswith(root + "/")}
+        names = {name: plain(name).removeprefix(plain(root) + "/") for name in below}
+        if self._is_http and FILE_NAME not in names.values():
+            return None
+        return {path: _info(found[name]) for name, path in names.items() if not is_hidden(path)}
 
     def info(self, path: str) -> FileInfo:
         def ask(system: Any, where: str) -> dict[str, Any]:
@@ -77,15 +81,7 @@ class Remote(Store):
                 raise OSError(str(error.__cause__)) from error
             return found
 
-        found = self._try(path, ask)
-        etag = str(found.get("ETag") or found.get("etag") or "").strip('"')
-        sha256 = (found.get("lfs") or {}).get("sha256") or etag
-        marks = [etag, *(str(found[name]) for name in TIMES if name in found)]
-        return FileInfo(
-            size=found.get("size"),
-            sha256=sha256 if SHA256.fullmatch(sha256) else None,
-            version="-".join([*marks, str(found.get("size"))]) if any(marks) else None,
-        )
+        return _info(self._try(path, ask))
 
     def read(self, path: str) -> bytes:
         return self._try(path, lambda system, where: bytes(system.cat_file(where)))
@@ -210,7 +206,7 @@ class Hub(Remote):
         """A small file, and this repo at the commit that the file was read from."""
         file = self._cached(path)
         commit = file.parents[path.count("/")].name  # .../snapshots/<commit>/<path>
-        return Hub(HubRepo(self.repo.repo_id, self.repo.endpoint, commit)), file.read_bytes()
+        return Hub(replace(self.repo, revision=commit)), file.read_bytes()
 
     def read(self, path: str) -> bytes:
         """Through the Hub's own cache."""
@@ -238,6 +234,7 @@ class Hub(Remote):
             repo_type="dataset",
             revision=self.repo.revision,
             endpoint=self.repo.endpoint,
+            token=self.repo.token,
             **options,
         )
         try:
@@ -247,6 +244,21 @@ class Hub(Remote):
 
     def _filesystem(self) -> tuple[Any, str]:
         return self.repo.filesystem(), self.repo.path
+
+
+def _info(found: dict[str, Any]) -> FileInfo:
+    """What a file system says of a file: more in some answers than in others, so one mark is its version."""
+    etag = str(found.get("ETag") or found.get("etag") or "").strip('"')
+    sha256 = (found.get("lfs") or {}).get("sha256") or etag
+    mark = next((mark for mark in [etag, *map(found.get, TIMES)] if mark), None)
+    if isinstance(mark, datetime):  # some listings give seconds
+        mark = mark.timestamp()
+    return FileInfo(
+        size=found.get("size"),
+        sha256=sha256 if SHA256.fullmatch(sha256) else None,
+        version=mark and f"{mark}-{found.get('size')}",
+        git=None if found.get("lfs") else found.get("blob_id"),
+    )
 
 
 def filesystem(url: str) -> tuple[Any, str]:

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -35,12 +36,14 @@ class MissingFileError(StorageError, FileNotFoundError):
 class FileInfo:
     """What a store knows of a file without reading it.
 
-    `version` changes when the file does (a time, an ETag). None: the store does not say.
+    `version` changes when the file does (an ETag, else a time). `git` is the id that git gives its content.
+    None: the store does not say.
     """
 
     size: int | None
     sha256: str | None = None
     version: str | None = None
+    git: str | None = None
 
 
 class Store(ABC):
@@ -60,8 +63,13 @@ class Store(ABC):
     is_far: bool = False
 
     @abstractmethod
-    def names(self) -> set[str] | None:
+    def listing(self) -> dict[str, FileInfo] | None:
         """Every file but hidden ones, or None where the store cannot list them."""
+
+    def names(self) -> set[str] | None:
+        """The names in the listing."""
+        listing = self.listing()
+        return None if listing is None else set(listing)
 
     @abstractmethod
     def info(self, path: str) -> FileInfo:
@@ -86,6 +94,14 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close files and connections; they are opened again when they are needed."""
+
+    def sha256(self, path: str) -> str:
+        """The hash of all bytes of a file, read now."""
+        digest = hashlib.sha256()
+        with self.open(path) as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+        return digest.hexdigest()
 
     def failed(self, path: str, error: Exception) -> StorageError:
         """The error for a file that could not be read."""
@@ -144,21 +160,16 @@ class Folder(Store):
         self._handles: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def names(self) -> set[str]:
+    def listing(self) -> dict[str, FileInfo]:
         """Every file and link; what lies below a link to a folder is not listed."""
-        found = set()
-        for folder, below, files in os.walk(self.folder):
-            links = [name for name in below if (Path(folder) / name).is_symlink()]
-            here = Path(folder).relative_to(self.folder)
-            found |= {(here / name).as_posix() for name in [*files, *links]}
-        return {name for name in found if not is_hidden(name)}
+        paths = {name: self.folder / name for name in files_below(self.folder) if not is_hidden(name)}
+        return {name: _info(path.stat() if path.exists() else path.lstat()) for name, path in paths.items()}
 
     def info(self, path: str) -> FileInfo:
         try:
-            found = (self.folder / path).stat()
+            return _info((self.folder / path).stat())
         except OSError as error:
             raise self.failed(path, error) from error
-        return FileInfo(size=found.st_size, version=f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}")
 
     def read(self, path: str) -> bytes:
         try:
@@ -204,6 +215,18 @@ class Folder(Store):
             if path not in self._handles:
                 self._handles[path] = os.open(self.folder / path, os.O_RDONLY | os.O_CLOEXEC)
             return self._handles[path]
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """Every file and link below a folder, hidden ones too."""
+    for parent, below, files in os.walk(folder):
+        links = [name for name in below if (Path(parent) / name).is_symlink()]
+        for name in [*files, *links]:
+            yield (Path(parent) / name).relative_to(folder).as_posix()
+
+
+def _info(found: os.stat_result) -> FileInfo:
+    return FileInfo(size=found.st_size, version=f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}")
 
 
 def copy(source: IO[bytes], file: Path, on_bytes: OnBytes) -> None:

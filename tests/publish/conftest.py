@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders.__main__ import main
-from builders.publish.checking import refuse_unchecked
+from builders.publish.checks import refuse_unchecked
 from builders.publish.publishing import WORK
 from tests.publish.versions import PICTURE, edited
 

@@ -201,7 +201,7 @@ def test_places_that_cannot_be_are_refused(publish, tiny, copy, home):
     (home / "file").write_text("")
     assert "is a file" in publish(tiny, "--to", "file/tiny", fails=True)
     assert "for repos on a Hub" in publish(tiny, "--to", "place", "--private", fails=True)
-    assert "holds a password" in publish(tiny, "--to", "sftp://me:hush@lab/x", fails=True)
+    assert "contains a password" in publish(tiny, "--to", "sftp://me:hush@lab/x", fails=True)
 
 
 def test_a_catalog_gets_the_place(publish, tiny, later, home):

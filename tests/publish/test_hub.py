@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,19 +13,20 @@ from typing import Any
 import huggingface_hub
 import pytest
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
-from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.errors import RepositoryNotFoundError
 
 from builders.publish import hub
-from builders.publish.faults import redacted
+from builders.publish.addresses import target_of
+from builders.publish.folder import FolderTarget
 from builders.publish.hub import RepoOptions
-from builders.publish.plan import compare
+from builders.publish.plain_errors import redacted
 from builders.publish.publishing import Publication
 from builders.publish.source import Source
-from builders.publish.targets import target_of
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.catalog import Catalog
+from shiftdata.places.hubs import HubRepo
+from shiftdata.places.store import FileInfo, Folder
 from tests.publish.versions import PICTURE, contents
 
 SECRET = "hf_SecretSecretSecret"
@@ -86,20 +86,21 @@ class Hub:
         self.commits.append(held)
         return SimpleNamespace(oid=oid(len(self.commits)))
 
-    def list_repo_tree(self, repo_id: str, revision: str, **options: Any) -> Iterator[RepoFile]:
-        for path, data in self.at(revision).items():
-            git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-            lfs = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 100}
-            known = {"git": git, "lfs": "0" * 40, "none": "?"}[self.tells]
-            more = {"lfs": lfs} if self.tells == "lfs" else {}
-            yield RepoFile(path=path, size=len(data), oid=known, **more)
+    def info(self, data: bytes) -> FileInfo:
+        """What a listing says of a file."""
+        git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+        sha256 = hashlib.sha256(data).hexdigest()
+        known = {"git": {"git": git}, "lfs": {"sha256": sha256}, "none": {"git": "?"}}[self.tells]
+        return FileInfo(size=len(data), **known)
 
-    def hf_hub_download(self, repo_id: str, path: str, revision: str, local_dir: str, **_: Any) -> str:
-        if path not in self.at(revision):
-            raise EntryNotFoundError("no such file")
-        file = Path(local_dir) / path.replace("/", "-")
-        file.write_bytes(self.at(revision)[path])
-        return str(file)
+    def store(self, repo: HubRepo) -> Any:
+        """The store that reads a commit."""
+        files = self.at(str(repo.revision))
+        return SimpleNamespace(
+            listing=lambda: {path: self.info(data) for path, data in files.items() if path[0] != "."},
+            read=lambda path: files[path],
+            sha256=lambda path: hashlib.sha256(files[path]).hexdigest(),
+        )
 
     def list_repo_refs(self, repo_id: str, **options: Any) -> Any:
         tags = [SimpleNamespace(name=name, target_commit=commit) for name, commit in self.tags.items()]
@@ -125,6 +126,7 @@ def missing(status: int) -> RepositoryNotFoundError:
 def server(monkeypatch: pytest.MonkeyPatch) -> Hub:
     standing_in = Hub()
     monkeypatch.setattr(hub, "HfApi", standing_in)
+    monkeypatch.setattr(hub, "Hub", standing_in.store)
     return standing_in
 
 
@@ -163,7 +165,7 @@ def test_a_public_repo_is_made_private_and_nothing_is_made_more_open(publish, ti
 
 def test_a_dry_run_makes_no_repo(publish, tiny, server):
     said = publish(tiny, "--to", "hf://", "--private", "--dry-run")
-    assert "the repo is not there, or you may not see it: it will be made, private" in said
+    assert "there is no such repo, or you may not see it: it will be made, private" in said
     assert server.told == []
 
 
@@ -224,7 +226,7 @@ def test_xet_is_for_the_hub_alone_and_its_stored_token_too(publish, tiny, server
 
 def test_without_a_login_it_is_said_what_to_do(publish, tiny, server, monkeypatch):
     server.token = None
-    monkeypatch.setattr(hub, "_stored_token", lambda: None)
+    monkeypatch.setattr(hub, "get_token", lambda: None)
     monkeypatch.setattr(server, "dataset_info", lambda repo_id: (_ for _ in ()).throw(missing(401)))
     assert "hf auth login" in publish(tiny, "--to", "hf://", fails=True)
 
@@ -253,7 +255,7 @@ def test_addresses(to, address, tmp_path):
 @pytest.mark.parametrize("to", ["http://lab/some/page", "hf://me/mine/more", "hf://datasets/a/b@v1"])
 def test_addresses_that_name_no_repo(to, tmp_path, tiny):
     with pytest.raises(InputError, match=r"no dataset on a Hub|names a revision"):
-        target_of(to, "tiny", tmp_path, RepoOptions()).plan(SimpleNamespace())  # type: ignore[arg-type]
+        target_of(to, "tiny", tmp_path, RepoOptions()).compare(SimpleNamespace())  # type: ignore[arg-type]
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -293,7 +295,10 @@ def test_a_token_is_not_shown_by_records(tiny):
     assert redacted(f"xx {SECRET} yy") == "xx *** yy"
 
 
-def test_a_plan_deletes_only_what_is_ours(tiny):
+def test_only_files_that_are_ours_are_deleted(tiny, tmp_path):
+    for name in ("a", "b", ".git/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
     source = Source(tiny, Manifest.read(tiny), {})
-    plan = compare(source, ["a", "b", ".git/x"], lambda path, record: True, {"a"})
-    assert (plan.deleted, plan.foreign) == (("a",), ("b",))
+    changes = FolderTarget(tmp_path).compared(source, Folder(tmp_path), {"a"})
+    assert (changes.deleted, changes.foreign) == (("a",), ("b",))

@@ -17,7 +17,7 @@ import pytest
 from huggingface_hub import HfApi
 
 import shiftdata as sd
-from builders.publish.checking import refuse_unchecked
+from builders.publish.checks import refuse_unchecked
 from builders.publish.publishing import WORK, Publication
 from shiftdata.errors import StorageError
 from shiftdata.places.catalog import Catalog
@@ -119,8 +119,8 @@ def test_killed_between_two_files_the_first_is_not_sent_again(publish, large, mi
     assert not refuse_unchecked(large, None, home / WORK)
     code = """
 import huggingface_hub.lfs as lfs
-import builders.publish.client as client
-client.BYTES_AT_ONCE = 1_000_000
+import builders.publish.hub as hub
+hub.BYTES_AT_ONCE = 1_000_000
 put, calls = lfs._upload_single_part, []
 def stopping(operation, upload_url):
     calls.append(upload_url)

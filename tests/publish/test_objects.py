@@ -262,7 +262,7 @@ def test_a_package_that_is_not_there_is_named(publish, tiny, monkeypatch):
         raise ImportError("Install s3fs to access S3")
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
-    assert "pip install s3fs" in publish(tiny, "--to", "s3://bucket/x", fails=True)
+    assert "pip install 'shiftdata[s3]'" in publish(tiny, "--to", "s3://bucket/x", fails=True)
 
 
 def test_one_run_at_a_time(publish, tiny, url, watched, home):
@@ -312,7 +312,7 @@ def test_whatever_was_stopped_wherever_the_manifest_is_true_and_the_last_run_end
             target = objects.ObjectTarget(url, Path(notes) if one_machine else Path(notes) / str(later))
             source = sources[later]
             with suppress(StoppedError):
-                target.carry_out(source, target.plan(source), "hash", lambda count: None)
+                target.apply(source, target.compare(source), "hash", lambda count: None)
         found = held(url)
     expected = contents(versions[1])
     assert {path: found.get(path) for path in expected} == expected
@@ -324,6 +324,6 @@ def test_every_byte_is_told_once(tiny, url, watched, home):
     told: list[int] = []
     target = objects.ObjectTarget(f"{url}/tiny", home)
     source = Source.read(tiny)
-    plan = target.plan(source)
-    target.carry_out(source, plan, "hash", told.append)
+    plan = target.compare(source)
+    target.apply(source, plan, "hash", told.append)
     assert sum(told) == plan.bytes

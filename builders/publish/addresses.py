@@ -7,8 +7,8 @@ from pathlib import Path
 
 from builders.publish.folder import FolderTarget
 from builders.publish.hub import HubTarget, RepoOptions
-from builders.publish.objects import ObjectTarget, refuse_passwords
-from builders.publish.plan import Target
+from builders.publish.objects import ObjectTarget
+from builders.publish.target import Target
 from shiftdata.errors import InputError
 from shiftdata.places.hubs import HubRepo
 from shiftdata.places.remote import filesystem
@@ -20,12 +20,16 @@ SERVER = re.compile(r"(?P<server>https?://[^/]+)(?P<repo>/.+)?")
 
 def target_of(to: str, name: str, work: Path, options: RepoOptions) -> Target:
     """The place that an address names, for the dataset of that name; `work` is for notes on this machine."""
-    refuse_passwords(to)
-    repo = _hub_repo(to, name)
-    if repo is not None:
+    user, at, _ = to.partition("://")[2].partition("/")[0].rpartition("@")
+    if at and ":" in user:  # it would stand in journals and catalogs
+        raise InputError(
+            "the address contains a password: leave it out, and keep it where the tool of that kind of place "
+            "looks for it (environment, configuration file)"
+        )
+    if (repo := _hub_repo(to, name)) is not None:
         return HubTarget(repo, options)
     if options.private or options.gated or options.tag:
-        raise InputError(f"--private, --gated and --tag are for repos on a Hub; {to} is none")
+        raise InputError(f"--private, --gated and --tag are for repos on a Hub; {to} is not one")
     if to.startswith(("file://", "local://")):
         to = filesystem(to)[1]
     if is_url(to):

@@ -1,0 +1,121 @@
+"""What must hold before anything is published: the dataset passes `check`, and its licences allow it.
+
+A check that passed is remembered while nothing changes.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builders.describe.draft import words
+from builders.describe.renderings import renderings
+from builders.make.check import check
+from builders.publish.source import Source
+from builders.recipe import Recipe, load_recipe, recipe_names
+from shiftdata.errors import InputError, IntegrityError
+from shiftdata.files import write_text
+from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.format.manifest import Manifest
+from shiftdata.stable import content_hash
+from shiftdata.verifying import Problem, shortened
+
+MOST_PROBLEMS = 3  # of a kind
+MOST_LINES = 10
+MOST_NAMES = 3
+NAME_DIGITS = 16
+
+
+def refuse_unchecked(
+    folder: Path,
+    recipe: Recipe | None,
+    work: Path,
+    *,
+    recheck: bool = False,
+    on_file: Callable[[str], object] = lambda path: None,
+) -> bool:
+    """Refuse a dataset that `check` does not pass; return whether a remembered check made this one needless.
+
+    A passed check holds until a file in the folder has another size or time, or the recipe, its description
+    or the template of the card changes. It is kept in `work`, a file for each folder.
+    """
+    manifest = Manifest.read(folder)
+    name = manifest.name.removesuffix("_wds")
+    if recipe is None and name in recipe_names():
+        recipe = load_recipe(name)
+    state = _state(folder, manifest, recipe)
+    where = content_hash(str(folder.resolve()))[:NAME_DIGITS]
+    kept = work / "checked" / f"{manifest.name}-{where}.txt"
+    if not recheck and kept.is_file() and kept.read_text(encoding="utf-8") == state:
+        return True
+    problems = check(folder, recipe, on_file)
+    if problems:
+        raise IntegrityError(_refusal(folder, problems))
+    write_text(kept, state)
+    return False
+
+
+def _refusal(folder: Path, problems: list[Problem]) -> str:
+    lines = list(shortened(problems, MOST_PROBLEMS))
+    more = ["..."] if len(lines) > MOST_LINES else []
+    count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
+    head = f"{folder} is not published: `python -m builders check {folder}` finds {count}"
+    return "\n  ".join([head, *lines[:MOST_LINES], *more])
+
+
+def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
+    """A hash of everything that a check looks at; of large files size and time stand for the bytes."""
+    files = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        stat = path.stat()
+        files.append((path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime_ns))
+    described = [recipe.recipe_id(), words(recipe)] if recipe else []
+    return content_hash(manifest.to_json(), json.dumps([files, renderings(manifest), described]))
+
+
+def rows_by_terms(source: Source) -> Counter[tuple[str, str]]:
+    """How many rows of all bases have each (licence, attribution)."""
+    counted: Counter[tuple[str, str]] = Counter()
+    start = "index/" if source.manifest.is_webdataset else "metadata/"
+    for path in (source.folder / path for path in source.files if path.startswith(start)):
+        try:
+            table = pq.read_table(path, columns=["license", "attribution"])
+        except (OSError, pa.ArrowInvalid) as error:
+            raise IntegrityError(f"{path} cannot be read ({error}): build again") from error
+        for row in table.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist():
+            counted[row["license"], row["attribution"]] += row["count_all"]
+    return counted
+
+
+def refuse_withheld(name: str, rows: Mapping[tuple[str, str], int], allowed: Collection[str]) -> list[str]:
+    """Refuse rows whose licence is not known to allow redistribution; return notes on those that do.
+
+    `rows` counts the rows of each (licence, attribution); the licences in `allowed`, written exactly so, are
+    published on the word of whoever names them.
+    """
+    refused: dict[str, Counter[str]] = defaultdict(Counter)
+    for (terms, who), count in rows.items():
+        for identifier in withheld(terms, allowed):
+            refused[identifier][who] += count
+    if refused:
+        lines = [f"{name} is not published: not all of its licences are known to allow redistribution"]
+        for identifier, of in sorted(refused.items()):
+            more = f"; and {len(of) - MOST_NAMES:,} more" if len(of) > MOST_NAMES else ""
+            names = "; ".join(who for who, _ in of.most_common(MOST_NAMES)) + more
+            lines.append(f"{redistribution_problem(identifier)}: {of.total():,} rows, of {names}")
+        flags = " ".join(f"--allow-license {shlex.quote(identifier)}" for identifier in sorted(refused))
+        lines.append(f"leave these rows out, or, if you have the right to publish them, add: {flags}")
+        raise InputError("\n  ".join(lines))
+    notes = []
+    spared = sorted({it for terms, _ in rows for it in withheld(terms)} & set(allowed))
+    if spared:
+        notes.append(f"published on your word: {', '.join(spared)} (--allow-license)")
+    if restricted := sum(count for (terms, _), count in rows.items() if noncommercial(terms)):
+        notes.append(f"{restricted:,} rows may not be used commercially (NC); the card says so")
+    return notes

@@ -1,0 +1,161 @@
+"""What every place does alike: compare it with the dataset, and look at each file again after sending."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from builders.describe.renderings import CROISSANT, README
+from builders.publish.source import Source
+from shiftdata.errors import ShiftdataError
+from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
+
+#: How a file that was sent is looked at again: all of its bytes, or only how many there are.
+Verify: TypeAlias = Literal["hash", "size"]
+
+#: Files that every dataset of ours has, and no manifest lists.
+OURS = frozenset({FILE_NAME, README, CROISSANT})
+MOST_FOREIGN = 5
+GIT_DIGITS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What a publication does to a place, worked out before anything is touched.
+
+    `uploads` are in the order in which they are sent, and `changed` are those of them that replace a file.
+    `foreign` files lie there and are not of this dataset: they stay. `revision` is the commit that this was
+    worked out for, where a place has commits.
+    """
+
+    uploads: tuple[str, ...]
+    changed: frozenset[str]
+    same: tuple[str, ...]
+    deleted: tuple[str, ...]
+    foreign: tuple[str, ...]
+    bytes: int
+    revision: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Whether the place has the dataset already."""
+        return not self.uploads and not self.deleted
+
+    def lines(self, source: Source, every_file: bool) -> Iterator[str]:
+        """What is printed of it."""
+        new = [path for path in self.uploads if path not in self.changed]
+        for word, paths in (("new", new), ("changed", sorted(self.changed)), ("the same", self.same)):
+            size = sum(source.files[path].bytes for path in paths)
+            yield f"  {word:<10}{len(paths):>6,} files {size / 1e6:>10,.1f} MB"
+        yield f"  {'to delete':<10}{len(self.deleted):>6,} files"
+        if every_file:
+            for path in self.uploads:
+                sign = "~" if path in self.changed else "+"
+                yield f"    {sign} {path} ({source.files[path].bytes:,} bytes)"
+            yield from (f"    - {path}" for path in self.deleted)
+        if self.foreign:
+            more = len(self.foreign) - MOST_FOREIGN
+            named = ", ".join(self.foreign[:MOST_FOREIGN]) + (f" and {more:,} more" if more > 0 else "")
+            yield f"  not of this dataset, left alone: {named}"
+        yield from (f"  note: {note}" for note in self.notes)
+
+
+class Target(ABC):
+    """A place that datasets are published to: a store reads it; each kind of place adds how to write it."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """How readers name it: in a catalog, or in `shiftdata verify`."""
+
+    @abstractmethod
+    def compare(self, source: Source) -> Changes:
+        """Compare the place with the dataset; nothing is changed."""
+
+    @abstractmethod
+    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str | None:
+        """Send what is to be sent, data first and the manifest last, and look at it again.
+
+        Returns the commit that it made, where the place has commits.
+        """
+
+    def finish(self, source: Source, revision: str | None) -> str:
+        """What is left to do for a place that has the dataset, if anything; returns what was done."""
+        return ""
+
+    def compared(
+        self, source: Source, store: Store | None, owned: frozenset[str] | set[str] = frozenset()
+    ) -> Changes:
+        """The changes of what a store reads now; files in `owned`, and listed there, may be deleted."""
+        there = listing_of(store) if store else {}
+        old = _listed_files(store) if store and FILE_NAME in there else {}
+
+        def is_same(path: str, record: FileRecord) -> bool:
+            if store is None or path not in there or there[path].size != record.bytes:
+                return False
+            known = self.known(source, path, there[path])
+            if known is None and source.is_data(path):
+                return path in old and old[path].sha256 == record.sha256
+            return store.sha256(path) == record.sha256 if known is None else known
+
+        same = tuple(path for path, record in source.files.items() if is_same(path, record))
+        uploads = tuple(path for path in source.files if path not in set(same))
+        left = sorted(path for path in there if path not in source.files)
+        ours = OURS | set(old) | owned
+        return Changes(
+            uploads=uploads,
+            changed=frozenset(uploads) & frozenset(there),
+            same=same,
+            deleted=tuple(path for path in left if path in ours),
+            foreign=tuple(path for path in left if path not in ours),
+            bytes=sum(source.files[path].bytes for path in uploads),
+        )
+
+    def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
+        """Whether the place itself says that a file is the same; None where it does not say."""
+        if info.sha256 is not None:
+            return info.sha256 == source.files[path].sha256
+        if info.git is not None and len(info.git) == GIT_DIGITS:
+            return info.git == _git_id(source.folder / path)
+        return None
+
+
+def listing_of(store: Store) -> Mapping[str, FileInfo]:
+    """Every file but hidden ones; of a place that does not exist yet, none."""
+    found = store.listing()
+    if found is None:
+        with suppress(MissingFileError):
+            store.info(FILE_NAME)  # it says what is wrong
+    return found or {}
+
+
+def arrived(store: Store, path: str, record: FileRecord, verify: Verify) -> bool:
+    """Whether a file is there as it was sent."""
+    try:
+        same_size = store.info(path).size == record.bytes
+        return same_size and (verify == "size" or store.sha256(path) == record.sha256)
+    except MissingFileError:
+        return False
+
+
+def _listed_files(store: Store) -> Mapping[str, FileRecord]:
+    """The files that the manifest there lists; of one that cannot be read, none."""
+    written = store.read(FILE_NAME)
+    try:
+        return Manifest.from_json(written.decode()).files
+    except (ShiftdataError, ValueError):
+        return {}
+
+
+def _git_id(path: Path) -> str:
+    """The id that git gives a file."""
+    with path.open("rb") as stream:
+        start = b"blob %d\0" % path.stat().st_size
+        return hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()
