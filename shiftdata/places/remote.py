@@ -256,7 +256,7 @@ def _info(found: dict[str, Any]) -> FileInfo:
     return FileInfo(
         size=found.get("size"),
         sha256=sha256 if SHA256.fullmatch(sha256) else None,
-        version=mark and f"{mark}-{found.get('size')}",
+        version=f"{mark}-{found.get('size')}" if mark else None,
         git=None if found.get("lfs") else found.get("blob_id"),
     )
 
