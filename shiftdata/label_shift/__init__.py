@@ -7,16 +7,7 @@ hold-out and on the target; `reweight` adapts predictions, `importance_weights` 
 from __future__ import annotations
 
 from shiftdata.label_shift.calibration import CalibrationKind, Calibrator, fit_calibrator
-from shiftdata.label_shift.estimators import (
-    ESTIMATORS,
-    Variant,
-    bbse,
-    estimate_marginal,
-    mean_prediction,
-    mlls,
-    rlls,
-    rlls_rho,
-)
+from shiftdata.label_shift.estimators import ESTIMATORS, Variant, estimate_marginal, rlls_rho
 from shiftdata.label_shift.evidence import (
     AbsentClassError,
     EstimationError,
@@ -37,13 +28,9 @@ __all__ = [
     "SingularMatrixError",
     "TrainedOn",
     "Variant",
-    "bbse",
     "estimate_marginal",
     "fit_calibrator",
     "importance_weights",
-    "mean_prediction",
-    "mlls",
     "reweight",
-    "rlls",
     "rlls_rho",
 ]

@@ -130,11 +130,9 @@ def _derivatives(logs: Floats, labels: Integers, point: Floats) -> tuple[Floats,
 
 
 def _logs(probabilities: Floats) -> Floats:
-    logs: Floats = np.log(np.maximum(probabilities, FLOOR))
-    return logs
+    return np.asarray(np.log(np.maximum(probabilities, FLOOR)))
 
 
 def _softmax(scores: Floats) -> Floats:
     exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares: Floats = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return shares
+    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

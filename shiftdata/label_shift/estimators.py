@@ -7,6 +7,7 @@ anything fails, in silence; here it is an error, or `fallback="mean"`, and the r
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -33,37 +34,23 @@ from shiftdata.label_shift.regularized import solve
 #: Where RLSbench's paper and its released code differ.
 Variant: TypeAlias = Literal["paper", "code"]
 
+#: A marginal, and the steps it took.
+Estimated: TypeAlias = tuple[Floats, int]
+
 #: From here on, noise of double precision alone could change the estimate.
 LARGEST_CONDITION = 1e7
 
 
-def mean_prediction(
-    source: ArrayLike,
-    labels: ArrayLike,
-    target: ArrayLike,
-    *,
-    hard: bool = False,
-    calibration: CalibrationKind | None = None,
-) -> MarginalEstimate:
+def _mean(evidence: Evidence, *, hard: bool = False) -> Estimated:
     """The mean prediction on the target, the baseline (RLSbench, equation 3). Biased under label shift."""
-    evidence = _prepared(source, labels, target, hard, calibration)
-    return evidence.estimate(evidence.observed, _method("mean", evidence, calibration))
+    return evidence.observed, 1
 
 
-def bbse(
-    source: ArrayLike,
-    labels: ArrayLike,
-    target: ArrayLike,
-    *,
-    hard: bool = False,
-    calibration: CalibrationKind | None = None,
-) -> MarginalEstimate:
+def _bbse(evidence: Evidence, *, hard: bool = False) -> Estimated:
     """Black-box shift estimation (Lipton et al., ICML 2018): w = C^-1 mu, negative weights set to 0.
 
-    C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target;
-    `hard` counts the most probable class of each row, else its probabilities.
+    C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target.
     """
-    evidence = _prepared(source, labels, target, hard, calibration)
     evidence.need_every_class()
     condition = np.linalg.cond(evidence.confusion / evidence.prior)
     if not condition < LARGEST_CONDITION:
@@ -72,29 +59,18 @@ def bbse(
             'never predicted, or two are predicted alike. Use hard=False, rlls, or fallback="mean"'
         )
     weights = np.maximum(np.linalg.solve(evidence.confusion, evidence.observed), 0)
-    return evidence.estimate(_normalised(weights * evidence.prior), _method("bbse", evidence, calibration))
+    return _normalised(weights * evidence.prior), 1
 
 
-def rlls(
-    source: ArrayLike,
-    labels: ArrayLike,
-    target: ArrayLike,
-    *,
-    variant: Variant = "paper",
-    hard: bool = False,
-    calibration: CalibrationKind | None = None,
-    rho: float | None = None,
-) -> MarginalEstimate:
+def _rlls(
+    evidence: Evidence, *, variant: Variant = "paper", hard: bool = False, rho: float | None = None
+) -> Estimated:
     """Regularised learning under label shift (Azizzadenesheli et al., ICLR 2019).
 
     Minimises |C w - mu| + rho |w - 1| (RLSbench, equation 1). "paper": over w >= 0 with sum w p_s = 1.
     "code": over w >= 0 alone, and of |C (w - 1) - (mu - p_s)|, with the true source marginal p_s where the
     paper has the predicted one, C 1; its marginal need not sum to 1.
-
-    `rho` is `rlls_rho` of the hold-out if not given.
     """
-    _check_variant(variant)
-    evidence = _prepared(source, labels, target, hard, calibration)
     evidence.need_every_class()
     strength = rlls_rho(len(evidence.labels), evidence.n_classes) if rho is None else rho
     if not 0 < strength < np.inf:
@@ -109,30 +85,18 @@ def rlls(
             f'RLLS stopped {solution.gap:.1e} above the minimum: pass another rho, or fallback="mean"'
         )
     marginal = solution.weights * prior
-    if variant == "paper":
-        marginal = _normalised(marginal)
-    method = _method(f"rlls-{variant}", evidence, calibration)
-    return evidence.estimate(marginal, method, iterations=solution.iterations)
+    return _normalised(marginal) if variant == "paper" else marginal, solution.iterations
 
 
-def mlls(
-    source: ArrayLike,
-    labels: ArrayLike,
-    target: ArrayLike,
-    *,
-    variant: Variant = "paper",
-    calibration: CalibrationKind | None = None,
-    tolerance: float = 1e-6,
-    max_iterations: int = 10_000,
-) -> MarginalEstimate:
+def _mlls(
+    evidence: Evidence, *, variant: Variant = "paper", tolerance: float = 1e-6, max_iterations: int = 10_000
+) -> Estimated:
     """Maximum likelihood by expectation maximisation (Saerens et al. 2002; Alexandari et al., ICML 2020).
 
-    Maximises the mean of log(w f(x)) over the target (RLSbench, equation 2); f should be calibrated. What
-    the predictions are divided by is the hold-out's label marginal ("paper"), or its mean prediction
-    ("code"). It ends when the marginal changes by at most `tolerance` in L1.
+    Maximises the mean of log(w f(x)) over the target (RLSbench, equation 2); f should be calibrated. The
+    predictions are divided by the hold-out's label marginal ("paper"), or by its mean prediction ("code").
+    It ends when the marginal changes by less than `tolerance` in L1.
     """
-    _check_variant(variant)
-    evidence = _prepared(source, labels, target, False, calibration)
     if not evidence.soft:
         raise InputError("mlls needs probabilities, and class numbers were given: use bbse or rlls for them")
     evidence.need_every_class()
@@ -149,12 +113,75 @@ def mlls(
         change = float(np.abs(renewed - marginal).sum())
         marginal = renewed
         if change < tolerance:
-            method = _method(f"mlls-{variant}", evidence, calibration)
-            return evidence.estimate(_normalised(marginal), method, iterations=iteration)
+            return _normalised(marginal), iteration
     raise NotConvergedError(
         f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or "
         'tolerance, or pass fallback="mean"'
     )
+
+
+#: The estimators by name.
+ESTIMATORS: Mapping[str, Callable[..., Estimated]] = MappingProxyType(
+    {"bbse": _bbse, "mean": _mean, "mlls": _mlls, "rlls": _rlls}
+)
+
+
+def estimate_marginal(
+    method: str,
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    calibration: CalibrationKind | None = None,
+    fallback: Literal["mean"] | None = None,
+    **options: Any,
+) -> MarginalEstimate:
+    """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls".
+
+    >>> source, labels = [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]], [0, 0, 1, 1]
+    >>> target = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
+    >>> estimate_marginal("bbse", source, labels, target).marginal.round(3).tolist()
+    [0.75, 0.25]
+
+    Args:
+        method: The estimator.
+        source: Predictions on labelled source examples that were not trained on: probabilities, a row for
+            each example, or class numbers.
+        labels: The true class numbers of those examples.
+        target: Predictions on the target, in the same form.
+        calibration: First calibrate on the hold-out.
+        fallback: "mean" takes the mean prediction where the estimate cannot be made: the record's `method`
+            then ends in "-> mean", and `converged` is false.
+        options: `variant`, "paper" (the default) or "code", of "rlls" and "mlls"; `hard`, to count most
+            probable classes instead of probabilities, of all but "mlls"; `rho` of "rlls" (`rlls_rho` of the
+            hold-out); `tolerance` and `max_iterations` of "mlls".
+
+    """
+    if method not in ESTIMATORS:
+        raise not_found("estimator", method, ESTIMATORS)
+    if fallback not in (None, "mean"):
+        raise InputError(f"fallback must be 'mean' or None, got {fallback!r}")
+    given = {name: value for name, value in options.items() if value is not None}
+    takes = list(inspect.signature(ESTIMATORS[method]).parameters)[1:]
+    for name in sorted(given.keys() - takes):
+        raise InputError(
+            f"the estimator {method!r} takes no {name}, only {', '.join(['calibration', *takes])}"
+        )
+    variant = given.get("variant", "paper")
+    if variant not in ("paper", "code"):
+        raise InputError(f"variant must be 'paper' or 'code', got {variant!r}")
+    evidence = evidence_of(source, labels, target)
+    try:
+        prepared = _prepared(evidence, given.get("hard", False), calibration)
+        marginal, iterations = ESTIMATORS[method](prepared, **given)
+    except EstimationError:
+        if fallback is None:
+            raise
+        return evidence.estimate(evidence.observed, f"{method} -> mean", converged=False)
+    form = "" if method == "mlls" else "-soft" if prepared.soft else "-hard"
+    name = f"{method}-{variant}" if "variant" in takes else method
+    calibrated = f"+{calibration}" if calibration else ""
+    return prepared.estimate(marginal, f"{name}{form}{calibrated}", iterations=iterations)
 
 
 def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:
@@ -170,85 +197,13 @@ def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float 
     return float(coefficient * 3 * (2 * logarithm / (3 * n) + np.sqrt(2 * logarithm / n)))
 
 
-#: The estimators by name, and which of `estimate_marginal`'s options each takes.
-ESTIMATORS: Mapping[str, tuple[Callable[..., MarginalEstimate], frozenset[str]]] = MappingProxyType(
-    {
-        "bbse": (bbse, frozenset({"hard", "calibration"})),
-        "mean": (mean_prediction, frozenset({"hard", "calibration"})),
-        "mlls": (mlls, frozenset({"variant", "calibration"})),
-        "rlls": (rlls, frozenset({"variant", "hard", "calibration"})),
-    }
-)
-
-
-def estimate_marginal(
-    method: str,
-    source: ArrayLike,
-    labels: ArrayLike,
-    target: ArrayLike,
-    *,
-    variant: Variant | None = None,
-    hard: bool | None = None,
-    calibration: CalibrationKind | None = None,
-    fallback: Literal["mean"] | None = None,
-) -> MarginalEstimate:
-    """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls".
-
-    >>> source, labels = [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]], [0, 0, 1, 1]
-    >>> target = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
-    >>> estimate_marginal("bbse", source, labels, target).marginal.round(3).tolist()
-    [0.75, 0.25]
-
-    Args:
-        method: the estimator.
-        source: predictions on labelled source examples that were not trained on: probabilities, a row for
-            each example, or class numbers.
-        labels: the true class numbers of those examples.
-        target: predictions on the target, in the same form.
-        variant: "paper" (the default) or "code", for "rlls" and "mlls".
-        hard: count most probable classes instead of probabilities; not for "mlls".
-        calibration: first calibrate on the hold-out.
-        fallback: "mean" takes the mean prediction where the estimate cannot be made: the record's `method`
-            then ends in "-> mean", and `converged` is false.
-
-    """
-    if method not in ESTIMATORS:
-        raise not_found("estimator", method, ESTIMATORS)
-    if fallback not in (None, "mean"):
-        raise InputError(f"fallback must be 'mean' or None, got {fallback!r}")
-    estimator, takes = ESTIMATORS[method]
-    options: dict[str, Any] = {"variant": variant, "hard": hard, "calibration": calibration}
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in sorted(given.keys() - takes):
-        raise InputError(f"the estimator {method!r} takes no {name}, only {', '.join(sorted(takes))}")
-    try:
-        return estimator(source, labels, target, **given)
-    except EstimationError:
-        if fallback is None:
-            raise
-    return replace(mean_prediction(source, labels, target), method=f"{method} -> mean", converged=False)
-
-
-def _prepared(
-    source: ArrayLike, labels: ArrayLike, target: ArrayLike, hard: bool, calibration: CalibrationKind | None
-) -> Evidence:
-    evidence = evidence_of(source, labels, target)
+def _prepared(evidence: Evidence, hard: bool, calibration: CalibrationKind | None) -> Evidence:
     if calibration is not None:
         if not evidence.soft:
             raise InputError("class numbers cannot be calibrated: give probabilities, or calibration=None")
         calibrator = fit_calibrator(evidence.source, evidence.labels, calibration)
         evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
     return evidence.hardened() if hard else evidence
-
-
-def _method(name: str, evidence: Evidence, calibration: CalibrationKind | None) -> str:
-    form = "" if name.startswith("mlls") else "-soft" if evidence.soft else "-hard"
-    return f"{name}{form}{'+' + calibration if calibration else ''}"
-
-
-def _check_variant(variant: str) -> None:
-    if variant not in ("paper", "code"):
-        raise InputError(f"variant must be 'paper' or 'code', got {variant!r}")
 
 
 def _normalised(marginal: Floats) -> Floats:

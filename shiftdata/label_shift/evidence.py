@@ -2,7 +2,7 @@
 
 EstimationError
 ├── AbsentClassError      a class has no example, or no prediction, in the hold-out
-├── SingularMatrixError   the predictions do not tell the classes apart
+├── SingularMatrixError   the predictions do not separate the classes
 └── NotConvergedError     an iteration did not end, or has no finite end
 """
 
@@ -32,14 +32,14 @@ class AbsentClassError(EstimationError):
 
 
 class SingularMatrixError(EstimationError):
-    """The predictions on the hold-out do not tell the classes apart."""
+    """The predictions on the hold-out do not separate the classes."""
 
 
 class NotConvergedError(EstimationError):
     """An iteration did not converge."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class MarginalEstimate:
     """An estimate of the target's label marginal.
 
@@ -79,8 +79,7 @@ class Evidence:
     @property
     def observed(self) -> Floats:
         """The mean prediction on the target."""
-        mean: Floats = self.target.mean(axis=0)
-        return mean
+        return np.asarray(self.target.mean(axis=0))
 
     @property
     def confusion(self) -> Floats:
@@ -101,13 +100,13 @@ class Evidence:
                 'of the hold-out: add some, leave these classes out everywhere, or pass fallback="mean"'
             )
 
-    def estimate(self, marginal: Floats, method: str, *, iterations: int = 1) -> MarginalEstimate:
+    def estimate(
+        self, marginal: Floats, method: str, *, iterations: int = 1, converged: bool = True
+    ) -> MarginalEstimate:
         """The record of an estimate; its weights follow from the marginal."""
         nowhere = np.full(self.n_classes, np.nan)
         weights = np.divide(marginal, self.prior, out=nowhere, where=self.prior > 0)
-        return MarginalEstimate(
-            marginal=marginal, weights=weights, method=method, iterations=iterations, converged=True
-        )
+        return MarginalEstimate(marginal, weights, method, iterations, converged)
 
 
 def evidence_of(source: ArrayLike, labels: ArrayLike, target: ArrayLike) -> Evidence:
@@ -116,17 +115,21 @@ def evidence_of(source: ArrayLike, labels: ArrayLike, target: ArrayLike) -> Evid
     given = {"source": np.asarray(source), "target": np.asarray(target)}
     soft = all(array.ndim == 2 for array in given.values())
     if not soft and any(array.ndim == 2 for array in given.values()):
-        raise InputError(
-            "source and target must both be probabilities (two axes) or both class numbers (one)"
-        )
+        raise InputError("source and target must both be probabilities (2 axes) or both class numbers (1)")
     if soft:
-        found = {name: probabilities_of(array, name) for name, array in given.items()}
+        rows = {name: probabilities_of(array, name) for name, array in given.items()}
     else:
         classes = {name: class_numbers(array, name) for name, array in given.items()}
         n_classes = 1 + max(int(array.max()) for array in (numbers, *classes.values()))
-        found = {name: np.eye(n_classes)[array] for name, array in classes.items()}
-    evidence = Evidence(source=found["source"], labels=numbers, target=found["target"], soft=soft)
-    _check_shapes(evidence)
+        rows = {name: np.eye(n_classes)[array] for name, array in classes.items()}
+    evidence = Evidence(source=rows["source"], labels=numbers, target=rows["target"], soft=soft)
+    (n, k), highest = evidence.source.shape, int(numbers.max())
+    if n != len(numbers):
+        raise InputError(f"source has {n} rows and labels {len(numbers)}: give a label for each row")
+    if k != evidence.n_classes:
+        raise InputError(f"source has {k} classes and target {evidence.n_classes}: they must be the same")
+    if highest >= k:
+        raise InputError(f"labels go up to {highest}, and the predictions have {k} classes")
     return evidence
 
 
@@ -134,24 +137,17 @@ def probabilities_of(values: ArrayLike, what: str) -> Floats:
     """Probabilities in double precision, each row summing to exactly 1; anything else is refused."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or array.size == 0:
-        raise InputError(
-            f"{what} must have a row for each example and a column for each class, got {array.shape}"
-        )
+        rule = "must have a row for each example and a column for each class"
+        raise InputError(f"{what} {rule}, got {array.shape}")
     sums = array.sum(axis=1, keepdims=True)
     if not (array >= 0).all() or not (np.abs(sums - 1) <= SUM_TOLERANCE).all():
-        raise InputError(
-            f"{what} must be probabilities: at least 0, each row summing to 1. Softmax logits first"
-        )
-    scaled: Floats = array / sums
-    return scaled
+        rule = "must be probabilities: at least 0, each row summing to 1"
+        raise InputError(f"{what} {rule}. Softmax logits first")
+    return np.asarray(array / sums)
 
 
 def named_classes(classes: Integers) -> str:
-    """Some class numbers as text.
-
-    >>> named_classes(np.array([2])), named_classes(np.arange(7))
-    ('classes 2', 'classes 0, 1, 2, 3, 4, ...')
-    """
+    """Some class numbers as text."""
     shown = ", ".join(map(str, classes[:5].tolist()))
     return f"classes {shown}, ..." if classes.size > 5 else f"classes {shown}"
 
@@ -166,18 +162,5 @@ def class_numbers(values: ArrayLike, what: str) -> Integers:
     return array.astype(np.int64)
 
 
-def _check_shapes(evidence: Evidence) -> None:
-    (n, k), n_labels = evidence.source.shape, len(evidence.labels)
-    if n != n_labels:
-        raise InputError(f"source has {n} rows and labels {n_labels}: give a label for each row")
-    if k != evidence.n_classes:
-        raise InputError(f"source has {k} classes and target {evidence.n_classes}: they must be the same")
-    if int(evidence.labels.max()) >= k:
-        raise InputError(
-            f"labels go up to {int(evidence.labels.max())}, and the predictions have {k} classes"
-        )
-
-
 def _one_hot(probabilities: Floats) -> Floats:
-    rows: Floats = np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)]
-    return rows
+    return np.asarray(np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)])

@@ -22,7 +22,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 SMALLEST, LARGEST = 1e-10, 1e10
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The weights, the most that their objective is above the minimum, and how many steps it took."""
 
@@ -50,7 +50,7 @@ class _Problem:
         bound = float(pull @ misfit + kappa * distance @ distance) / longest
         objective = _norm(misfit) + self.rho * _norm(distance)
         gap = max(objective - bound, 0.0)
-        return Solution(weights=weights, objective=objective, gap=gap, iterations=iterations)
+        return Solution(weights, objective, gap, iterations)
 
 
 def solve(
@@ -60,21 +60,21 @@ def solve(
     problem = _Problem(confusion, observed, rho, prior)
     curvature = confusion.T @ confusion
     scale = max(float(np.linalg.norm(curvature, 2)), float(np.finfo(float).tiny))
-    found = _fitted(problem, curvature, SMALLEST * scale, tolerance)
+    best = _fitted(problem, curvature, SMALLEST * scale, tolerance)
     low, high = np.log(SMALLEST * scale), np.log(LARGEST * scale)
-    weights, steps = found.weights, found.iterations
-    while found.gap > tolerance * found.objective and high - low > 1e-12:
+    weights, steps = best.weights, best.iterations
+    while best.gap > tolerance * best.objective and high - low > 1e-12:
         steps += 1
         kappa = float(np.exp((low + high) / 2))
         weights = _ridge(curvature, confusion.T @ observed, kappa, prior, weights)
         misfit = confusion @ weights - observed
         now = problem.solution(weights, misfit, kappa, steps)
-        found = min(found, now, key=lambda solution: solution.gap)
+        best = min(best, now, key=lambda solution: solution.gap)
         if kappa * _norm(weights - 1) < rho * _norm(misfit):
             low = np.log(kappa)
         else:
             high = np.log(kappa)
-    return found
+    return best
 
 
 def _fitted(problem: _Problem, curvature: Floats, kappa: float, tolerance: float) -> Solution:
@@ -84,30 +84,30 @@ def _fitted(problem: _Problem, curvature: Floats, kappa: float, tolerance: float
     long that a w which fits cannot be the best.
     """
     weights, asked = np.ones(len(problem.observed)), problem.observed
-    found: list[Solution] = []
+    tried: list[Solution] = []
     for step in range(1, 40):
         weights = _ridge(curvature, problem.confusion.T @ asked, kappa, problem.prior, weights)
         fitted = problem.confusion @ weights
         now = problem.solution(weights, fitted - asked, kappa, step)
-        found.append(now)
+        tried.append(now)
         too_long = problem.rho * _norm(fitted - asked) > kappa * _norm(weights - 1)
         if now.gap <= tolerance * now.objective or too_long:
             break
         asked = asked + problem.observed - fitted
-    return min(found, key=lambda solution: solution.gap)
+    return min(tried, key=lambda solution: solution.gap)
 
 
 def _ridge(curvature: Floats, pull: Floats, kappa: float, prior: Floats | None, start: Floats) -> Floats:
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
     `curvature` is C'C, `pull` is C'm, and `start` a point that keeps the constraints. First all weights that
-    would fall below 0 are held there together, and those that pull away from it are freed together: mostly
+    would fall below 0 are fixed there together, and those that pull away from it are freed together: mostly
     that ends in a few steps. If not, one at a time, which always ends, for the objective is strictly convex.
     """
     matrix, aim = curvature + kappa * np.eye(len(pull)), pull + kappa
     free = start > 0
     for _ in range(30):
-        goal, slope = _held(matrix, aim, prior, free)
+        goal, slope = _with_fixed(matrix, aim, prior, free)
         wanted = np.where(free, goal, -slope) > 0
         if (wanted == free).all():
             return goal
@@ -118,17 +118,17 @@ def _ridge(curvature: Floats, pull: Floats, kappa: float, prior: Floats | None, 
 
 
 def _one_by_one(matrix: Floats, aim: Floats, prior: Floats | None, start: Floats) -> Floats:
-    """The same by active sets: along the way the objective falls and the constraints hold."""
+    """The same by active sets: along the way the objective falls and the constraints stay true."""
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
     for _ in range(20 * len(aim) + 100):
-        goal, slope = _held(matrix, aim, prior, free)
+        goal, slope = _with_fixed(matrix, aim, prior, free)
         falling = np.flatnonzero(free & (goal < 0))
         if falling.size:
             steps = weights[falling] / (weights[falling] - goal[falling])
             weights = np.maximum(weights + steps.min() * (goal - weights), 0)
-            held = falling[steps.argmin()]
-            weights[held], free[held] = 0, False
+            first = falling[steps.argmin()]
+            weights[first], free[first] = 0, False
             continue
         weights = goal
         if free.all() or slope[~free].min() >= -slack:
@@ -137,8 +137,8 @@ def _one_by_one(matrix: Floats, aim: Floats, prior: Floats | None, start: Floats
     raise NotConvergedError('the quadratic problem of RLLS did not end: pass another rho, or fallback="mean"')
 
 
-def _held(matrix: Floats, aim: Floats, prior: Floats | None, free: Mask) -> tuple[Floats, Floats]:
-    """The minimiser with the weights that are not free held at 0, and the objective's slope there."""
+def _with_fixed(matrix: Floats, aim: Floats, prior: Floats | None, free: Mask) -> tuple[Floats, Floats]:
+    """The minimiser with the weights that are not free at 0, and the objective's slope there."""
     goal = np.zeros(len(aim))
     within = matrix[np.ix_(free, free)]
     if prior is None:

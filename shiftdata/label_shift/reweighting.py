@@ -36,11 +36,10 @@ def reweight(
     lost = int((sums == 0).sum())
     if lost:
         raise InputError(
-            f"{lost} of {len(sums)} rows have probability only where the estimated weight is 0, so that "
-            "nothing is left of them: give probabilities that are not exactly 0, or another estimate"
+            f"{lost} of {len(sums)} rows have probability only where the estimated weight is 0: "
+            "give probabilities that are not exactly 0, or another estimate"
         )
-    adapted: Floats = weighted / sums
-    return adapted
+    return np.asarray(weighted / sums)
 
 
 def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> Floats:
@@ -52,8 +51,7 @@ def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> Floats:
     numbers = class_numbers(labels, "labels")
     if int(numbers.max()) >= len(weights):
         raise InputError(f"labels go up to {int(numbers.max())}, and the estimate has {len(weights)} classes")
-    each: Floats = weights[numbers]
-    return each
+    return np.asarray(weights[numbers])
 
 
 def _usable(factors: Floats) -> Floats:
