@@ -323,6 +323,14 @@ def test_protocols_are_composed_on_the_command_line(tiny, capsys):
     assert (
         "group-fairness@1(k=4, mu=0.2, seed=0) & (severity >= 1.0) & label-shift@1" in capsys.readouterr().out
     )
+    assert cli.main(["task", str(tiny), "style!=red", "label==bar,disc", "--set", "test"]) == 0
+    made = sd.task(tiny)
+    red = made.metadata.nuisances.index("red")
+    rows = made.table("test").to_pylist()
+    kept = [row["key"] for row in rows if row["label"] < 2 and row["style"] != red]
+    assert capsys.readouterr().out.split() == kept
+    assert cli.main(["task", str(tiny), "key==x"]) == 1
+    assert "a task cannot be restricted by key: use label, style, severity" in capsys.readouterr().err
     assert cli.main(["task", str(tiny), "k=4", "group-fairness"]) == 1
     assert "k=4 is a parameter without a protocol: name the protocol first" in capsys.readouterr().err
 

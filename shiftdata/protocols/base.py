@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.conditions import resolve
+from shiftdata.format.conditions import NUMBERS, resolve
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
 from shiftdata.tasks import Task
@@ -121,12 +121,14 @@ class Where(Protocol):
         )
         if found[0] not in rows.columns:
             raise InputError(
-                f"a task cannot be restricted by {found[0]}: use {', '.join(set(rows.columns) - {'split'})}"
+                f"a task cannot be restricted by {found[0]}: use label, {rows.nuisance}, {', '.join(NUMBERS)}"
             )
         return task.restrict([[found]])
 
     def __str__(self) -> str:
-        return f"({self.column} {self.operator} {self.value})"
+        sign = {"in": "==", "not in": "!="}.get(self.operator, self.operator)
+        value = ", ".join(map(str, self.value)) if isinstance(self.value, list) else self.value
+        return f"({self.column} {sign} {value})"
 
 
 @dataclass(frozen=True, eq=False)

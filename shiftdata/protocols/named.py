@@ -136,8 +136,8 @@ def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
     Each name is followed by its parameters; a condition (`severity<=1.5`, `style==leaves,rust`,
     `label!=dog`) may stand anywhere. One `=` is a parameter, so equality in a condition is `==`.
 
-    >>> print(parse_protocol("group-fairness k=8 mu=0.1 severity<=1.5"))
-    group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5)
+    >>> print(parse_protocol("group-fairness k=8 mu=0.1 severity<=1.5 style!=ink,oil"))
+    group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5) & (style != ink, oil)
     """
     steps: list[Protocol | tuple[str, dict[str, Any]]] = []
     for word in text.split() if isinstance(text, str) else text:
