@@ -25,7 +25,7 @@ import shiftdata as sd
 
 #: What peers import for datasets of theirs that are not looked at here.
 UNUSED = {"pytz": (), "transformers": ("BertTokenizer",)}
-#: What the peers' classes must give: set, key, label, domain, as often as the task has it; None: not told.
+#: What the peers' classes must give: set, key, label, domain, as often as the task; None: they do not say.
 Seen = Counter[tuple[str | None, str, str, str | None]]
 
 
@@ -61,8 +61,8 @@ def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
             domain, y = data.metadata_array[row][:2].tolist()
             assert groups[row] == y * len(made.record.domain_to_nuisance) + domain
             maps = data.metadata_map
-            told = (maps["y"][y], maps[made.record.nuisance][domain])
-            seen[ours, key(data._input_array[row]), *told] += 1
+            names = (maps["y"][y], maps[made.record.nuisance][domain])
+            seen[ours, key(data._input_array[row]), *names] += 1
         yield seen, expected(task, [ours])
 
 
@@ -113,11 +113,11 @@ def domainbed(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     data = peer.PACS(str(out), [0], {"data_augmentation": True})
     assert data.num_classes == len(made.record.class_to_label)
     seen: Seen = Counter()
-    for told, environment in zip(made.record.domain_to_nuisance, data.datasets, strict=True):
+    for one, environment in zip(made.record.domain_to_nuisance, data.datasets, strict=True):
         look_at(environment)
         for path, number in environment.samples:
             label = made.record.class_to_label[number]["name"]
-            seen[None, key(path), label, told["name"]] += 1
+            seen[None, key(path), label, one["name"]] += 1
     yield seen, Counter({(None, *rest): count for (_, *rest), count in expected(task, task.sets).items()})
 
 
@@ -126,7 +126,8 @@ def balancinggroups(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     peer = importlib.import_module("datasets_of_balancinggroups")
     made = sd.export(task, "balancinggroups", out / "made")
     labels, domains = (
-        [one["name"] for one in told] for told in (made.record.class_to_label, made.record.domain_to_nuisance)
+        [one["name"] for one in numbered]
+        for numbered in (made.record.class_to_label, made.record.domain_to_nuisance)
     )
     (out / "waterbirds").mkdir()
     (out / "waterbirds/waterbird_complete95_forest2water2").symlink_to(out / "made/images")
@@ -205,8 +206,8 @@ def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
     metadata = task.metadata
     for name in sets:
         for row in task.table(name).to_pylist():
-            kind = metadata.nuisances[row[metadata.nuisance_column]] if domain else None
-            found[name, row["key"], metadata.labels[row["label"]], kind] += row.get("count", 1)
+            nuisance = metadata.nuisances[row[metadata.nuisance_column]] if domain else None
+            found[name, row["key"], metadata.labels[row["label"]], nuisance] += row.get("count", 1)
     return found
 
 

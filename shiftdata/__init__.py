@@ -19,10 +19,10 @@ if TYPE_CHECKING:
         StorageError,
     )
     from shiftdata.exporting.folders import export
-    from shiftdata.exporting.webdataset import webdataset
     from shiftdata.fetching import fetch
     from shiftdata.format.manifest import Manifest
     from shiftdata.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
+    from shiftdata.loading.tars import webdataset
     from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
     from shiftdata.papers import Results, leaderboard, published
     from shiftdata.protocols import GroupFairness, protocol, task
@@ -60,7 +60,7 @@ _HOME = {
     "read_metadata": "metadata",
     "task": "protocols",
     "verify": "verifying",
-    "webdataset": "exporting.webdataset",
+    "webdataset": "loading.tars",
 }
 
 __all__ = [

@@ -7,7 +7,7 @@ import glob
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -76,16 +76,26 @@ def swap(new: Path, place: Path, old: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def work_folder(out: Path, identity: str) -> Path:
-    """Where an export is made: beside its place, so that a move is one step; by name what it will hold."""
-    return out.parent / ".exporting" / f"{out.name}-{identity[:WORK_DIGITS]}"
+def make_folder(
+    out: Path, identity: str, last: str, write: Callable[[Path], None], check: Callable[[], object]
+) -> None:
+    """Make a folder beside its place and move it there: whole or not at all, and resumable.
 
+    Args:
+        out: its place.
+        identity: a hash of what the folder is to contain.
+        last: the file that is written last: a work folder that has it is whole.
+        write: writes into a work folder, where an interrupted call may have left files.
+        check: raises if `out` may not be replaced; asked before the work and before the move.
 
-def finish_export(work: Path, out: Path) -> None:
-    """Move a whole export from its work folder into its place."""
+    """
+    check()
+    work = out.parent / ".exporting" / f"{out.name}-{identity[:WORK_DIGITS]}"
+    if not (work / last).is_file():
+        write(work)
+    check()
     swap(work, out, work.with_name(f"{work.name}-replaced"))
-    of_place = f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"
-    for left in work.parent.glob(of_place):  # what others left undone
-        shutil.rmtree(left)
+    for left in work.parent.glob(f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"):
+        shutil.rmtree(left)  # interrupted exports of other content
     with suppress(OSError):  # something else is being exported
         work.parent.rmdir()

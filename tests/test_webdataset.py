@@ -26,11 +26,12 @@ import shiftdata as sd
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli import app as cli
-from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError
+from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.exporting.webdataset import export
 from shiftdata.exporting.webdataset.order import stratified_order
-from shiftdata.exporting.webdataset.tars import index_path, write_tar
+from shiftdata.exporting.webdataset.tars import write_tar
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import index_file
 from shiftdata.format.schema import columns, example_hashes
 from tests.contracts import readers
 from tests.contracts.kinds import prepare
@@ -187,11 +188,11 @@ def test_keys_and_hashes_are_those_of_parquet_for_every_reader(both_formats):
 def as_row(sample, manifest):
     """What a reader of tars gives, in the form of the other readers."""
     image_or_text = next(iter(manifest.sample))
-    held = sample["json"] | {"label": sample["cls"]}
+    row = sample["json"] | {"label": sample["cls"]}
     return (
-        held
+        row
         if manifest.roles.modality == "table"
-        else held | {next(iter(manifest.roles.example)): sample[image_or_text]}
+        else row | {next(iter(manifest.roles.example)): sample[image_or_text]}
     )
 
 
@@ -229,12 +230,12 @@ def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
 def test_members_can_be_read_by_range(tars):
     for path in sorted(tars.glob("data/mini/*.tar")):
         raw = path.read_bytes()
-        for row in pq.read_table(tars / index_path(path.relative_to(tars).as_posix())).to_pylist():
-            image, told = (
+        for row in pq.read_table(tars / index_file(path.relative_to(tars).as_posix())).to_pylist():
+            image, text = (
                 raw[row[f"{member}_offset"] :][: row[f"{member}_length"]] for member in ("png", "json")
             )
             assert hashlib.sha256(image).digest() == row["sha256"]
-            assert json.loads(told).items() <= row.items()
+            assert json.loads(text).items() <= row.items()
 
 
 def test_workers_share_the_tars_and_every_sample_comes_once(tars):
@@ -295,12 +296,12 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(tiny, 
 
 
 def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_path, monkeypatch):
-    def killed(work, out):
+    def killed(*_):
         raise KeyboardInterrupt
 
     out = tmp_path / "tiny_wds"
     with monkeypatch.context() as patch:
-        patch.setattr("shiftdata.exporting.webdataset.writing.finish_export", killed)
+        patch.setattr("shiftdata.files.swap", killed)
         with pytest.raises(KeyboardInterrupt):
             export(tiny, out, shard_bytes=SMALL)
     assert not out.exists()
@@ -339,9 +340,7 @@ def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
         out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL)
         assert files(out) == files(tars)
         memory.rm("/mirror/tiny/data/mini", recursive=True)
-        with pytest.raises(
-            IntegrityError, match=r"data/mini/train-.* is missing; `shiftdata verify memory://"
-        ):
+        with pytest.raises(StorageError, match=r"data/mini/.* does not exist, or cannot be reached"):
             export("memory://mirror/tiny", tmp_path / "again")
         assert not (tmp_path / "again").exists()
         memory.put(str(tars), "/mirror/tiny_wds", recursive=True)
@@ -358,7 +357,9 @@ def test_a_damaged_picture_is_not_exported(copy, tmp_path):
     data = bytearray(path.read_bytes())
     data[row["offset"] + 50] ^= 1
     path.write_bytes(data)
-    with pytest.raises(IntegrityError, match=f"the example of '{row['key']}' is not as its metadata says"):
+    with pytest.raises(
+        IntegrityError, match=f"row {row['row']} does not have the sha256 that its metadata says"
+    ):
         export(copy, tmp_path / "tiny_wds")
     assert not (tmp_path / "tiny_wds").exists()
 
@@ -367,9 +368,9 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("keep")
     for overwrite in (False, True):
-        with pytest.raises(InputError, match="exists and is no WebDataset export"):
+        with pytest.raises(InputError, match="exists and is not a WebDataset export"):
             export(tiny, tmp_path / "mine", overwrite=overwrite)
-    with pytest.raises(InputError, match="exists and is no WebDataset export"):
+    with pytest.raises(InputError, match="exists and is not a WebDataset export"):
         export(tiny, tiny, overwrite=True)
     with pytest.raises(NotFoundError, match="unknown base 'huge'"):
         export(tiny, tmp_path / "out", base="huge")
@@ -383,11 +384,14 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
 
 
 def test_the_pipeline_says_what_is_missing(tiny, tars, copy, monkeypatch):
-    with pytest.raises(NotFoundError, match=r"is there as Parquet, and no .*tiny_wds beside it: make it by"):
+    with pytest.raises(
+        NotFoundError,
+        match=r"there is no .*tiny_wds beside it: run `shiftdata export",
+    ):
         sd.webdataset(copy)
     monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
     monkeypatch.setattr("huggingface_hub.hf_hub_download", None)  # not asked: the dataset is here
-    with pytest.raises(NotFoundError, match="tiny is there as Parquet"):
+    with pytest.raises(NotFoundError, match="tiny is in Parquet format"):
         sd.webdataset("tiny")
     with pytest.raises(NotFoundError, match="unknown base 'huge'"):
         sd.webdataset(tars, "huge")
@@ -446,7 +450,7 @@ def test_verify_finds_a_changed_byte_a_missing_and_an_extra_file(copied, deep):
 
 def test_verify_finds_samples_that_are_not_as_the_index_says(copied):
     path = min(copied.glob("data/mini/test-*.tar")).relative_to(copied).as_posix()
-    rows = pq.read_table(copied / index_path(path)).to_pylist()
+    rows = pq.read_table(copied / index_file(path)).to_pylist()
 
     def change(raw):
         raw = bytearray(raw)

@@ -18,7 +18,6 @@ from statistics import median
 import datasets
 
 import shiftdata as sd
-from shiftdata.places import search as places
 
 ROUNDS = 5
 
@@ -28,13 +27,13 @@ def export(task: sd.Task, out: Path) -> None:
 
 
 def streamed(task: sd.Task, out: Path) -> None:
-    loaded = datasets.load_dataset(task.metadata.source, task.metadata.base, streaming=True)
+    loaded = datasets.load_dataset(task.metadata.dataset.address, task.metadata.base, streaming=True)
     write(loaded, out)
 
 
 def prepared(task: sd.Task, out: Path) -> None:
     """Rows from the cache, which the first round has made."""
-    write(datasets.load_dataset(task.metadata.source, task.metadata.base), out)
+    write(datasets.load_dataset(task.metadata.dataset.address, task.metadata.base), out)
 
 
 def write(loaded: dict[str, datasets.Dataset], out: Path) -> None:
@@ -51,12 +50,12 @@ class FilesAlone:
     """The same files from memory: what the file system takes."""
 
     def __init__(self) -> None:
-        self.held: dict[str, bytes] = {}
+        self.files: dict[str, bytes] = {}
 
     def __call__(self, task: sd.Task, out: Path) -> None:
-        for folder in {Path(name).parent for name in self.held}:
+        for folder in {Path(name).parent for name in self.files}:
             (out / folder).mkdir(parents=True)
-        for name, data in self.held.items():
+        for name, data in self.files.items():
             (out / name).write_bytes(data)
 
 
@@ -67,7 +66,7 @@ def pictures(folder: Path) -> dict[str, bytes]:
 def main(arguments: list[str]) -> int:
     dataset, base = [*arguments, *("sma_emoji", "mini")[len(arguments) :]]
     datasets.disable_progress_bars()
-    task = sd.task(places.find(dataset).source, base=base)
+    task = sd.task(dataset, base=base)
     ways: dict[str, Callable[[sd.Task, Path], None]] = {
         "export": export,
         "datasets, streamed": streamed,
@@ -85,9 +84,9 @@ def main(arguments: list[str]) -> int:
                     seconds[name].append(time.perf_counter() - start)
                 else:
                     found = pictures(out)
-                    if alone.held and found != alone.held:
+                    if alone.files and found != alone.files:
                         raise SystemExit(f"{name} does not write the same pictures")
-                    alone.held = found
+                    alone.files = found
     rows = sum(len(rows) for rows in task.sets.values())
     for name, times in seconds.items():
         ratios = [one / mine for one, mine in zip(times, seconds["export"], strict=True)]

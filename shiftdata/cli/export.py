@@ -17,17 +17,15 @@ from shiftdata.places.search import NAMESPACE
 from shiftdata.tasks import OnEmpty
 
 TARS = "webdataset"
+FORMS = {TARS: "tars of whole bases, for training from front to back"}
+FORMS |= {name: layout.about for name, layout in folders.LAYOUTS.items()}
+LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 
 
 @verb(
-    """
+    f"""
     forms:
-      webdataset       tars of whole bases, for training from front to back
-      imagefolder      <set>/<label>/<key>.jpg: torchvision's ImageFolder, `datasets`
-      wilds            <name>_v1.0/metadata.csv with splits, labels and groups: WILDS
-      domainbed        <domain>/<label>/<key>.jpg, all sets together: DomainBed
-      balancinggroups  metadata_<name>.csv with id, filename, split, y, a: BalancingGroups, SMA
-      lists            <set>.txt, lists/<domain>_<set>.txt of `path label` lines: TLlib, DomainBed-v2, NICO++
+{LISTED}
 
     examples:
       shiftdata export sma_emoji --to webdataset
@@ -48,7 +46,7 @@ TARS = "webdataset"
     metavar="[PROTOCOL [KEY=VALUE]...]...",
     help="The task, as `shiftdata task` takes it. [default: the canonical train, validation and test]",
 )
-@click.option("--to", "form", required=True, type=click.Choice([TARS, *folders.LAYOUTS]), help="The form.")
+@click.option("--to", "form", required=True, type=click.Choice(list(FORMS)), help="The form.")
 @click.option("--out", type=Path, metavar="FOLDER", help="The folder to make. [tars: build/shift/<name>_wds]")
 @click.option("--config", metavar="NAME", help="Write a canonical split instead of a protocol's task.")
 @click.option("--base", metavar="NAME", help="Only this base. [default: the default base; tars: all of them]")

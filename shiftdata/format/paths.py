@@ -32,6 +32,15 @@ def data_files(files: Iterable[str], base: str, split: str) -> list[str]:
     return sorted(path for path in files if path.startswith(data_prefix(base, split)))
 
 
+def index_file(tar: str) -> str:
+    """The index of a tar.
+
+    >>> index_file("data/mini/train-00000-of-00002.tar")
+    'index/mini/train-00000-of-00002.parquet'
+    """
+    return f"index/{tar.removeprefix('data/').removesuffix('.tar')}.parquet"
+
+
 def protocol_file(config: str) -> str:
     """The frozen keys of a canonical split."""
     return f"protocols/{config}.parquet"

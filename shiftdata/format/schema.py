@@ -91,6 +91,12 @@ def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str
     return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
 
 
+def index_schema(nuisance: str, members: Sequence[str]) -> pa.Schema:
+    """The schema of the index of a tar: all columns, the sha256, and where each member of a sample lies."""
+    places = {f"{member}_{what}": pa.int64() for member in members for what in ("offset", "length")}
+    return pa.schema(columns(nuisance) | {"sha256": pa.binary()} | places)
+
+
 def example_type(feature: Feature) -> pa.DataType:
     """The Arrow type of one column of an example."""
     return FEATURE_TYPES[feature] if isinstance(feature, str) else pa.int64()

@@ -10,6 +10,7 @@ from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import data_files
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import find
 
@@ -27,7 +28,7 @@ def webdataset(
     resampled: bool = False,
     seed: int = 0,
 ) -> WebDataset:
-    """Give a `webdataset` pipeline over one split: an iterable dataset for torch's or its own loader.
+    """A `webdataset` pipeline over one split: an iterable dataset for torch's or its own loader.
 
     A sample is a dict: `__key__`, `image` or `text`, `label` (a number), `metadata` (every other column, and
     the features of a table). Go on as with any such pipeline: `.map(...)`, `.to_tuple("image", "label")`,
@@ -37,7 +38,7 @@ def webdataset(
     Args:
         dataset: a name, `shift/<name>`, a folder, or a URL; of a dataset in Parquet, `<dataset>_wds` is
             looked for. A URL is one that the library opens (https://, hf://, gs://).
-        base: a base, such as `mini`; None is the default one.
+        base: a base, such as `mini`; default: its default base.
         split: `train`, `validation` or `test`.
         decode: how pictures are decoded: "pil", "rgb8", "torchrgb", ... (as `.decode` of the library takes
             it); None leaves every member as bytes.
@@ -51,9 +52,8 @@ def webdataset(
     manifest = opened.manifest
     found = manifest.base(base or manifest.default_base)
     if split not in found.splits:
-        raise not_found("split", split, found.splits, f"It was asked of {manifest.name}/{found.name}.")
-    start = f"data/{found.name}/{split}-"
-    urls = [f"{opened.address}/{path}" for path in sorted(manifest.files) if path.startswith(start)]
+        raise not_found("split", split, found.splits, f"See `shiftdata info {manifest.name}`.")
+    urls = [f"{opened.address}/{path}" for path in data_files(manifest.files, found.name, split)]
     _check_shares(urls, resampled)
     pipeline = library.WebDataset(
         urls,
@@ -73,6 +73,9 @@ def webdataset(
 def _tars_of(dataset: DatasetName) -> OpenDataset:
     """The tars that were named, or those of the dataset that was named."""
     if isinstance(dataset, OpenDataset):
+        dataset.check_unchanged()
+        if dataset.manifest.is_webdataset:
+            return dataset
         dataset = dataset.address
     named = str(dataset).rstrip("/")
     if not named.endswith("_wds"):
@@ -84,7 +87,7 @@ def _tars_of(dataset: DatasetName) -> OpenDataset:
     if opened.manifest.is_webdataset:
         return opened
     raise NotFoundError(
-        f"{named} is there as Parquet, without {named}_wds beside it: run "
+        f"{named} is in Parquet format, and there is no {named}_wds beside it: run "
         f"`shiftdata export {named} --to webdataset`, and give the folder that it prints"
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from shiftdata.errors import IntegrityError
-from shiftdata.exporting.webdataset.tars import index_path
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.paths import index_file
 from shiftdata.format.schema import FEATURE_TYPES, SPLITS, Modality, columns
 from shiftdata.verifying.problem import Problem
 
@@ -99,7 +99,7 @@ def _tar_problems(manifest: Manifest) -> Iterator[Problem]:
     for base in manifest.bases:
         for split, record in base.splits.items():
             tars = tar_paths(manifest, base.name, split)
-            for path in (index_path(tar) for tar in tars):
+            for path in (index_file(tar) for tar in tars):
                 if path not in manifest.files:
                     what = f"does not list {path}, which the base {base.name!r} needs"
                     yield Problem(path=FILE_NAME, what=what, kind="files")

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shiftdata.exporting.webdataset.tars import index_path, index_schema
 from shiftdata.format.identity import base_content_id, dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Base, Manifest
-from shiftdata.format.schema import columns, features_as_bytes
+from shiftdata.format.paths import index_file
+from shiftdata.format.schema import columns, features_as_bytes, index_schema
 from shiftdata.verifying.base import Site
 from shiftdata.verifying.form import tar_paths
 from shiftdata.verifying.problem import Problem
@@ -27,9 +27,9 @@ def tar_problems(site: Site) -> Iterator[Problem]:
     done: set[str] = set()
     for base in manifest.bases:
         tars = [tar for split in base.splits for tar in tar_paths(manifest, base.name, split)]
-        tars = [tar for tar in tars if index_path(tar) in manifest.files]
+        tars = [tar for tar in tars if index_file(tar) in manifest.files]
         checked = site.work.each(lambda tar: _check_tar(site, tar), tars)
-        done |= {*tars, *map(index_path, tars)}
+        done |= {*tars, *map(index_file, tars)}
         for problems, _ in checked:
             yield from problems
         tables = [table for _, table in checked if table is not None]
@@ -47,7 +47,7 @@ def tar_problems(site: Site) -> Iterator[Problem]:
 
 def _check_tar(site: Site, path: str) -> tuple[list[Problem], pa.Table | None]:
     """The problems of a tar and its index; the rows of the index, where it can be read."""
-    tar, index = site.hold(path), site.hold(index_path(path))
+    tar, index = site.hold(path), site.hold(index_file(path))
     try:
         problems = [held.fault for held in (tar, index) if held.fault]
         if index.file is None:

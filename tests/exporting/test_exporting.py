@@ -19,7 +19,7 @@ import shiftdata as sd
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.exporting.folders import LAYOUTS, chosen_task, read_back
-from shiftdata.exporting.folders.images import ending_of
+from shiftdata.exporting.reading import ending_of
 from tests.byte_ranges.server import ranges
 from tests.test_build import files
 
@@ -47,8 +47,8 @@ def start(
 
 def finish(dataset: object, out: Path, *options: str, **more) -> tuple[int, str, str]:
     process = start(dataset, out, *options, **more)
-    told, errors = process.communicate()
-    return process.returncode, told, errors
+    printed, errors = process.communicate()
+    return process.returncode, printed, errors
 
 
 def nodes(folder: Path) -> set[int]:
@@ -68,9 +68,9 @@ def used(folder: Path) -> int:
 KILLED = """
 import os, signal, sys
 import shiftdata as sd
-from shiftdata.exporting.folders import images
+from shiftdata.exporting import reading
 
-images.BATCH_ROWS = 25
+reading.BATCH_ROWS = 25
 left = int(sys.argv[3])
 
 def count(more):
@@ -93,9 +93,9 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(tiny, 
         assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
         assert not out.exists()
         assert sum(1 for _ in out.parent.glob(".exporting/*/*/*/*.png")) >= count
-    status, told, errors = finish(tiny, out, *(("--pool", kept) if pool else ()))
+    status, printed, errors = finish(tiny, out, *(("--pool", kept) if pool else ()))
     assert (status, errors) == (0, "")
-    assert "400 files" in told
+    assert "400 files" in printed
     assert files(out) == files(tmp_path / "whole")
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
@@ -107,7 +107,7 @@ def interrupted(task: sd.Task, out: Path, monkeypatch: pytest.MonkeyPatch, where
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"shiftdata.exporting.folders.exporting.{where}", stop)
+        patch.setattr(where, stop)
         with pytest.raises(KeyboardInterrupt):
             sd.export(task, "lists", out)
     assert not out.exists()
@@ -118,7 +118,7 @@ def interrupted(task: sd.Task, out: Path, monkeypatch: pytest.MonkeyPatch, where
 def test_what_an_interrupted_export_left_is_kept_where_it_is_right(fair, tmp_path, monkeypatch):
     sd.export(fair, "lists", tmp_path / "whole")
     out = tmp_path / "out"
-    work = interrupted(fair, out, monkeypatch, "_finish")
+    work = interrupted(fair, out, monkeypatch, "shiftdata.exporting.folders.writing._finish")
     pictures = sorted(work.rglob("*.png"))
     pictures[0].write_bytes(b"")  # as a power cut leaves it
     pictures[1].write_bytes(bytes(pictures[1].stat().st_size))
@@ -132,7 +132,7 @@ def test_what_an_interrupted_export_left_is_kept_where_it_is_right(fair, tmp_pat
 
 def test_an_export_killed_before_its_last_move_is_only_moved(fair, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    before = nodes(interrupted(fair, out, monkeypatch, "finish_export"))
+    before = nodes(interrupted(fair, out, monkeypatch, "shiftdata.files.swap"))
     assert sd.export(fair, "lists", out).images is None
     assert nodes(out) == before
     read_back(out)
@@ -162,7 +162,9 @@ def test_pictures_that_are_not_as_the_metadata_says_are_never_exported(copy, tmp
     at = data.index(b"\x89PNG\r\n\x1a\n")
     data[at + 40] ^= 1
     shard.write_bytes(data)
-    with pytest.raises(IntegrityError, match=r"the example of '.*' is not as its metadata says"):
+    with pytest.raises(
+        IntegrityError, match=r"the example of '.*' does not have the sha256 that its metadata says"
+    ):
         sd.export(task, "lists", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -198,7 +200,7 @@ def test_a_finished_export_is_left_alone_and_mended_when_it_is_not_whole(fair, t
         assert files(out) == whole
 
 
-def test_only_an_export_is_overwritten_and_only_when_told(fair, canonical, tmp_path):
+def test_only_an_export_is_overwritten_and_only_when_asked(fair, canonical, tmp_path):
     out = tmp_path / "out"
     sd.export(fair, "lists", out)
     with pytest.raises(
@@ -211,7 +213,7 @@ def test_only_an_export_is_overwritten_and_only_when_told(fair, canonical, tmp_p
     assert read_back(out) == {name: canonical.keys(name) for name in canonical.sets}
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="exists and is no export: give another folder"):
+    with pytest.raises(InputError, match="exists and is not an export: give another folder"):
         sd.export(fair, "lists", tmp_path / "mine", overwrite=True)
     assert (tmp_path / "mine/thesis.txt").read_text() == "years of work"
     (tmp_path / "empty").mkdir()
@@ -232,7 +234,7 @@ def test_what_appears_in_the_place_meanwhile_is_not_replaced(fair, tmp_path):
         out.mkdir(exist_ok=True)
         (out / "thesis.txt").write_text("years of work")
 
-    with pytest.raises(InputError, match="exists and is no export"):
+    with pytest.raises(InputError, match="exists and is not an export"):
         sd.export(fair, "lists", out, on_images=appear)
     assert (out / "thesis.txt").read_text() == "years of work"
 
@@ -280,7 +282,7 @@ def test_a_damaged_picture_of_the_pool_is_written_again_and_no_folder_gets_it(fa
     for path in bad:
         path.chmod(0o644)
         path.write_bytes(b"edited in place")
-    with pytest.raises(IntegrityError, match="has not the bytes that were exported"):
+    with pytest.raises(IntegrityError, match="does not have the bytes that were exported"):
         read_back(tmp_path / "a")
     sd.export(fair, "wilds", tmp_path / "b", pool=pool)
     read_back(tmp_path / "b")
@@ -341,7 +343,7 @@ def relabel(path: Path) -> None:
     [
         ("imagefolder", lambda out: move(out, "train/*/*.png", "test/new"), "should not be there"),
         ("imagefolder", lambda out: next(out.glob("train/*/*.png")).unlink(), "is missing"),
-        ("imagefolder", lambda out: flip(next(out.glob("train/*/*.png"))), "has not the bytes"),
+        ("imagefolder", lambda out: flip(next(out.glob("train/*/*.png"))), "does not have the bytes"),
         (
             "domainbed",
             lambda out: shutil.copy(next(out.glob("*/*/*.png")), next(out.glob("*/*")) / "x.png"),
@@ -378,8 +380,8 @@ def drop_last_line(path: Path) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
 
 
-def test_what_is_no_export_is_said(tmp_path, fair):
-    with pytest.raises(NotFoundError, match=r"holds no shiftdata.json: no export, or it has not finished"):
+def test_a_folder_that_is_not_an_export_is_refused(tmp_path, fair):
+    with pytest.raises(NotFoundError, match=r"has no shiftdata.json: it is not a finished export"):
         read_back(tmp_path)
     sd.export(fair, "lists", tmp_path / "out")
     record = json.loads((tmp_path / "out/shiftdata.json").read_text())
@@ -433,17 +435,17 @@ def test_every_way_to_name_a_task(tiny, fair, tmp_path):
         "frozen": (str(tmp_path / "frozen.parquet"), "--base", "mini"),
     }
     for way, options in ways.items():
-        status, told, errors = finish(tiny, tmp_path / way, *options)
+        status, printed, errors = finish(tiny, tmp_path / way, *options)
         assert (status, errors) == (0, ""), way
-        assert "as imagefolder: train " in told
+        assert "as imagefolder: train " in printed
         assert read_back(tmp_path / way) == {name: fair.keys(name) for name in fair.sets}
-    status, told, _ = finish(tiny, tmp_path / "config", "--config", "gf_k2_mu10")
-    assert (status, told.splitlines()[1]) == (0, "it was there already, and is left as it is")
+    status, printed, _ = finish(tiny, tmp_path / "config", "--config", "gf_k2_mu10")
+    assert (status, printed.splitlines()[1]) == (0, "it was there already, and is left as it is")
 
 
 def test_the_command_says_what_was_made(tiny, adapted, tmp_path):
     options = ("uda", "source=blue", "target=red", "--sets", "train=source_train,target_test")
-    status, told, errors = finish(
+    status, printed, errors = finish(
         tiny, tmp_path / "out", *options, "--pool", str(tmp_path / "pool"), to="lists"
     )
     assert (status, errors) == (0, "")
@@ -452,7 +454,7 @@ def test_the_command_says_what_was_made(tiny, adapted, tmp_path):
         "target_test": adapted.keys("target_test"),
     }
     rows = len(adapted.keys("source_train")) + len(adapted.keys("target_test"))
-    assert told.splitlines()[1].startswith(f"{rows} files, {rows} hard links; ")
+    assert printed.splitlines()[1].startswith(f"{rows} files, {rows} hard links; ")
 
 
 @pytest.mark.parametrize(

@@ -25,16 +25,16 @@ from shiftdata.exporting.webdataset import export as export_tars
 from tests.contracts.kinds import prepare
 
 #: What is known of an example, by its set: key, label, nuisance, hash of its picture.
-Told = dict[str, Counter[tuple[str, ...]]]
+Rows = dict[str, Counter[tuple[str, ...]]]
 
 
-def told(task: sd.Task, *, label: bool = True, nuisance: bool = True) -> Told:
+def rows_of(task: sd.Task, *, label: bool = True, nuisance: bool = True) -> Rows:
     """What the dataset itself says of each set, its hashes from the metadata files."""
     metadata = task.metadata
-    files = sorted(Path(metadata.source).glob(f"metadata/{metadata.base}/*.parquet"))
+    files = sorted(metadata.dataset.folder.glob(f"metadata/{metadata.base}/*.parquet"))
     known = [row for path in files for row in pq.read_table(path, columns=["key", "sha256"]).to_pylist()]
     hashes = {row["key"]: row["sha256"].hex() for row in known}
-    found: Told = {}
+    found: Rows = {}
     for name in task.sets:
         found[name] = Counter()
         for row in task.table(name).to_pylist():
@@ -49,8 +49,8 @@ def key_and_hash(path: Path) -> tuple[str, str]:
     return path.name.partition(".")[0], hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def by_datasets(loaded: datasets.DatasetDict) -> Told:
-    found: Told = {}
+def by_datasets(loaded: datasets.DatasetDict) -> Rows:
+    found: Rows = {}
     for name, rows in loaded.items():
         names = rows.features["label"].names
         found[name] = Counter()
@@ -80,7 +80,7 @@ def test_the_round_trip(layout, of, request, tmp_path):
         *("key", "set", "path", "label", "nuisance", "group", "severity", "origin"),
         *("license", "attribution", "count", "sha256"),
     ]
-    expected = told(task)
+    expected = rows_of(task)
     for name, rows in keys.groupby("set"):
         seen = Counter()
         for row in rows.itertuples():
@@ -113,7 +113,7 @@ def test_the_round_trip_of_any_rows_drawn_any_number_of_times(tiny, data, layout
 
 def test_imagefolder_as_datasets_reads_it(fair, tmp_path):
     made = sd.export(fair, "imagefolder", tmp_path / "out")
-    expected = told(fair, nuisance=False)
+    expected = rows_of(fair, nuisance=False)
     assert by_datasets(datasets.load_dataset("imagefolder", data_dir=str(tmp_path / "out"))) == expected
     loaded = datasets.load_dataset(str(tmp_path / "out"))
     assert by_datasets(loaded) == expected
@@ -131,7 +131,7 @@ def test_sets_and_classes_that_are_named_like_splits_stay_what_they_are(odd, tmp
     assert folders["train"] == "train"
     assert len({name.lower() for name in folders.values()}) == 4
     found = by_datasets(datasets.load_dataset(str(tmp_path / "out")))
-    expected = told(task, nuisance=False)
+    expected = rows_of(task, nuisance=False)
     assert found == {
         name: Counter({(key, folders[label], sha256): count for (key, label, sha256), count in rows.items()})
         for name, rows in expected.items()
@@ -145,7 +145,7 @@ def test_odd_names_come_back(odd, layout, tmp_path):
     task = sd.task(odd)
     sd.export(task, layout, tmp_path / "out")
     assert read_back(tmp_path / "out") == {name: task.keys(name) for name in task.sets}
-    expected = told(task)
+    expected = rows_of(task)
     keys = pd.read_csv(tmp_path / "out/keys.csv")
     seen = Counter(zip(keys["key"], keys["label"], keys["nuisance"], keys["sha256"], strict=True))
     assert seen == sum(expected.values(), Counter())
@@ -164,11 +164,11 @@ def test_wilds_as_pandas_reads_it(of, request, tmp_path):
     assert [names["style", z] for z in rows["style"]] == rows["style_name"].tolist()
     assert set(rows["y"]) == set(rows["style"]) == {0, 1}
     assert rows["group"].equals(rows["y"] * 2 + rows["style"])
-    found: Told = {name: Counter() for name in task.sets}
+    found: Rows = {name: Counter() for name in task.sets}
     for row in rows.itertuples():
         key, sha256 = key_and_hash(folder / row.img_filename)
         found[row.split_name][key, row.label_name, row.style_name, sha256] += 1
-    assert found == told(task)
+    assert found == rows_of(task)
 
 
 @pytest.mark.parametrize("of", ["fair", "drawn"])
@@ -179,11 +179,11 @@ def test_balancinggroups_as_pandas_reads_it(of, request, tmp_path):
     assert list(rows.columns) == ["id", "filename", "split", "y", "a"]
     assert rows["id"].tolist() == list(range(len(rows)))
     names = pd.read_csv(tmp_path / "out/names.csv").set_index(["column", "number"])["name"]
-    found: Told = {name: Counter() for name in task.sets}
+    found: Rows = {name: Counter() for name in task.sets}
     for row in rows.itertuples():
         key, sha256 = key_and_hash(tmp_path / "out/images" / row.filename)
         found[names["split", row.split]][key, names["y", row.y], names["a", row.a], sha256] += 1
-    assert found == told(task)
+    assert found == rows_of(task)
     # Group ids as the paper's code counts them, over what a split has.
     train = rows[rows["split"] == 0]
     assert set(train["a"].nunique() * train["y"] + train["a"]) == {0, 1, 2, 3}
@@ -200,7 +200,7 @@ def test_domainbed_as_folders_and_lists(drawn, tmp_path):
         for path in (tmp_path / "out" / domain).glob("*/*"):
             key, sha256 = key_and_hash(path)
             files[key, path.parent.name, domain, sha256] += 1
-    assert files == sum(told(drawn).values(), Counter())
+    assert files == sum(rows_of(drawn).values(), Counter())
     for name in drawn.sets:
         lines = (tmp_path / f"out/{name}.txt").read_text().splitlines()
         found = Counter()
@@ -208,14 +208,14 @@ def test_domainbed_as_folders_and_lists(drawn, tmp_path):
             path, number = line.split()
             label = made.record.class_to_label[int(number)]["name"]
             found[key_and_hash(tmp_path / "out" / path)[0], label] += 1
-        assert found == Counter((key, label) for key, label, *_ in told(drawn)[name].elements()), name
+        assert found == Counter((key, label) for key, label, *_ in rows_of(drawn)[name].elements()), name
 
 
 def test_lists_of_sets_and_of_domains(drawn, tmp_path):
     sd.export(drawn, "lists", tmp_path / "out")
     labels = (tmp_path / "out/classes.txt").read_text().splitlines()
     domains = (tmp_path / "out/domains.txt").read_text().splitlines()
-    expected = told(drawn)
+    expected = rows_of(drawn)
 
     def pictures(path: str) -> Counter[tuple[str, ...]]:
         found = Counter()
@@ -272,26 +272,28 @@ def test_untouched_content_goes_where_no_domain_is_needed(tiny, layout, tmp_path
         sd.export(task, layout, tmp_path / "out")
         assert read_back(tmp_path / "out") == {name: task.keys(name) for name in task.sets}
     else:
-        with pytest.raises(InputError, match=f"have no style, as untouched content has none, and {layout}"):
+        with pytest.raises(InputError, match=rf"have no style \(untouched content has none\), and {layout}"):
             sd.export(task, layout, tmp_path / "out")
 
 
-def test_what_is_no_picture_is_refused_with_what_to_do(tmp_path):
+def test_examples_other_than_pictures_are_refused_with_what_to_do(tmp_path):
     (tmp_path / "recipe").mkdir()
     table = build(str(prepare("table", tmp_path / "recipe")), tmp_path, workers=1, quiet=True)
-    with pytest.raises(InputError, match=r"is a table, and this layout is for pictures: `--to webdataset`"):
-        sd.export(sd.task(table), "wilds", tmp_path / "out")
     task = sd.task(table)
-    of_tars = replace(task.metadata, source=str(export_tars(table, tmp_path / "tars")))
+    with pytest.raises(
+        InputError, match=r"are rows of a table, .* is for pictures: export it with `--to webd"
+    ):
+        sd.export(task, "wilds", tmp_path / "out")
+    of_tars = replace(task.metadata, dataset=sd.open_dataset(export_tars(table, tmp_path / "tars")))
     with pytest.raises(InputError, match="is in WebDataset format: export the Parquet dataset"):
         sd.export(replace(task, metadata=of_tars), "wilds", tmp_path / "out")
 
 
-def test_a_table_of_ones_own_has_no_pictures(fair, tmp_path):
+def test_your_own_table_has_no_pictures(fair, tmp_path):
     own = sd.metadata_from_table(
         fair.metadata.table.select(["key", "label", "style"]), nuisance="style", name="own"
     )
-    with pytest.raises(InputError, match="own is a table of one's own, which has no pictures"):
+    with pytest.raises(InputError, match="own is a table of your own, without pictures to export"):
         sd.export(sd.task(own), "lists", tmp_path / "out")
 
 

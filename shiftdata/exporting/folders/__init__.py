@@ -1,15 +1,16 @@
 """The folders that existing code reads: pictures and lists of a task as torchvision, WILDS, ... expect them.
 
-The way of an export: `plan` (what goes where) -> a layout (`imagefolder`, `wilds`, ...: paths and lists) ->
-`images` (each picture written once, and linked) -> `exporting` (the whole). `reading_back` reads a folder in
-its own layout and compares it with what was exported. `registry` lists the layouts.
+`contents` says which rows an export has and how they are numbered, `layout` what a layout is, and one module
+per layout (`imagefolder`, `wilds`, ...) where its pictures and lists go; `layouts` is the table of them.
+`images` writes each picture once and links it, `record` says what was exported, `writing` is the whole
+export, `round_trip` compares a folder with its record.
 """
 
 from __future__ import annotations
 
-from shiftdata.exporting.folders.choosing import chosen_task
-from shiftdata.exporting.folders.exporting import Exported, export
-from shiftdata.exporting.folders.reading_back import read_back
-from shiftdata.exporting.folders.registry import LAYOUTS
+from shiftdata.exporting.folders.contents import chosen_task
+from shiftdata.exporting.folders.layouts import LAYOUTS
+from shiftdata.exporting.folders.round_trip import read_back
+from shiftdata.exporting.folders.writing import Exported, export
 
 __all__ = ["LAYOUTS", "Exported", "chosen_task", "export", "read_back"]

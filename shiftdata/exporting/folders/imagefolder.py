@@ -6,34 +6,60 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from shiftdata.exporting.folders.layout import Found, Layout, Texts, copies, image_files
-from shiftdata.exporting.folders.plan import README, Entry, Plan
+from shiftdata.exporting.folders.contents import Contents, Entry
+from shiftdata.exporting.folders.layout import Found, Layout, Paths, Texts, copies, image_files
 from shiftdata.exporting.folders.record import Record
+from shiftdata.format.paths import README
 
 
-def _stems(plan: Plan, entry: Entry) -> Sequence[str]:
-    return copies(f"{plan.sets[entry.set]}/{plan.classes[entry.label].folder}/{entry.key}", entry.times)
+class ImageFolder(Layout):
+    """One folder per set and class."""
+
+    about = "<set>/<label>/<key>.jpg: torchvision's ImageFolder, `datasets`"
+    in_folders = True
+
+    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
+        folder = f"{contents.sets[entry.set]}/{contents.classes[entry.label].folder}"
+        return copies(f"{folder}/{entry.key}", entry.times)
+
+    def texts(self, contents: Contents, paths: Paths) -> Texts:
+        yield README, _readme(contents)
+
+    def read(self, folder: Path, record: Record) -> Iterator[Found]:
+        sets = {one["folder"]: name for name, one in record.sets.items()}
+        labels = {one["folder"]: one["name"] for one in record.class_to_label}
+        for parts in image_files(folder, depth=2):
+            at, label = parts[:2]
+            yield Found(sets.get(at, at), "/".join(parts), labels.get(label, label), None)
+
+    def check(self, contents: Contents) -> list[str]:
+        notes = []
+        for name, numbers in contents.of_sets():
+            present = {contents.entries[number].label for number in numbers}
+            if len(present) < len(contents.classes):
+                notes.append(
+                    f"{name} has {len(present)} of {len(contents.classes)} classes, and torchvision's "
+                    "ImageFolder numbers those it finds: take labels by the folders' names"
+                )
+        return notes
 
 
-def _texts(plan: Plan, paths: Sequence[Sequence[str]]) -> Texts:
-    yield README, _readme(plan)
-
-
-def _readme(plan: Plan) -> Iterable[str]:
+def _readme(contents: Contents) -> Iterable[str]:
     """`datasets` guesses splits from names, and takes `source_train` or a class `train` for one: this says.
 
     No metadata.csv: where there is one, `datasets` gives no labels.
     """
-    files = [{"split": _split(name), "path": f"{name}/**"} for name in plan.sets.values()]
+    files = [{"split": _split(name), "path": f"{name}/**"} for name in contents.sets.values()]
     configs = [{"config_name": "default", "data_files": files}]
-    first = next(iter(plan.sets.values()))
+    first = next(iter(contents.sets.values()))
+    manifest = contents.manifest
     return [
         "---",
         f"configs: {json.dumps(configs)}",
         "---",
         "",
-        f"{plan.manifest.title} ({plan.manifest.name} {plan.manifest.version}), {plan.told}, as folders:",
-        "`<set>/<class>/<key>`. `keys.csv` has what else is known of each picture.",
+        f"{manifest.title} ({manifest.name} {manifest.version}), {contents.about}, as folders:",
+        "`<set>/<class>/<key>`. `keys.csv` says more about each picture.",
         "",
         '- `datasets.load_dataset("<this folder>")` gives the sets as splits.',
         f'- `torchvision.datasets.ImageFolder("<this folder>/{first}")` reads a set.',
@@ -44,34 +70,5 @@ def _readme(plan: Plan) -> Iterable[str]:
 
 
 def _split(name: str) -> str:
-    """A set as a split of `datasets`, whose names have letters, digits, dots and underscores alone."""
+    """A set as a split of `datasets`, whose names have only letters, digits, dots and underscores."""
     return "".join(one if one.isalnum() or one in "._" else "_" for one in name)
-
-
-def _read(folder: Path, record: Record) -> Iterator[Found]:
-    sets = {told["folder"]: name for name, told in record.sets.items()}
-    labels = {told["folder"]: told["name"] for told in record.class_to_label}
-    for parts in image_files(folder, depth=2):
-        at, label = parts[:2]
-        yield Found(sets.get(at, at), "/".join(parts), labels.get(label, label), None)
-
-
-def _check(plan: Plan) -> list[str]:
-    notes = []
-    for name, numbers in plan.of_sets():
-        present = {plan.entries[number].label for number in numbers}
-        if len(present) < len(plan.classes):
-            notes.append(
-                f"{name} has {len(present)} of {len(plan.classes)} classes, which torchvision's ImageFolder "
-                "numbers without gaps: take labels by the folders' names"
-            )
-    return notes
-
-
-IMAGEFOLDER = Layout(
-    stems=_stems,
-    texts=_texts,
-    read=_read,
-    check=_check,
-    in_folders=True,
-)

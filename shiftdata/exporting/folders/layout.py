@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from shiftdata.exporting.folders.plan import Entry, Plan
+from shiftdata.exporting.folders.contents import Contents, Entry
 from shiftdata.exporting.folders.record import Record
+from shiftdata.format.schema import SPLITS
 
 #: Text files by their paths, with their lines.
 Texts: TypeAlias = Iterator[tuple[str, Iterable[str]]]
+#: The paths of each entry's files.
+Paths: TypeAlias = Sequence[Sequence[str]]
 
 
 class Found(NamedTuple):
-    """An example as a layout's own files tell it; None where they tell nothing."""
+    """An example as a layout's own files describe it; without a domain where they do not say."""
 
     set: str
     path: str
@@ -26,25 +29,33 @@ class Found(NamedTuple):
     domain: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """One layout.
+class Layout(ABC):
+    """One layout."""
 
-    Args:
-        stems: the paths of an entry's files without their ending. A row drawn n times has n of them where
-            folders are what is read, else one.
-        texts: the lists, from the paths of each entry's files.
-        read: what the finished files say, for the round trip.
-        check: notes on what readers of this layout cannot see; raises where they would see it wrongly.
-        in_folders: whether readers take what an example is from folders, and number these by their names.
+    #: What is in its folder, and who reads it.
+    about: str
+    #: Whether readers take what an example is from folders, and number these by their names.
+    in_folders = False
 
-    """
+    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
+        """The paths of an entry's files without their ending.
 
-    stems: Callable[[Plan, Entry], Sequence[str]]
-    texts: Callable[[Plan, Sequence[Sequence[str]]], Texts]
-    read: Callable[[Path, Record], Iterator[Found]]
-    check: Callable[[Plan], list[str]]
-    in_folders: bool
+        A row drawn n times has n of them where folders are what is read. Else each image is there once, in
+        the folder of its class, and lists say which set it is in, and how often.
+        """
+        return [f"images/{contents.classes[entry.label].folder}/{entry.key}"]
+
+    @abstractmethod
+    def texts(self, contents: Contents, paths: Paths) -> Texts:
+        """The lists."""
+
+    @abstractmethod
+    def read(self, folder: Path, record: Record) -> Iterator[Found]:
+        """What the finished files say, for the round trip."""
+
+    def check(self, contents: Contents) -> list[str]:
+        """Notes on what readers of this layout cannot see; an error where they would see it wrongly."""
+        return []
 
 
 def copies(stem: str, count: int) -> list[str]:
@@ -52,9 +63,10 @@ def copies(stem: str, count: int) -> list[str]:
     return [stem, *(f"{stem}.{number}" for number in range(2, count + 1))]
 
 
-def once_by_class(plan: Plan, entry: Entry) -> Sequence[str]:
-    """Each image once, in the folder of its class; lists say which set it is in, and how often."""
-    return [f"images/{plan.classes[entry.label].folder}/{entry.key}"]
+def csv_rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file by column."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        yield from csv.DictReader(stream)
 
 
 def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -70,7 +82,25 @@ def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[
 
 def image_files(folder: Path, depth: int) -> Iterator[tuple[str, ...]]:
     """The parts of the path of every file so many folders deep, in order."""
-    pattern = "/".join(["*"] * (depth + 1))
-    for path in sorted(folder.glob(pattern)):
+    for path in sorted(folder.glob("/".join(["*"] * (depth + 1)))):
         if path.is_file():
             yield path.relative_to(folder).parts
+
+
+def split_numbers(sets: Iterable[str]) -> dict[str, int]:
+    """Train, validation and test are 0, 1 and 2, as everywhere; other sets follow in their order.
+
+    >>> split_numbers(["source_train", "test", "train", "target_test"])
+    {'source_train': 3, 'test': 2, 'train': 0, 'target_test': 4}
+    """
+    names = list(sets)
+    others = iter(range(len(SPLITS), len(SPLITS) + len(names)))
+    return {name: list(SPLITS).index(name) if name in SPLITS else next(others) for name in names}
+
+
+def meanings(contents: Contents, domain_column: str) -> Iterator[str]:
+    """`names.csv`: what each number in a layout's CSV file means, by column."""
+    named = [("y", number, one.name) for number, one in enumerate(contents.classes)]
+    named += [(domain_column, number, one.name) for number, one in enumerate(contents.domains)]
+    named += [("split", number, name) for name, number in split_numbers(contents.sets).items()]
+    return csv_lines(["column", "number", "name"], named)

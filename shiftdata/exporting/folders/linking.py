@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["hard links", "symbolic links", "copies"]
+Link: TypeAlias = Literal["hard links", "symbolic links", "copies"]
 
-#: What says that a hard link is not possible here: another device, no links, too many of one file.
+#: Errors of a hard link that is not possible here: another device, no links, too many of one file.
 IMPOSSIBLE = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES)
 
 
-def link(source: Path, target: Path, *, within: Path) -> Kind:
+def link(source: Path, target: Path, *, within: Path) -> Link:
     """Make `source` appear at `target` too; a symbolic link inside `within` survives its move."""
     try:
         os.link(source, target)
@@ -35,8 +35,7 @@ def link(source: Path, target: Path, *, within: Path) -> Kind:
 class Pool:
     """A folder that keeps each image once, under the hash of its bytes; exports link to it.
 
-    Its files are read-only: an edit of one would change every export that has it. Those with one link are in
-    no export any more.
+    Its files are read-only: an edit of one would change every export that has it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +46,7 @@ class Pool:
         name = sha256.hex()
         return self.folder / name[:2] / name
 
-    def put(self, sha256: bytes, data: bytes) -> Path:
+    def put(self, sha256: bytes, data: bytes) -> None:
         """Keep an image; several processes may keep the same one at once."""
         path = self.path(sha256)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +55,5 @@ class Pool:
             temporary.write_bytes(data)
             temporary.chmod(0o444)
             temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
-        return path
+        finally:
+            temporary.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ LONGEST = 200  # bytes of UTF-8; file systems end at 255, and names are joined
 def folder_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     """A folder's name for each name, no two alike even where case does not count; most stay as they are.
 
-    `taken` are names that are in use. A name that can stay does, whatever the others are.
+    `taken` are names in use. A name that can stay does, whatever the others are.
 
     >>> folder_names(["cat", "cat/dog", "Cat", "..", "cat_dog"])
     ['cat', 'cat_dog-2', 'Cat-2', 'unnamed', 'cat_dog']
@@ -22,7 +22,7 @@ def folder_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     used = {_alike(name) for name in taken}
     found: dict[int, str] = {}
     plain = [_plain(name) for name in names]
-    # Those that stay come first; a name is changed only for a reason of its own.
+    # Those that stay come first; a name is changed only where it must be.
     for number in sorted(range(len(names)), key=lambda one: plain[one] != names[one]):
         found[number] = _free(plain[number], used)
         used.add(_alike(found[number]))

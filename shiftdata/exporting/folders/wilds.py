@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from shiftdata.exporting.folders.layout import Found, Layout, Texts, csv_lines, once_by_class
-from shiftdata.exporting.folders.numbers import check_domains, meanings, split_numbers
-from shiftdata.exporting.folders.plan import Entry, Plan
+from shiftdata.exporting.folders.contents import Contents, Entry
+from shiftdata.exporting.folders.layout import (
+    Found,
+    Layout,
+    Paths,
+    Texts,
+    csv_lines,
+    csv_rows,
+    meanings,
+    split_numbers,
+)
 from shiftdata.exporting.folders.record import Record
+
+
+class Wilds(Layout):
+    """One CSV file with names and numbers."""
+
+    about = "<name>_v1.0/metadata.csv with splits, labels and groups: WILDS"
+
+    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
+        folder = _folder(contents.manifest.name, contents.manifest.version)
+        return [f"{folder}/{stem}" for stem in super().stems(contents, entry)]
+
+    def texts(self, contents: Contents, paths: Paths) -> Texts:
+        manifest, nuisance = contents.manifest, contents.nuisance
+        folder = _folder(manifest.name, manifest.version)
+        header = ["img_filename", "y", "split", nuisance, "group", "split_name", "label_name"]
+        yield f"{folder}/metadata.csv", csv_lines([*header, f"{nuisance}_name"], _rows(contents, paths))
+        yield f"{folder}/names.csv", meanings(contents, nuisance)
+        about = f"{manifest.name} {manifest.version}, {contents.about}, content {manifest.content_id}"
+        yield f"{folder}/RELEASE_v{_version(manifest.version)}.txt", [about]
+
+    def read(self, folder: Path, record: Record) -> Iterator[Found]:
+        inner = _folder(record.dataset, record.version)
+        for row in csv_rows(folder / inner / "metadata.csv"):
+            label = record.class_to_label[int(row["y"])]["name"]
+            domain = record.domain_to_nuisance[int(row[record.nuisance])]["name"]
+            yield Found(row["split_name"], f"{inner}/{row['img_filename']}", label, domain)
+
+    def check(self, contents: Contents) -> list[str]:
+        contents.check_domains("wilds")
+        return []
 
 
 def _folder(name: str, version: str) -> str:
@@ -22,54 +59,10 @@ def _version(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _stems(plan: Plan, entry: Entry) -> Sequence[str]:
-    (stem,) = once_by_class(plan, entry)
-    return [f"{_folder(plan.manifest.name, plan.manifest.version)}/{stem}"]
-
-
-def _texts(plan: Plan, paths: Sequence[Sequence[str]]) -> Texts:
-    folder = _folder(plan.manifest.name, plan.manifest.version)
-    header = ["img_filename", "y", "split", plan.nuisance, "group", "split_name", "label_name"]
-    yield f"{folder}/metadata.csv", csv_lines([*header, f"{plan.nuisance}_name"], _rows(plan, paths))
-    yield f"{folder}/names.csv", meanings(plan, plan.nuisance)
-    told = f"{plan.manifest.name} {plan.manifest.version}, {plan.told}, content {plan.manifest.content_id}"
-    yield f"{folder}/RELEASE_v{_version(plan.manifest.version)}.txt", [told]
-
-
-def _rows(plan: Plan, paths: Sequence[Sequence[str]]) -> Iterator[Sequence[Any]]:
-    splits = split_numbers(plan.sets)
-    for entry, (path,) in zip(plan.entries, paths, strict=True):
-        row = [
-            path.partition("/")[2],
-            entry.label,
-            splits[entry.set],
-            entry.domain,
-            plan.group_of(entry),
-            entry.set,
-            plan.classes[entry.label].name,
-            plan.domains[entry.domain].name,
-        ]
-        yield from [row] * entry.times
-
-
-def _read(folder: Path, record: Record) -> Iterator[Found]:
-    inner = _folder(record.dataset, record.version)
-    with (folder / inner / "metadata.csv").open(newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            label = record.class_to_label[int(row["y"])]["name"]
-            domain = record.domain_to_nuisance[int(row[record.nuisance])]["name"]
-            yield Found(row["split_name"], f"{inner}/{row['img_filename']}", label, domain)
-
-
-def _check(plan: Plan) -> list[str]:
-    check_domains(plan, "wilds")
-    return []
-
-
-WILDS = Layout(
-    stems=_stems,
-    texts=_texts,
-    read=_read,
-    check=_check,
-    in_folders=False,
-)
+def _rows(contents: Contents, paths: Paths) -> Iterator[Sequence[Any]]:
+    splits = split_numbers(contents.sets)
+    for entry, (path,) in zip(contents.entries, paths, strict=True):
+        group = entry.label * len(contents.domains) + entry.domain
+        numbers = [entry.label, splits[entry.set], entry.domain, group]
+        names = [entry.set, contents.classes[entry.label].name, contents.domains[entry.domain].name]
+        yield from [[path.partition("/")[2], *numbers, *names]] * entry.times

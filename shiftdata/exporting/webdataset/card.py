@@ -13,6 +13,7 @@ from shiftdata.format.front_matter import split_entries, task_category, yaml_lin
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.markdown import cell
+from shiftdata.format.paths import data_prefix
 from shiftdata.format.schema import Feature, columns
 
 Json: TypeAlias = dict[str, Any]
@@ -32,15 +33,13 @@ def card(manifest: Manifest) -> str:
         for base in manifest.bases
     ]
     return TEMPLATE.read_text(encoding="utf-8").format(
+        m=manifest,
         front="\n".join(yaml_lines(_front_matter(manifest))),
-        title=manifest.title,
-        summary=manifest.summary,
         preview="\n![Examples](preview.jpg)\n" if "preview.jpg" in manifest.files else "",
         name=manifest.name.removesuffix("_wds"),
         content_id=manifest.content_id[:16],
         nuisance=roles.nuisance,
         Nuisance=roles.nuisance.capitalize(),
-        base=manifest.default_base,
         example=roles.modality if roles.modality != "table" else "metadata",
         members=", ".join(members),
         files=", ".join(f"`<key>.{member}`" for member in members),
@@ -51,9 +50,7 @@ def card(manifest: Manifest) -> str:
         labels=_listed(manifest.labels),
         nuisance_count=len(manifest.nuisances),
         nuisances=_listed(manifest.nuisances),
-        license=manifest.license,
         attribution=f" [{ATTRIBUTION}]({ATTRIBUTION}) lists them." if ATTRIBUTION in manifest.files else "",
-        citation=manifest.citation,
     )
 
 
@@ -64,55 +61,47 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _front_matter(manifest: Manifest) -> Json:
-    default = manifest.default_base
+    configs = []
+    for base in manifest.bases:
+        default = {"default": True} if base.name == manifest.default_base else {}
+        files = [{"split": split, "path": f"{data_prefix(base.name, split)}*.tar"} for split in base.splits]
+        configs.append({"config_name": base.name} | default | {"data_files": files})
+    features = _features(manifest)
     return {
         "pretty_name": f"{manifest.title}, as WebDataset",
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata", "webdataset"],
-        "configs": [
-            {"config_name": base.name}
-            | ({"default": True} if base.name == default else {})
-            | {"data_files": [_files(base.name, split) for split in base.splits]}
-            for base in manifest.bases
-        ],
+        "configs": configs,
         "dataset_info": [
-            {
-                "config_name": base.name,
-                "features": _features(manifest),
-                "splits": split_entries(base.splits),
-            }
+            {"config_name": base.name, "features": features, "splits": split_entries(base.splits)}
             for base in manifest.bases
         ],
     }
 
 
-def _files(base: str, split: str) -> Json:
-    return {"split": split, "path": f"data/{base}/{split}-*.tar"}
-
-
 def _features(manifest: Manifest) -> list[Json]:
     """What `datasets` makes of a sample; without this it would guess from the first five."""
     roles = manifest.roles
-    named: dict[str, Feature] = {roles.label: manifest.labels, roles.nuisance: manifest.nuisances}
-    held: dict[str, Feature] = {
+    fields: dict[str, Feature] = {
         name: TYPES.get(kind, str(kind)) for name, kind in columns(roles.nuisance).items()
-    } | named
+    }
+    fields |= {roles.label: manifest.labels, roles.nuisance: manifest.nuisances}
     if roles.modality == "table":
-        held |= dict(roles.example)
+        fields |= dict(roles.example)
     first = [name for name in manifest.sample if name not in ("cls", "json")]
     return [
         *({"name": name, "dtype": "string" if name == "txt" else "image"} for name in first),
         _feature("cls", manifest.labels),
-        {"name": "json", "struct": [_feature(name, feature) for name, feature in held.items()]},
+        {"name": "json", "struct": [_feature(name, feature) for name, feature in fields.items()]},
         {"name": "__key__", "dtype": "string"},
         {"name": "__url__", "dtype": "string"},
     ]
 
 
-def _feature(name: str, held: Feature) -> Json:
-    """One feature: of a type's name, or of a category's names."""
-    if isinstance(held, str):
-        return {"name": name, "dtype": held}
-    names = {str(number): value for number, value in enumerate(held)}
+def _feature(name: str, feature: Feature) -> Json:
+    """One feature: a type by name, or a category by the names of its values."""
+    if isinstance(feature, str):
+        return {"name": name, "dtype": feature}
+    names = {str(number): value for number, value in enumerate(feature)}
     return {"name": name, "dtype": {"class_label": {"names": names}}}

@@ -1,140 +1,100 @@
-"""Rows and examples of a Parquet dataset, from a folder or from elsewhere."""
+"""Rows and examples of a Parquet dataset, wherever it lies, as samples of tars."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
+from shiftdata.exporting.reading import batches, ending_of
 from shiftdata.exporting.webdataset.order import Indices
 from shiftdata.exporting.webdataset.tars import Members
 from shiftdata.files import whole_file
 from shiftdata.format.identity import base_content_id
-from shiftdata.format.manifest import Base, Manifest
-from shiftdata.format.schema import columns, features_as_bytes
-from shiftdata.places.store import MissingFileError
+from shiftdata.format.manifest import Base
+from shiftdata.format.paths import data_files, in_order, metadata_file
+from shiftdata.format.schema import columns
+from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.metadata.columns import read_columns
+from shiftdata.places.store import Folder
+from shiftdata.threads import ahead
 
 
-@dataclass(frozen=True)
 class Source:
-    """A dataset to export; files that are not on this machine are fetched into `cache`, each once."""
+    """A dataset to export; data files that are not on this machine are downloaded into `cache`."""
 
-    dataset: OpenDataset
-    cache: Path
-
-    @property
-    def manifest(self) -> Manifest:
-        return self.dataset.manifest
-
-    def file(self, path: str) -> Path:
-        """A file of the dataset on this machine."""
-        file = (self.dataset.folder or self.cache) / path
-        if self.dataset.folder is None and not file.exists():
-            self._fetch(path, file)
-        promised = self.manifest.files[path].bytes if path in self.manifest.files else None
-        if not file.is_file() or file.stat().st_size != promised:
-            raise self._damaged(f"{path} is missing, or not as the manifest says")
-        return file
+    def __init__(self, dataset: OpenDataset, cache: Path) -> None:
+        self.dataset = dataset
+        self.cache = cache
+        self._roles = dataset.manifest.roles
+        self._plain = list(columns(self._roles.nuisance))
 
     def rows(self, base: Base) -> dict[str, pa.Table]:
         """The metadata of each split, compared with the identity of the base."""
-        names = [*columns(self.manifest.roles.nuisance), "shard", "offset", "length", "sha256"]
+        names = [*self._plain, "length", "sha256"]
         tables = {
-            split: pq.read_table(self.file(f"metadata/{base.name}/{split}.parquet"), columns=names)
-            for split in base.splits
+            split: read_columns(self.dataset, metadata_file(base.name, split), names)
+            for split in in_order(base.splits)
         }
-        told = self.manifest
+        self.dataset.check_unchanged()  # else these rows may be of another version
         every = pa.concat_tables(tables.values())
-        if base_content_id(every, told, base) != base.content_id:
-            raise self._damaged(f"metadata/{base.name} holds other rows than the manifest says")
+        if base_content_id(every, self.dataset.manifest, base) != base.content_id:
+            raise IntegrityError(
+                f"{self.dataset.address}: metadata/{base.name} has other rows than the manifest says: "
+                "fetch or build the dataset again"
+            )
         return tables
 
     def samples(
         self, base: Base, split: str, rows: pa.Table, order: Indices
     ) -> Iterator[tuple[str, Members]]:
         """The samples of some rows of a split, in that order, as members of a tar."""
-        plain = list(columns(self.manifest.roles.nuisance))
-        with ExitStack() as stack:
-            examples = self._examples(base, split, stack)
-            for row, number in zip(rows.take(order).to_pylist(), order.tolist(), strict=True):
-                example = examples(row, number)
-                if hashlib.sha256(self._identifying(example)).digest() != row["sha256"]:
-                    raise self._damaged(f"the example of {row['key']!r} is not as its metadata says")
-                yield row["key"], self._members({name: row[name] for name in plain}, example)
+        splits = in_order(base.splits)
+        first = sum(base.splits[one].rows for one in splits[: splits.index(split)])
+        numbers = order.tolist()
+        # Texts and tables are read by row group: one pass over them per tar.
+        by_bytes = self._roles.modality == "image"
+        parts = list(batches(numbers, rows["length"].to_numpy())) if by_bytes else [numbers]
 
-    def _examples(self, base: Base, split: str, stack: ExitStack) -> Callable[[Mapping[str, Any], int], Any]:
-        """A function from a row and its number to its example: bytes, or the values of its columns."""
-        paths = sorted(path for path in self.manifest.files if path.startswith(f"data/{base.name}/{split}-"))
-        files = [self.file(path) for path in paths]
-        if self.manifest.roles.modality == "image":
-            opened = [stack.enter_context(file.open("rb")) for file in files]
+        def read(part: list[int]) -> list[bytes]:
+            return reader.read([first + number for number in part])
 
-            def image(row: Mapping[str, Any], number: int) -> bytes:
-                shard = opened[int(row["shard"])]
-                shard.seek(row["offset"])
-                return shard.read(row["length"])
+        with self._reader(base.name, split) as reader, closing(ahead(read, parts, workers=1)) as examples:
+            for part, some in zip(parts, examples, strict=True):
+                records = rows.take(part).to_pylist()
+                for row, example in zip(records, some, strict=True):
+                    yield row["key"], self._members(row, example)
 
-            return image
-        names = list(self.manifest.roles.example)
-        table = pa.concat_tables([pq.read_table(file, columns=names) for file in files])
+    def _reader(self, base: str, split: str) -> ExampleReader:
+        dataset = self.dataset
+        if dataset.folder is not None:
+            return ExampleReader(dataset, base, verify=True)
+        for path in data_files(dataset.manifest.files, base, split):
+            if not (self.cache / path).exists():
+                with whole_file(self.cache / path) as part:
+                    dataset.store.download(path, part, dataset.manifest.files[path], lambda count: None)
+        return ExampleReader(dataset, base, verify=True, source=Folder(self.cache))
 
-        def columns_of(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-            (values,) = table.slice(number, 1).to_pylist()
-            return dict(values)
-
-        return columns_of
-
-    def _identifying(self, example: Any) -> bytes:
-        """The bytes whose hash identifies an example."""
-        if isinstance(example, bytes):
-            return example
-        values = [example[name] for name in self.manifest.roles.example]
-        return (
-            str(values[0]).encode() if self.manifest.roles.modality == "text" else features_as_bytes(values)
-        )
-
-    def _members(self, row: Mapping[str, Any], example: Any) -> Members:
-        """The files of a sample: the example, its label, and the row; a row of a table holds its example."""
-        members: dict[str, bytes] = {}
-        if self.manifest.roles.modality == "table":
-            row = {**row, **example}
-        else:
-            members[self.extension] = self._identifying(example)
-        text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return members | {"cls": str(row["label"]).encode(), "json": text.encode()}
-
-    @property
-    def members(self) -> Sequence[str]:
-        """The extensions of a sample's members."""
-        return [*([self.extension] if self.extension else []), "cls", "json"]
+    def _members(self, row: Mapping[str, Any], example: bytes) -> Members:
+        """The files of a sample: the example, its label, and the row; a row of a table has its example."""
+        fields = {name: row[name] for name in self._plain}
+        if self._roles.modality == "table":
+            fields |= zip(self._roles.example, json.loads(example), strict=True)
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        members = {"cls": str(row["label"]).encode(), "json": text.encode()}
+        return {self._extension: example} | members if self._extension else members
 
     @cached_property
-    def extension(self) -> str:
-        """The extension of the member with the example itself, if it has one: `jpg`, `png`, `txt`, ..."""
-        if self.manifest.roles.modality != "image":
-            return "txt" if self.manifest.roles.modality == "text" else ""
-        first = min(path for path in self.manifest.files if path.startswith("data/"))
-        with pq.ParquetFile(self.file(first)) as file:
-            batch = next(file.iter_batches(batch_size=1, columns=["image.path"]))
-        return Path(batch.to_pylist()[0]["image"]["path"]).suffix.lower().lstrip(".")
-
-    def _fetch(self, path: str, file: Path) -> None:
-        try:
-            with whole_file(file) as part:
-                self.dataset.store.download(path, part, None, lambda count: None)
-        except MissingFileError as error:
-            raise self._damaged(f"{path} is missing") from error
-
-    def _damaged(self, what: str) -> IntegrityError:
-        where = self.dataset.address
-        return IntegrityError(f"{where}: {what}; `shiftdata verify {where}` says more, then fetch it again")
+    def _extension(self) -> str:
+        """The extension of the member with the example, if it has one: `jpg`, `png`, `txt`, ..."""
+        if self._roles.modality != "image":
+            return "txt" if self._roles.modality == "text" else ""
+        with ExampleReader(self.dataset, self.dataset.manifest.default_base) as reader:
+            return ending_of(reader.read([0])[0]).lstrip(".")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from shiftdata.errors import IntegrityError
-from shiftdata.exporting.folders.layout import Found, Layout, copies
-from shiftdata.exporting.folders.plan import KEYS
+from shiftdata.exporting.folders.contents import KEYS
+from shiftdata.exporting.folders.layout import Found, Layout, copies, csv_rows
+from shiftdata.exporting.folders.layouts import layout_of
 from shiftdata.exporting.folders.record import Record
-from shiftdata.exporting.folders.registry import layout_of
 from shiftdata.files import sha256_of
 
 SHOWN = 5
@@ -21,18 +20,17 @@ def read_back(folder: str | Path) -> dict[str, list[str]]:
     """The keys of each set as an exported folder has them; a row that was drawn twice is there twice.
 
     The folders and lists are read as their layout's readers do. Sets, labels and nuisances must be those of
-    `keys.csv`, each picture must have its hash, and nothing may be there beside: else an error names what
-    differs. The dataset itself is not needed.
+    `keys.csv`, each picture must have its hash, and nothing else may be there: an error names what differs.
+    The dataset itself is not needed.
     """
     folder = Path(folder)
     record = Record.read(folder)
     rules = layout_of(record.layout)
     if not (folder / KEYS).is_file() or sha256_of(folder / KEYS) != record.keys_sha256:
         raise IntegrityError(f"{folder / KEYS} is missing or was changed: export again")
-    with (folder / KEYS).open(newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = list(csv_rows(folder / KEYS))
     _compare(folder, rules, record, rows)
-    _check_hashes(folder, rules, rows)
+    _check_hashes(folder, {path: row["sha256"] for row in rows for path in _listed(rules, row)})
     keys: dict[str, list[str]] = {name: [] for name in record.sets}
     for row in rows:
         keys[row["set"]] += [row["key"]] * int(row["count"])
@@ -50,13 +48,12 @@ def _compare(folder: Path, rules: Layout, record: Record, rows: Iterable[Mapping
         for row in rows
         for path in _listed(rules, row)
     )
-    problems = [f"{_told(one)} is missing" for one in expected - found]
-    problems += [f"{_told(one)} should not be there" for one in found - expected]
+    problems = [f"{_described(one)} is missing" for one in expected - found]
+    problems += [f"{_described(one)} should not be there" for one in found - expected]
     _raise(folder, problems)
 
 
-def _check_hashes(folder: Path, rules: Layout, rows: Iterable[Mapping[str, str]]) -> None:
-    hashes = {path: row["sha256"] for row in rows for path in _listed(rules, row)}
+def _check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
     known: dict[tuple[int, int], str] = {}  # of files that are links, one is read
     problems = []
     for path, sha256 in hashes.items():
@@ -69,7 +66,7 @@ def _check_hashes(folder: Path, rules: Layout, rows: Iterable[Mapping[str, str]]
         if place not in known:
             known[place] = sha256_of(file)
         if known[place] != sha256:
-            problems.append(f"{path} has not the bytes that were exported")
+            problems.append(f"{path} does not have the bytes that were exported")
     _raise(folder, problems)
 
 
@@ -83,7 +80,7 @@ def _listed(rules: Layout, row: Mapping[str, str]) -> Iterator[str]:
         yield from [path.as_posix()] * count
 
 
-def _told(one: Found) -> str:
+def _described(one: Found) -> str:
     return f"{one.path} as {'/'.join(filter(None, (one.label, one.domain)))} in {one.set}"
 
 

@@ -1,0 +1,215 @@
+"""Which rows an export has, and the numbers and folders of their labels, nuisances and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from shiftdata.dataset import OpenDataset, open_dataset
+from shiftdata.errors import InputError, not_found
+from shiftdata.exporting.folders.names import folder_names
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import ATTRIBUTION, README, in_order, metadata_file
+from shiftdata.metadata import Metadata
+from shiftdata.metadata.columns import read_columns
+from shiftdata.protocols import Protocol, task
+from shiftdata.tasks import OnEmpty, RowSet, Task
+
+RECORD, KEYS = "shiftdata.json", "keys.csv"
+#: What may lie beside the folders and lists of any layout: nothing else may have these names.
+OWN_FILES = (RECORD, KEYS, ATTRIBUTION, README)
+#: Lists of names, beside which a set's list `<set>.txt` may lie.
+LISTS = ("classes", "domains")
+#: Columns of the metadata that a task does not have.
+COLUMNS = ("sha256", "length", "license", "attribution")
+
+
+class Name(NamedTuple):
+    """A label or a nuisance: its number in the dataset, its name, and its folder."""
+
+    number: int
+    name: str
+    folder: str
+
+
+class Entry(NamedTuple):
+    """A row in a set: its position in the base, the numbers of its class and domain (-1 without one)."""
+
+    set: str
+    row: int
+    key: str
+    label: int
+    domain: int
+    group: int
+    times: int
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The entries of an export in the order of sets and rows.
+
+    `label` and `domain` of an entry count `classes` and `domains`: those that the export has, without gaps.
+    `sets` gives the folder of each set. `rows` has what the metadata says of every row of the base.
+    """
+
+    dataset: OpenDataset
+    task: Task
+    sets: Mapping[str, str]
+    classes: Sequence[Name]
+    domains: Sequence[Name]
+    entries: Sequence[Entry]
+    rows: pa.Table
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.dataset.manifest
+
+    @property
+    def nuisance(self) -> str:
+        """What the domains are: `style`, `domain`, `shift`."""
+        return self.manifest.roles.nuisance
+
+    @property
+    def about(self) -> str:
+        """The protocols of the task, in order."""
+        return self.task.describe()
+
+    def of_sets(self) -> Iterator[tuple[str, list[int]]]:
+        """The positions among the entries of each set."""
+        for name in self.sets:
+            yield name, [number for number, entry in enumerate(self.entries) if entry.set == name]
+
+    def check_domains(self, layout: str) -> None:
+        """Refuse rows that are in no domain, where a layout must put each into one."""
+        without = sum(entry.domain < 0 for entry in self.entries)
+        if without:
+            raise InputError(
+                f"{without:,} rows of {self.manifest.name}/{self.task.metadata.base} have no {self.nuisance} "
+                f"(untouched content has none), and {layout} needs one for each row: choose another base or "
+                "task, or the layout imagefolder or lists"
+            )
+
+
+def chosen_task(
+    dataset: str | Path,
+    *,
+    config: str | None = None,
+    base: str | None = None,
+    protocol: Protocol | str | None = None,
+    on_empty: OnEmpty = "error",
+) -> Task:
+    """The task that a command line names; by default the canonical sets of the default base.
+
+    `config` is a canonical split (`gf_k8_mu10`) or a base, as `shiftdata info` lists them: its rows are those
+    of `load_dataset(dataset, config)`. The others are as in `sd.task`.
+    """
+    if config is None:
+        return task(dataset, protocol, base=base, on_empty=on_empty)
+    if protocol or base:
+        other = "a protocol" if protocol else "base"
+        raise InputError(f"config and {other} do not go together: each of them says which rows to export")
+    opened = open_dataset(dataset)
+    manifest = opened.manifest
+    found = manifest.config(config)
+    if found is None:
+        bases = [one.name for one in manifest.bases]
+        if config not in bases:
+            known = [*bases, *(one.name for one in manifest.configs)]
+            raise not_found("config", config, known, f"See `shiftdata info {manifest.name}`.")
+        return task(opened, base=config)
+    made = task(opened, base=found.base).restrict(found.filters)
+    sets = {split: rows for split, rows in made.sets.items() if split in found.splits}
+    return replace(made, sets=sets, history=(config,))
+
+
+def contents_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = None) -> Contents:
+    """What the export of a task contains.
+
+    Args:
+        task: any task over a dataset of pictures.
+        by_folder: number classes and domains as readers of folders do, in the order of the folders' names;
+            else in the dataset's order.
+        sets: the sets to take, by their new names: `{"train": "source_train"}`; default: all.
+
+    """
+    metadata = task.metadata
+    dataset = _pictures(metadata)
+    taken = _taken(task, sets)
+    rows = np.concatenate([found.indices for found in taken.values()])
+    folders = dict(zip(taken, folder_names(list(taken), [*OWN_FILES, *LISTS]), strict=True))
+    beside = [*OWN_FILES, *(f"{folder}.txt" for folder in folders.values())]
+    numbers = metadata.nuisance[rows]
+    classes = _named(metadata.labels, metadata.label[rows], [], by_folder=by_folder)
+    domains = _named(metadata.nuisances, numbers[numbers >= 0], beside, by_folder=by_folder)
+    entries = list(_entries(metadata, taken, classes, domains))
+    return Contents(dataset, task, folders, classes, domains, entries, _rows(dataset, metadata.base))
+
+
+def _pictures(metadata: Metadata) -> OpenDataset:
+    """The dataset of pictures behind a task, or an error that says what to do."""
+    dataset = metadata.dataset
+    if dataset is None:
+        raise InputError(
+            f"{metadata.name} is a table of your own, without pictures to export: make the task from a "
+            "dataset by its name, folder or URL"
+        )
+    dataset.check_unchanged()
+    manifest = dataset.manifest
+    if manifest.is_webdataset:
+        raise InputError(f"{manifest.name} is in WebDataset format: export the Parquet dataset")
+    if manifest.roles.modality != "image":
+        examples = {"text": "texts", "table": "rows of a table"}[manifest.roles.modality]
+        raise InputError(
+            f"the examples of {manifest.name} are {examples}, and this layout is for pictures: export it "
+            "with `--to webdataset`, or read its Parquet files with pandas, polars or `datasets`"
+        )
+    return dataset
+
+
+def _taken(task: Task, sets: Mapping[str, str] | None) -> dict[str, RowSet]:
+    """The sets to export, by their new names, without those that have no row."""
+    for name in (sets or {}).values():
+        if name not in task.sets:
+            raise not_found("set", name, task.sets, f"The task is {task.describe()}.")
+    wanted = sets or {name: name for name in task.sets}
+    found = {new: task.sets[old] for new, old in wanted.items() if len(task.sets[old].indices)}
+    if not found:
+        raise InputError(f"{task.describe()} of {task.metadata.name} has no row to export")
+    return found
+
+
+def _named(
+    names: Sequence[str], numbers: np.ndarray, beside: Sequence[str], *, by_folder: bool
+) -> list[Name]:
+    """Those names that occur. All names get folders, so that an export of fewer classes has equal ones."""
+    folders = folder_names(names, beside)
+    found = [Name(number, names[number], folders[number]) for number in np.unique(numbers).tolist()]
+    return sorted(found, key=lambda one: one.folder) if by_folder else found
+
+
+def _entries(
+    metadata: Metadata, taken: Mapping[str, RowSet], classes: Sequence[Name], domains: Sequence[Name]
+) -> Iterator[Entry]:
+    label_at = {one.number: place for place, one in enumerate(classes)}
+    domain_at = {one.number: place for place, one in enumerate(domains)} | {-1: -1}
+    for name, rows in taken.items():
+        at = rows.indices
+        counts = np.ones(len(at), np.int64) if rows.counts is None else rows.counts
+        keys = metadata.table["key"].take(pa.array(at)).to_pylist()
+        arrays = (metadata.label[at], metadata.nuisance[at], metadata.group[at], counts)
+        columns = (array.tolist() for array in arrays)
+        for row, key, label, nuisance, group, count in zip(at.tolist(), keys, *columns, strict=True):
+            yield Entry(name, row, key, label_at[label], domain_at[nuisance], group, count)
+
+
+def _rows(dataset: OpenDataset, base: str) -> pa.Table:
+    """What the metadata says of every row of a base, in the order of its splits, as tasks count them."""
+    splits = in_order(dataset.manifest.base(base).splits)
+    parts = [read_columns(dataset, metadata_file(base, split), COLUMNS) for split in splits]
+    dataset.check_unchanged()  # else these rows may be of another version than the task
+    return pa.concat_tables(parts).combine_chunks()
