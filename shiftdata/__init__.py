@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shiftdata.dataset import ChangedError, OpenDataset, open_dataset
+    from shiftdata.dataset import OpenDataset, open_dataset
     from shiftdata.errors import (
+        ChangedError,
         InputError,
         IntegrityError,
         MissingExtraError,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "ChangedError": "dataset",
+    "ChangedError": "errors",
     "DatasetSummary": "loading.plain_datasets",
     "GroupFairness": "protocols",
     "InputError": "errors",

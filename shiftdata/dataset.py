@@ -13,7 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from shiftdata.errors import IntegrityError, NotFoundError, ShiftdataError, StorageError, not_found
+from shiftdata.errors import (
+    ChangedError,
+    IntegrityError,
+    NotFoundError,
+    ShiftdataError,
+    StorageError,
+    not_found,
+)
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import find, is_offline, local_datasets, no_manifest, search_path
@@ -23,10 +30,6 @@ from shiftdata.places.store import MissingFileError, Store, is_url
 BELIEVED = 10.0
 
 T = TypeVar("T")
-
-
-class ChangedError(IntegrityError):
-    """A dataset is not the one that was opened any more."""
 
 
 class OpenDataset:

@@ -5,6 +5,7 @@
     │   └── NotFoundError     the thing that was named does not exist (also a LookupError)
     ├── MissingExtraError an optional dependency is not installed (also an ImportError)
     ├── IntegrityError    bytes, hashes or counts are not what the manifest says
+    ├── ChangedError      a dataset is not the one that was opened any more
     └── StorageError      the disk or the place refused to read or write
 
 A message says what was given, what is allowed, and what to do next.
@@ -34,6 +35,10 @@ class MissingExtraError(ShiftdataError, ImportError):
 
 class IntegrityError(ShiftdataError):
     """Bytes, hashes or counts differ from what the manifest promises."""
+
+
+class ChangedError(ShiftdataError):
+    """A dataset is not the one that was opened any more: another was put in its place."""
 
 
 class StorageError(ShiftdataError, OSError):

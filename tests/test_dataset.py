@@ -191,3 +191,17 @@ def test_a_repo_on_a_hub_is_pinned_to_the_commit_it_was_opened_at(tiny, other, t
         command = [sys.executable, "-c", ON_HUB, str(tiny), str(other)]
         done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
         assert done.stdout.endswith('"right"\n'), done.stderr
+
+
+def test_a_reader_of_another_dataset_or_base_is_refused(tiny, other):
+    task = sd.task(tiny)
+    for folder, base in ((other, "mini"), (tiny, "extended")):
+        with pytest.raises(sd.InputError, match=r"make the reader from `task\.metadata\.dataset`"):
+            task.dataset("train", reader=ExampleReader(folder, base))
+
+
+def test_skipping_damaged_pictures_does_not_skip_a_change(copy, other):
+    loader = sd.task(copy).loader("train", batch_size=4, on_error="skip")
+    replace(copy, other)
+    with pytest.raises(sd.ChangedError):
+        next(iter(loader))

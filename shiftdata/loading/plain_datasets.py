@@ -119,6 +119,8 @@ def _load_url(
     opened: OpenDataset, config: str, split: str | None, streaming: bool, options: dict[str, Any]
 ) -> AnyDataset:
     """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    import datasets
+
     url, manifest = opened.address, opened.manifest
     if isinstance(opened.store, Hub):
         repo = opened.store.repo

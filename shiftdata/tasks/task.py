@@ -256,10 +256,10 @@ class Task:
 
         See `loading.batches.Examples`. `reader` is one with options of its own (a cache, hashes checked).
         """
-        from shiftdata.loading.batches import examples_of
+        from shiftdata.loading.batches import Examples
 
         rows = self._set(name)
-        return examples_of(
+        return Examples(
             self.metadata, rows.indices, rows.counts, reader=reader, transform=transform, decode=decode
         )
 
@@ -298,7 +298,7 @@ class Task:
             reader: a reader with options of its own.
 
         """
-        from shiftdata.loading.batches import loader_of
+        from shiftdata.loading.batches import make_loader
 
         rows = self._set(name)
         if isinstance(sampler, str) and sampler == "shuffle" and rows.counts is not None and not options:
@@ -309,7 +309,7 @@ class Task:
             sampler = self.sampler(sampler, name, seed=seed, **chosen)
         elif options:
             raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
-        return loader_of(
+        return make_loader(
             self.dataset(name, reader=reader),
             sampler,
             batch_size=batch_size,

@@ -13,6 +13,7 @@ import torch
 import shiftdata as sd
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.loading.batches import loader as loader_module
+from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.protocols import protocol
 from tests.batches.test_decode import encoded, picture
 
@@ -188,7 +189,7 @@ def test_a_batch_of_damaged_pictures_alone_is_an_error(damaged):
         next(iter(task.loader(sampler=[3, 70], on_error="skip")))
 
 
-class TwoSizes:
+class TwoSizes(ExampleReader):
     """A reader whose pictures are now large, now small."""
 
     def read(self, rows):
@@ -197,8 +198,8 @@ class TwoSizes:
 
 def test_pictures_of_several_sizes_need_one(task):
     with pytest.raises(InputError, match=r"\(21, 30\) beside \(20, 30\): give size=\(height, width\)"):
-        next(iter(task.loader(batch_size=4, reader=TwoSizes())))
-    x, _, _ = next(iter(task.loader(batch_size=4, reader=TwoSizes(), size=16)))
+        next(iter(task.loader(batch_size=4, reader=TwoSizes(task.metadata.dataset, "mini"))))
+    x, _, _ = next(iter(task.loader(batch_size=4, reader=TwoSizes(task.metadata.dataset, "mini"), size=16)))
     assert x.shape == (4, 3, 16, 16)
 
 

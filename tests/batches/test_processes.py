@@ -59,19 +59,18 @@ def test_killed_twice_and_resumed_it_sees_what_it_would_have_seen(tiny: Path, tm
 WAIT = """
 import signal, sys, time
 import shiftdata as sd
+from shiftdata.loading.byte_ranges import ExampleReader
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 task = sd.task(sys.argv[1])
-read = task.dataset().reader.read
 
-class Slow:
+class Slow(ExampleReader):
     def read(self, rows):
         time.sleep(60 if sys.argv[2] == "hangs" else 0.01)
-        return read(rows)
-    def close(self):
-        pass
+        return super().read(rows)
 
-with task.loader(batch_size=8, workers=2, reader=Slow()) as loader:
+slow = Slow(task.metadata.dataset, task.metadata.base)
+with task.loader(batch_size=8, workers=2, reader=slow) as loader:
     print("reading", flush=True)
     while True:
         for batch in loader:

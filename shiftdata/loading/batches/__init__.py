@@ -1,13 +1,12 @@
 """Examples of a task for training: one by one, or in batches that threads decode ahead.
 
 `decode` makes pixels of encoded pictures, `examples` is the map-style dataset, `order` says which examples
-make which batch on which rank, `ahead` runs the threads, `loader` puts them together and resumes.
+make which batch on which rank, `loader` puts them together and resumes.
 """
 
 from __future__ import annotations
 
 from shiftdata.loading.batches.examples import Example, Examples
-from shiftdata.loading.batches.loader import Batch, Loader
-from shiftdata.loading.batches.make import examples_of, loader_of
+from shiftdata.loading.batches.loader import Batch, Loader, make_loader
 
-__all__ = ["Batch", "Example", "Examples", "Loader", "examples_of", "loader_of"]
+__all__ = ["Batch", "Example", "Examples", "Loader", "make_loader"]

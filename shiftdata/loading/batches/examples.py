@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shiftdata.errors import IntegrityError
-from shiftdata.format.schema import Modality
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.loading.batches.decode import decode
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata import Metadata
@@ -23,32 +22,42 @@ Example: TypeAlias = tuple[Any, int, dict[str, Any]]
 class Examples:
     """The examples of some rows of the metadata: `(x, y, metadata)` each, read when they are asked for.
 
-    x is a uint8 array of height x width x 3 (the text, or the list of features, of other kinds of data), or
-    what `transform` makes of it; the encoded bytes with `decode=False`. y is the label's number, `metadata`
-    has group, nuisance, key and position: the row in `task.table(...)`. torch's DataLoader takes it as it
-    is, with worker processes too.
+    x is a uint8 array of height x width x 3 (or the text, or the list of features), or what `transform` makes
+    of it; the encoded bytes with `decode=False`. y is the label's number, `metadata` has group, nuisance, key
+    and position: the row in `task.table(...)`. torch's DataLoader takes it as it is, with workers too.
+    `reader` is one with options of its own.
     """
 
     def __init__(
         self,
-        reader: ExampleReader,
         metadata: Metadata,
         indices: NDArray[np.int64],
         counts: NDArray[np.int64] | None = None,
         *,
-        modality: Modality = "image",
+        reader: ExampleReader | None = None,
         transform: Callable[[Any], Any] | None = None,
         decode: bool = True,
     ) -> None:
+        dataset = metadata.dataset
+        if dataset is None:
+            raise InputError(
+                f"{metadata.name} is a table of your own, without examples to read: make the task from a "
+                "dataset, by its name, folder or URL"
+            )
+        self.reader = reader or ExampleReader(dataset, metadata.base)
+        if (self.reader.dataset.sha256, self.reader.base) != (dataset.sha256, metadata.base):
+            raise InputError(
+                f"the reader is of {self.reader.dataset!r}, base {self.reader.base}, and the task of "
+                f"{dataset!r}, base {metadata.base}: make the reader from `task.metadata.dataset`"
+            )
         times = np.ones(len(indices), np.int64) if counts is None else counts
-        self.reader = reader
         self.name = metadata.name
         self.positions = np.repeat(np.arange(len(indices)), times)
         self.rows = indices[self.positions]
         self.labels = metadata.label[self.rows].astype(np.int64)
         self.groups = metadata.group[self.rows].astype(np.int64)
         self.nuisances = metadata.nuisance[self.rows].astype(np.int64)
-        self.modality = modality
+        self.modality = dataset.manifest.roles.modality
         self._keys = metadata.table["key"].take(pa.array(self.rows)).combine_chunks()
         self._transform = transform
         self._decode = decode

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from shiftdata.dataset import BELIEVED, DatasetName, open_dataset
+from shiftdata.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.loading.byte_ranges.cache import Cache
 from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard
@@ -102,9 +102,19 @@ class ExampleReader:
         self._count(asked=sum(map(len, given)))
         return given
 
+    @property
+    def dataset(self) -> OpenDataset:
+        """The dataset whose rows are read."""
+        return self._layout.dataset
+
+    @property
+    def base(self) -> str:
+        """The base whose rows are read."""
+        return self._layout.base
+
     def check_unchanged(self, *, believe: float = BELIEVED) -> None:
         """Raise `ChangedError` if the dataset is not the one that was opened any more."""
-        self._layout.dataset.check_unchanged(believe=believe)
+        self.dataset.check_unchanged(believe=believe)
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +136,7 @@ class ExampleReader:
         """Examples by position: those of all shards together, so that no connection waits for a shard."""
         found: dict[int, bytes] = {}
         parts = self._layout.by_shard(positions)
-        if self._layout.dataset.manifest.roles.modality != "image":
+        if self.dataset.manifest.roles.modality != "image":
             for shard, some in parts:
                 found |= self._by_row_group(shard, some, verify=self._verify)
             return found
@@ -208,7 +218,7 @@ class ExampleReader:
             self.check_unchanged(believe=0)  # after the look at the shard: it is of this manifest, or gone
             with self._lock:
                 first = shard.path not in self._known
-                unsure = info.size is None or (same and not self._layout.dataset.has_version)
+                unsure = info.size is None or (same and not self.dataset.has_version)
                 self._known[shard.path] = None if unsure else same
             if first and self._known[shard.path] is False:
                 warnings.warn(
