@@ -161,11 +161,6 @@ class Recipe:
                 f"the recipe {self.name} filters {self.encoding.modality} examples in the severities "
                 f"{steps or 'none'}: filters are for pictures in severities from 0 on"
             )
-        if self.filters.incomplete == "cut":
-            raise InputError(
-                f"the recipe {self.name} cuts trajectories, and those of a dataset are whole: say "
-                "incomplete='drop', and count cut ones with builders.filters.judge"
-            )
 
     @property
     def roles(self) -> Roles:

@@ -1,11 +1,15 @@
-"""Filters for continuous shifts: score every rendered sample, keep what passes, and say what was left out.
+"""Filters for continuous shifts: score every rendered sample, keep what passes, and report what was left out.
+
+scorers.py   numbers for pictures: distance to the start, right class, fit to a text
+rules.py     which samples are kept, from their scores
+scoring.py   scores of rendered blocks, kept beside them
+report.py    counts, sliders and curves
 
 A recipe says `filters=Filters(...)`; the build scores between rendering and packing. The scores and verdicts
-of all samples, also of those left out, are published in `filters/<base>.parquet`: labels for a threshold
-(`calibrate`), other rules (`judge`) and every report are taken from there, without rendering again.
+of all samples, also of those left out, are published in `filters/<base>.parquet`: other rules (`judge`) and
+every report need no rendering.
 """
 
-from builders.filters.calibration import calibrate
 from builders.filters.report import Stages, delta_curves, judged_rows, overview, slider_report
 from builders.filters.rules import AtLeast, Filters, Slider, Threshold, judge
 from builders.filters.scorers import RightClass, Scorer, Sketch, TextAlignment, ToStart, View
@@ -22,7 +26,6 @@ __all__ = [
     "Threshold",
     "ToStart",
     "View",
-    "calibrate",
     "delta_curves",
     "judge",
     "judged_rows",

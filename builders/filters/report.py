@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.filters.chart import Panel, draw
 from builders.filters.rules import SCORE, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, not_found
+from shiftdata.extras import require
 from shiftdata.metrics.records import Record, number, table
 
 #: The stages of CNS-Bench's table 4, and the last one, which it does not count.
@@ -67,16 +68,6 @@ class Stages(Record):
         rows = [[f"{step:g}", *(f"{count:,}" for count in counts)] for step, counts in columns]
         listed = _listed("not rendered at every severity", self.holes)
         return "\n".join([table(["severity", *self.stages], rows), *listed])
-
-    @property
-    def panel(self) -> Panel:
-        """The counts as bars."""
-        counts = dict(zip(self.stages, self.counts.astype(np.float64), strict=True))
-        return Panel("samples left by severity", self.severities, counts, bars=True)
-
-    def picture(self) -> Image.Image:
-        """One bar a stage and severity."""
-        return draw([self.panel])
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,21 +124,6 @@ class DeltaCurves(Record):
     high: Floats
     n: tuple[int, ...]
 
-    def __str__(self) -> str:
-        rows = [[shift, *map(number, row)] for shift, row in zip(self.shifts, self.mean, strict=True)]
-        return table([self.scorer, *(f"{step:g}" for step in self.severities)], rows)
-
-    @property
-    def panel(self) -> Panel:
-        """The curves with their intervals as bands."""
-        bands = zip(self.shifts, zip(self.low, self.high, strict=True), strict=True)
-        curves = dict(zip(self.shifts, self.mean, strict=True))
-        return Panel(f"{self.scorer}, change from 0", self.severities, curves, dict(bands))
-
-    def picture(self) -> Image.Image:
-        """One curve a shift."""
-        return draw([self.panel])
-
 
 def delta_curves(judged: pa.Table, scorer: str) -> DeltaCurves:
     """The curves of the trajectories of some judged rows; filter the rows to compare kept and left out."""
@@ -163,9 +139,27 @@ def delta_curves(judged: pa.Table, scorer: str) -> DeltaCurves:
 
 
 def overview(judged: pa.Table) -> Image.Image:
-    """The stages, and the curves of every score over all that was rendered, side by side."""
+    """A chart of the stages, and of every score over all that was rendered, side by side."""
     names = [column.removeprefix(SCORE) for column in judged.column_names if column.startswith(SCORE)]
-    return draw([Stages.of(judged).panel, *(delta_curves(judged, name).panel for name in names)])
+    size = (4 * (1 + len(names)), 4)
+    figure = require("matplotlib.figure", "a chart of filters").Figure(figsize=size, layout="constrained")
+    first, *others = figure.subplots(1, 1 + len(names), squeeze=False)[0]
+    stages = Stages.of(judged)
+    width = 0.8 * min(np.diff(stages.severities), default=1) / len(stages.stages)
+    for place, (stage, counts) in enumerate(zip(stages.stages, stages.counts, strict=True)):
+        first.bar(np.array(stages.severities) + width * place, counts, width, label=stage)
+    first.set_title("samples left by severity")
+    for axes, name in zip(others, names, strict=True):
+        curves = delta_curves(judged, name)
+        for shift, mean, low, high in zip(curves.shifts, curves.mean, curves.low, curves.high, strict=True):
+            axes.plot(curves.severities, mean, ".-", label=shift)
+            axes.fill_between(curves.severities, low, high, alpha=0.2)
+        axes.set_title(f"{name}, change from 0")
+    for axes in (first, *others):
+        axes.legend(fontsize=7)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=80, metadata={"Software": None})
+    return Image.open(buffer)
 
 
 def _by_trajectory(judged: pa.Table, scorer: str) -> tuple[pa.Table, Floats]:

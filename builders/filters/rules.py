@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,8 @@ class Rule(Protocol):
         """Whose scores it needs."""
 
     @property
-    def words(self) -> str:
-        """The rule in words, for counts of what it leaves out."""
+    def description(self) -> str:
+        """The rule as text, for counts of what it leaves out."""
 
     def passes(self, scores: Mapping[str, Floats], /) -> Bools:
         """Which rows pass, from the scores of each scorer by name."""
@@ -61,14 +61,13 @@ class Threshold:
         return (self.scorer,)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         least = "" if self.least is None else f" at least {self.least:g}"
         return f"{self.scorer.name}{least}" + ("" if self.most is None else f" at most {self.most:g}")
 
     def passes(self, scores: Mapping[str, Floats]) -> Bools:
-        found = scores[self.scorer.name]
-        lowest = -np.inf if self.least is None else self.least
-        return (found >= lowest) & (found <= (np.inf if self.most is None else self.most))
+        low, high = -np.inf if self.least is None else self.least, np.inf if self.most is None else self.most
+        return (scores[self.scorer.name] >= low) & (scores[self.scorer.name] <= high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +86,8 @@ class AtLeast:
         return tuple(scorer for rule in self.of for scorer in rule.scorers)
 
     @property
-    def words(self) -> str:
-        return f"{self.m} of {len(self.of)} ({'; '.join(rule.words for rule in self.of)})"
+    def description(self) -> str:
+        return f"{self.m} of {len(self.of)} ({'; '.join(rule.description for rule in self.of)})"
 
     def passes(self, scores: Mapping[str, Floats]) -> Bools:
         enough: Bools = np.sum([rule.passes(scores) for rule in self.of], axis=0) >= self.m
@@ -105,11 +104,7 @@ class Slider:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """What is left out of a continuous shift, and the scores that are only told (`also`).
-
-    `incomplete` says what becomes of a trajectory with a failing sample: it goes as a whole ("drop", as
-    published by CNS-Bench), or ends before it ("cut": to compare; trajectories of a dataset are whole).
-    """
+    """What is left out of a continuous shift, and the scores that are only reported (`also`)."""
 
     code_version: ClassVar[int] = 1
 
@@ -118,17 +113,12 @@ class Filters:
     keep: Rule | None = None
     slider: Slider | None = None
     also: tuple[Scorer, ...] = ()
-    incomplete: Literal["drop", "cut"] = "drop"
 
     def __post_init__(self) -> None:
-        if self.incomplete not in ("drop", "cut"):
-            raise InputError(f"incomplete trajectories: 'drop' or 'cut', got {self.incomplete!r}")
         if self.easy is not None and self.keep is None:
             raise InputError("`easy` says which samples need not pass `keep`: give a rule to `keep` too")
         if not self.scorers:
-            raise InputError(
-                "filters without a scorer: give a rule to `base` or `keep`, or a scorer to `also`"
-            )
+            raise InputError("filters need a scorer: give a rule to `base` or `keep`, or a scorer to `also`")
         for scorer in self.scorers:
             if not re.fullmatch(r"[a-z0-9_-]+", scorer.name):
                 raise InputError(f"a scorer's name is made of [a-z0-9_-], got {scorer.name!r}")
@@ -138,12 +128,12 @@ class Filters:
         """Every scorer that is needed, once."""
         rules = [rule for rule in (self.base, self.easy, self.keep) if rule is not None]
         given = [*(scorer for rule in rules for scorer in rule.scorers), *self.also]
-        found: dict[str, Scorer] = {}
+        named: dict[str, Scorer] = {}
         for scorer in [*given, *([self.slider.scorer] if self.slider else [])]:
-            known = found.setdefault(scorer.name, scorer)
+            known = named.setdefault(scorer.name, scorer)
             if identity(known) != identity(scorer):
                 raise InputError(f"two scorers are named {scorer.name!r}: give one another `name`")
-        return tuple(found.values())
+        return tuple(named.values())
 
 
 def judge(filters: Filters, rows: pa.Table, severities: Sequence[float]) -> pa.Table:
@@ -168,19 +158,16 @@ def judge(filters: Filters, rows: pa.Table, severities: Sequence[float]) -> pa.T
     if filters.base is not None:
         failing = (severity == severities[0]) & ~filters.base.passes(scores)
         start = (np.bincount(trajectory, failing) == 0)[trajectory]
-        alive = go_on(
-            start, f"of trajectories whose severity {severities[0]:g} is without {filters.base.words}"
-        )
-        verdicts["base"] = alive
+        reason = f"of trajectories whose severity {severities[0]:g} is without {filters.base.description}"
+        alive = verdicts["base"] = go_on(start, reason)
     if filters.keep is not None:
         passing = filters.keep.passes(scores)
         if filters.easy is not None:
             verdicts["easy"] = alive & filters.easy.passes(scores)
             passing = passing | verdicts["easy"]
-        alive = verdicts["passes"] = go_on(passing, f"without {filters.keep.words}")
-    where = "a lower" if filters.incomplete == "cut" else "another"
-    end = _end(trajectory, severity, alive, filters.incomplete)
-    verdicts["kept"] = go_on(severity < end, f"of trajectories that fail at {where} severity")
+        alive = verdicts["passes"] = go_on(passing, f"without {filters.keep.description}")
+    whole = (np.bincount(trajectory, ~alive) == 0)[trajectory]
+    verdicts["kept"] = go_on(whole, "of trajectories that fail at another severity")
     columns = {name: rows[name] for name in rows.column_names if name not in VERDICTS}
     return pa.table(columns | verdicts | {"why": pa.array(why, pa.string())})
 
@@ -190,13 +177,5 @@ def scores_of(rows: pa.Table, scorer: str) -> Floats:
     if SCORE + scorer not in rows.column_names:
         known = [column.removeprefix(SCORE) for column in rows.column_names if column.startswith(SCORE)]
         raise not_found("scorer", scorer, known, "These rows have no score of it.")
-    found: Floats = rows[SCORE + scorer].to_numpy()
-    return found
-
-
-def _end(trajectory: NDArray[np.intp], severity: Floats, alive: Bools, incomplete: str) -> Floats:
-    """For each row, the severity from which on its trajectory is left out; infinite where none fails."""
-    first = np.full(trajectory.max(initial=-1) + 1, np.inf)
-    np.minimum.at(first, trajectory[~alive], severity[~alive] if incomplete == "cut" else -np.inf)
-    end: Floats = first[trajectory]
-    return end
+    scores: Floats = rows[SCORE + scorer].to_numpy()
+    return scores

@@ -110,19 +110,19 @@ def _views(
     rows: pa.Table, examples: pa.BinaryArray, item_of: Mapping[str, Item]
 ) -> tuple[list[int], list[View]]:
     """The views of all shifted samples whose trajectory has its start, and which rows they are."""
-    told = rows.drop_columns(["params", "sha256"]).to_pylist()
-    pictures = {n: decoded(examples[n].as_py()) for n, row in enumerate(told) if row["nuisance"] is not None}
-    starts = {told[n]["trajectory"]: pictures[n] for n in pictures if told[n]["severity"] == 0}
-    scored = [n for n in pictures if told[n]["trajectory"] in starts]
+    listed = rows.drop_columns(["params", "sha256"]).to_pylist()
+    pictures = {n: decoded(examples[n].as_py()) for n, row in enumerate(listed) if row["nuisance"]}
+    starts = {listed[n]["trajectory"]: pictures[n] for n in pictures if listed[n]["severity"] == 0}
+    scored = [n for n in pictures if listed[n]["trajectory"] in starts]
     views = [
         View(
-            key=told[n]["key"],
+            key=listed[n]["key"],
             picture=pictures[n],
-            start=starts[told[n]["trajectory"]],
-            label=item_of[told[n]["item"]].label,
-            origin=item_of[told[n]["item"]].origin,
-            nuisance=told[n]["nuisance"],
-            severity=told[n]["severity"],
+            start=starts[listed[n]["trajectory"]],
+            label=item_of[listed[n]["item"]].label,
+            origin=item_of[listed[n]["item"]].origin,
+            nuisance=listed[n]["nuisance"],
+            severity=listed[n]["severity"],
         )
         for n in scored
     ]

@@ -1,22 +1,30 @@
-"""Set a threshold by a small labelled set: samples that should be kept, and samples that should not.
+"""Set a filter's threshold by a few labelled samples: some that should be kept, some that should not.
 
-CNS-Bench labels 2.7 k pictures, and its code sets each threshold so that 90 % of those out of class are left
-out: the goal "rejection" with 0.9.
+    python scripts/calibrate_filter.py build/shift/my_pets all to-start labels.tsv --side most
+
+The scores are those that the build published in `filters/<base>.parquet`. `labels.tsv` has a line a sample:
+its key, a tab, and `keep` or `drop`. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
+code sets each threshold so that 90 % of those out of class are left out: `--goal rejection --wanted 0.9`.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.filters.rules import Bools, Threshold
-from builders.filters.scorers import Floats, Scorer
-from shiftdata.errors import InputError
+from builders.filters.report import judged_rows
+from builders.filters.rules import Bools, scores_of
+from builders.filters.scorers import Floats
+from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metrics.records import Record, number, table
 
 Goal: TypeAlias = Literal["f1", "accuracy", "precision", "rejection"]
@@ -60,12 +68,6 @@ class Calibration(Record):
     def f1(self) -> float:
         """The harmonic mean of precision and recall."""
         return 2 * self.kept_good / (2 * self.kept_good + self.kept_bad + self.dropped_good)
-
-    def rule(self, scorer: Scorer) -> Threshold:
-        """The threshold as a rule for a recipe."""
-        if self.side == "most":
-            return Threshold(scorer=scorer, most=self.threshold)
-        return Threshold(scorer=scorer, least=self.threshold)
 
     def __str__(self) -> str:
         confusion = [
@@ -166,3 +168,29 @@ def _share(part: int, n: int) -> tuple[float, float, float]:
     middle = (part + Z**2 / 2) / (n + Z**2)
     half = Z * math.sqrt(part * (n - part) / n + Z**2 / 4) / (n + Z**2)
     return part / n, max(0.0, middle - half), min(1.0, middle + half)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path, help="a built dataset")
+    parser.add_argument("base", help="which of its bases")
+    parser.add_argument("scorer", help="the name of the score")
+    parser.add_argument("labels", type=Path, help="keys with keep or drop, tab-separated")
+    parser.add_argument("--goal", choices=("f1", "accuracy", "precision", "rejection"), default="f1")
+    parser.add_argument("--wanted", type=float, help="the share that precision or rejection should reach")
+    parser.add_argument("--side", choices=("least", "most"), default="least")
+    options = parser.parse_args()
+    try:
+        rows = judged_rows(options.folder, options.base)
+        scores = dict(zip(rows["key"].to_pylist(), scores_of(rows, options.scorer).tolist(), strict=True))
+        with options.labels.open(encoding="utf-8", newline="") as lines:
+            labels: dict[str, Any] = dict(csv.reader(lines, delimiter="\t"))
+        print(calibrate(scores, labels, goal=options.goal, wanted=options.wanted, side=options.side))
+    except ShiftdataError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
