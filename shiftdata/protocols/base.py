@@ -121,7 +121,7 @@ class Where(Protocol):
         )
         if found[0] not in rows.columns:
             raise InputError(
-                f"a task cannot be restricted by {found[0]}: use label, {rows.nuisance}, {', '.join(NUMBERS)}"
+                f"a task cannot be restricted by {found[0]}: use label, {rows.nuisance_column}, {', '.join(NUMBERS)}"
             )
         return task.restrict([[found]])
 
