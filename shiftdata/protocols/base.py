@@ -120,9 +120,8 @@ class Where(Protocol):
             nuisances=rows.nuisances,
         )
         if found[0] not in rows.columns:
-            raise InputError(
-                f"a task cannot be restricted by {found[0]}: use label, {rows.nuisance_column}, {', '.join(NUMBERS)}"
-            )
+            allowed = ", ".join(["label", rows.nuisance_column, *NUMBERS])
+            raise InputError(f"a task cannot be restricted by {found[0]}: use {allowed}")
         return task.restrict([[found]])
 
     def __str__(self) -> str:
