@@ -24,7 +24,6 @@ class FolderTarget(Target):
 
     @property
     def address(self) -> str:
-        """The absolute path."""
         return str(self.folder)
 
     @property
@@ -49,7 +48,6 @@ class FolderTarget(Target):
         return replace(changes, notes=(note,)) if changes.bytes else changes
 
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
-        """Make the whole beside its place, look at it again, and swap."""
         self._end_swap()
         # A folder with the manifest's hash in its name has files of no other version.
         work = self.folder.with_name(f".{self.folder.name}.publishing-{source.manifest_hash[:HASH_DIGITS]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
@@ -80,7 +80,6 @@ class HubTarget(Target):
         )
 
     def at(self, commit: str) -> Store:
-        """What reads a commit."""
         return Hub(replace(self.repo, revision=commit, token=self._token))
 
     def compare(self, source: Source) -> Changes:
@@ -104,12 +103,14 @@ class HubTarget(Target):
 
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str:
         """Send the files, name them in one commit, and compare what the server then has."""
-        with _without_bars(), _plain_http() if self._is_mirror else nullcontext():
+        with _client_set(plain_http=self._is_mirror):
             head = changes.revision or self._make_repo()
             self._settle()
             additions = [CommitOperationAdd(path, str(source.folder / path)) for path in changes.uploads]
+            send = self.api.preupload_lfs_files
             for group in _groups(source, additions):
-                persistently(partial(self._send, group))
+                # Bytes that go up before the commit; those that are there already are not sent.
+                persistently(partial(send, self.repo.repo_id, group, repo_type=DATASET, free_memory=False))
                 on_bytes(sum(source.files[addition.path_in_repo].bytes for addition in group))
             for addition in additions:
                 path = addition.path_in_repo
@@ -153,22 +154,14 @@ class HubTarget(Target):
         if private or gated:
             self.api.update_repo_settings(self.repo.repo_id, private=private, gated=gated, repo_type=DATASET)
 
-    def _send(self, group: Sequence[CommitOperationAdd]) -> None:
-        """Send files whose bytes go up before the commit; those that are there already are not sent."""
-        self.api.preupload_lfs_files(self.repo.repo_id, additions=group, repo_type=DATASET, free_memory=False)
-
     def _commit(
-        self,
-        source: Source,
-        operations: Sequence[CommitOperationAdd | CommitOperationDelete],
-        head: str | None,
+        self, source: Source, operations: list[CommitOperationAdd | CommitOperationDelete], head: str | None
     ) -> str:
-        version = f"{source.name} {source.manifest.version}, content {source.manifest.content_id[:16]}"
         try:
             made = self.api.create_commit(
                 self.repo.repo_id,
                 operations,
-                commit_message=f"Publish {version}",
+                commit_message=f"Publish {source.version}",
                 repo_type=DATASET,
                 parent_commit=head,
             )
@@ -242,23 +235,17 @@ def _groups(source: Source, additions: Sequence[CommitOperationAdd]) -> Iterator
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
-    """Keep the client's progress bars from the screen, where ours is."""
-    before = are_progress_bars_disabled()
+def _client_set(*, plain_http: bool) -> Iterator[None]:
+    """Keep the client's progress bars from the screen, where ours is.
+
+    `plain_http` keeps it from Xet, which is for the Hub alone, and which it would try everywhere.
+    """
+    no_bars, no_xet = are_progress_bars_disabled(), constants.HF_HUB_DISABLE_XET
     disable_progress_bars()
+    constants.HF_HUB_DISABLE_XET = no_xet or plain_http  # read anew at each upload
     try:
         yield
     finally:
-        if not before:
+        constants.HF_HUB_DISABLE_XET = no_xet
+        if not no_bars:
             enable_progress_bars()
-
-
-@contextmanager
-def _plain_http() -> Iterator[None]:
-    """Send files by plain HTTP: Xet is for the Hub alone, and the client would try it everywhere."""
-    before = constants.HF_HUB_DISABLE_XET
-    constants.HF_HUB_DISABLE_XET = True  # read anew at each upload
-    try:
-        yield
-    finally:
-        constants.HF_HUB_DISABLE_XET = before

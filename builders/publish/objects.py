@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,11 @@ NAME_DIGITS = 16
 WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A file that arrived whole: its hash, and the version that the place gave it then."""
-
-    sha256: str
-    version: str
-
-
 @dataclass
 class Journal:
     """What was sent to a place, noted on this machine, so that a run can go on.
 
+    `sent` has the hash of each file that arrived whole, and the version that the place gave it then.
     `owned` are the files of the dataset that lies there, and of the one that is on its way: a run that was
     stopped has taken away the old manifest, which listed them.
     """
@@ -46,7 +39,7 @@ class Journal:
     path: Path
     url: str
     owned: set[str] = field(default_factory=set)
-    sent: dict[str, Sent] = field(default_factory=dict)
+    sent: dict[str, list[str | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, url: str, work: Path) -> Journal:
@@ -54,28 +47,24 @@ class Journal:
         path = work / f"{content_hash(url)[:NAME_DIGITS]}.json"
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            sent = {name: Sent(**record) for name, record in raw["sent"].items()}
-            return cls(path, url, set(raw["owned"]), sent)
+            return cls(path, url, set(raw["owned"]), dict(raw["sent"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls(path, url)
 
     def begin(self, owned: Iterable[str]) -> None:
-        """Note which files there are ours."""
         self.owned = set(owned)
         self._write()
 
-    def note(self, path: str, sent: Sent) -> None:
-        """Note a file that arrived."""
-        self.sent[path] = sent
+    def note(self, path: str, sha256: str, version: str | None) -> None:
+        self.sent[path] = [sha256, version]
         self._write()
 
     def forget(self, path: str) -> None:
-        """Forget a file that is about to change."""
         if self.sent.pop(path, None):
             self._write()
 
     def _write(self) -> None:
-        notes = {name: asdict(record) for name, record in sorted(self.sent.items())}
+        notes = dict(sorted(self.sent.items()))
         text = json.dumps({"url": self.url, "owned": sorted(self.owned), "sent": notes}, indent=1)
         write_text(self.path, text + "\n")
 
@@ -93,7 +82,6 @@ class ObjectTarget(Target):
 
     @property
     def address(self) -> str:
-        """The URL."""
         return self.url
 
     @cached_property
@@ -120,7 +108,7 @@ class ObjectTarget(Target):
     def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
         """Whether it is the file of the journal."""
         noted = self._journal.sent.get(path)
-        return None if noted is None else noted == Sent(source.files[path].sha256, str(info.version))
+        return None if noted is None else noted == [source.files[path].sha256, info.version]
 
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
         """Take the old manifest away, send the data, delete, send the renderings and the manifest."""
@@ -143,7 +131,6 @@ class ObjectTarget(Target):
         self._journal.begin(source.files)
 
     def _send(self, source: Source, path: str, verify: Verify, on_bytes: OnBytes) -> None:
-        """Send a file, look at it again, and note that it is well."""
         record, progress = source.files[path], _Progress(on_bytes)
         self._journal.forget(path)
         persistently(lambda: self._put(source.folder / path, path, progress))
@@ -153,7 +140,7 @@ class ObjectTarget(Target):
                 f"{path} did not arrive at {self.url} as it was sent: the place has no {FILE_NAME} now, so "
                 "that nobody uses it; publish again"
             )
-        self._journal.note(path, Sent(record.sha256, str(self.store.info(path).version)))
+        self._journal.note(path, record.sha256, self.store.info(path).version)
 
     def _put(self, file: Path, path: str, progress: _Progress) -> None:
         system, root = self._place

@@ -67,7 +67,6 @@ def in_plain_words(where: str, token: str | None = None) -> Iterator[None]:
 
 
 def _meaning(error: Exception) -> str:
-    """What to do about an error."""
     if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
         return "no space is left: free some and run the same command again, it goes on where it stopped"
     status = getattr(getattr(error, "response", None), "status_code", None)

@@ -52,24 +52,17 @@ class Publication:
         work: Path = WORK,
         on_file: Callable[[str], object] = lambda path: None,
     ) -> Publication:
-        """Check the dataset and its licences, and compare it with the place. Nothing is changed there.
+        """Check the dataset and its licences, and compare it with the place `to`. Nothing is changed there.
 
-        Args:
-            folder: the built dataset.
-            to: a folder, a URL, or a repo on a Hub (`target_of`).
-            recipe: the recipe that it was built from, if it is not one of this package.
-            allowed: licences that may be published though they are not known to allow it.
-            options: what is asked of a repo on a Hub.
-            recheck: do not trust a check that passed before.
-            work: where notes on this machine are kept.
-            on_file: called with each file that is checked.
-
+        A `recipe` is needed if it is not one of this package. Licences in `allowed` are published though they
+        are not known to allow it. `recheck` trusts no check that passed before; `work` keeps notes on this
+        machine; `on_file` is called with each file that is checked.
         """
         options = options or RepoOptions()
         target = target_of(to, Manifest.read(folder).name, work, options)
         remembered = refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
         source = Source.read(folder)
-        notes = refuse_withheld(source.name, rows_by_terms(source), allowed)
+        notes = refuse_withheld(source.manifest.name, rows_by_terms(source), allowed)
         if ATTRIBUTION not in source.files:
             notes.append(f"it has no {ATTRIBUTION}, as it was built by an earlier version: build it again")
         if remembered:
@@ -79,10 +72,7 @@ class Publication:
         return cls(source, target, changes, tuple(notes), work, options)
 
     def lines(self, every_file: bool = False) -> Iterator[str]:
-        """What is printed of it before anything is done."""
-        manifest = self.source.manifest
-        version = f"{manifest.name} {manifest.version}, content {manifest.content_id[:16]}"
-        yield f"{version}, to {self.target.address}"
+        yield f"{self.source.version}, to {self.target.address}"
         yield from self.changes.lines(self.source, every_file)
         yield from (f"  note: {note}" for note in self.notes)
 
@@ -135,7 +125,7 @@ def _entries(catalog: Path) -> dict[str, Entry]:
 
 def _list_place(catalog: Path, source: Source, address: str) -> str:
     """Add a place to the entry of a dataset; places of another version go. Returns what was done."""
-    name, sha256, entries = source.name, source.manifest_hash, _entries(catalog)
+    name, sha256, entries = source.manifest.name, source.manifest_hash, _entries(catalog)
     earlier = entries.get(name, Entry(sha256, ()))
     kept = earlier.places if earlier.manifest == sha256 else ()
     entries[name] = Entry(sha256, (*kept, *([address] if address not in kept else [])))

@@ -28,9 +28,9 @@ class Source:
         return cls(folder, manifest, {**manifest.files, **written})
 
     @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return self.manifest.name
+    def version(self) -> str:
+        """Which version of which dataset it is, for people."""
+        return f"{self.manifest.name} {self.manifest.version}, content {self.manifest.content_id[:16]}"
 
     @property
     def manifest_hash(self) -> str:

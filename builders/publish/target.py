@@ -49,7 +49,6 @@ class Changes:
         return not self.uploads and not self.deleted
 
     def lines(self, source: Source, every_file: bool) -> Iterator[str]:
-        """What is printed of it."""
         new = [path for path in self.uploads if path not in self.changed]
         for word, paths in (("new", new), ("changed", sorted(self.changed)), ("the same", self.same)):
             size = sum(source.files[path].bytes for path in paths)
@@ -155,7 +154,6 @@ def _listed_files(store: Store) -> Mapping[str, FileRecord]:
 
 
 def _git_id(path: Path) -> str:
-    """The id that git gives a file."""
     with path.open("rb") as stream:
         start = b"blob %d\0" % path.stat().st_size
         return hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()

@@ -40,16 +40,10 @@ class Access:
         return hmac.compare_digest(given.strip().encode(), self.token.encode())
 
     def check_owner(self, header: str | None) -> None:
-        """Refuse whoever may not write."""
         if not self.is_owner(header):
             any_token = " (here any token is accepted)" if self.trusting and self.token is None else ""
             text = f"this needs the mirror's token: set HF_TOKEN to it{any_token}"
             raise Refusal(401, text, shown=WRONG_TOKEN, headers={"WWW-Authenticate": "Bearer"})
-
-    def check_server(self, header: str | None) -> None:
-        """Refuse whoever may not read this server at all."""
-        if self.private:
-            self.check_owner(header)
 
     def sees(self, repo: Repo, header: str | None) -> bool:
         """Whether the repo exists for this caller."""

@@ -14,8 +14,6 @@ from shiftdata.serving.refusals import Refusal
 #: Bytes of the disk that an upload must leave free.
 RESERVE = 64 << 20
 
-PIECE = 1 << 20
-
 
 class Incoming:
     """A file that is being received: `Blobs.keep` keeps it, `drop` removes what was not kept."""
@@ -26,20 +24,17 @@ class Incoming:
         self.file, self._hash = os.fdopen(descriptor, "wb"), hashlib.sha256()
 
     def drop(self) -> None:
-        """Close and remove what was not kept."""
         with suppress(OSError):  # a full disk is reported where it is met
             self.file.close()
         self.path.unlink(missing_ok=True)
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes."""
         self.file.write(data)
         self._hash.update(data)
         self.size += len(data)
 
     @property
     def sha256(self) -> str:
-        """The hash of what has come."""
         return self._hash.hexdigest()
 
 
@@ -57,7 +52,6 @@ class Blobs:
             folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, sha256: str) -> Path:
-        """Where a blob is, or would be."""
         return self.folder / sha256[:2] / sha256
 
     def size(self, sha256: str) -> int | None:
@@ -68,7 +62,6 @@ class Blobs:
             return None
 
     def receive(self) -> Incoming:
-        """A file to write what comes to."""
         return Incoming(self.tmp)
 
     def keep(self, incoming: Incoming) -> str:
@@ -85,16 +78,13 @@ class Blobs:
         return incoming.sha256
 
     def git_id(self, sha256: str) -> str:
-        """The id that git gives a blob."""
         path = self.path(sha256)
-        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        start = b"blob %d\0" % path.stat().st_size
         with path.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                digest.update(piece)
+            digest = hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False))
         return digest.hexdigest()
 
     def check_room(self, size: int) -> None:
-        """Refuse what the disk has no room for."""
         free = shutil.disk_usage(self.tmp).free - RESERVE
         if size > free:
             raise Refusal(507, f"the mirror's disk has room for {max(free, 0):,} bytes, not for {size:,}")

@@ -43,7 +43,6 @@ class CommitLines:
         self._has_content = self._in_content = self._padded = False
 
     def feed(self, data: bytes) -> Iterator[bytes | Line]:
-        """Take a piece of the body."""
         while data:
             if self._in_content:
                 letters, quote, data = data.partition(b'"')
@@ -98,7 +97,6 @@ class CommitLines:
         self._kept += quote
 
     def _line(self) -> Iterator[Line]:
-        """Read what was kept of a line, and begin the next."""
         kept, has_content = bytes(self._kept), self._has_content
         self._kept.clear()
         self._searched, self._has_content = 0, False

@@ -91,13 +91,11 @@ class _Receiving:
         self._file: Incoming | None = None
 
     def close(self) -> None:
-        """Remove a file that was not finished."""
         if self._file is not None:
             self._file.drop()
             self._file = None
 
     def feed(self, piece: bytes) -> None:
-        """Take a piece of the body."""
         for made in self._lines.feed(piece):
             if isinstance(made, Line):
                 self._take(made)
@@ -105,7 +103,6 @@ class _Receiving:
                 self._write(made)
 
     def finish(self, branch: str) -> Commit:
-        """The body has come whole: make the commit."""
         for line in self._lines.close():
             self._take(line)
         if self._header is None:
@@ -158,7 +155,6 @@ class _Receiving:
         raise Refusal(400, f"this mirror knows no operation {line.key[:100]!a} in a commit")
 
     def _keep_file(self, line: Line) -> FileRecord:
-        """A file inside the commit: keep what has come of it."""
         if line.value.get("encoding") != "base64" or not line.has_content or self._file is None:
             raise Refusal(400, "a file of a commit has a 'content' with the 'encoding' 'base64'")
         sha256 = self._repo.blobs.keep(self._file)

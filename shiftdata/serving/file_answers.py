@@ -55,15 +55,17 @@ def _headers(repo: Repo, commit: Commit, revision: str, path: str) -> dict[str, 
         cache = "private, no-store"
     else:  # a commit never changes
         cache = "public, max-age=31536000, immutable" if revision == commit.id else "no-cache"
+    kind = TYPES.get(PurePosixPath(path).suffix, "application/octet-stream")
+    etag, size = f'"{file.sha256}"', str(file.size)
     return {
-        "ETag": f'"{file.sha256}"',
-        "X-Linked-Etag": f'"{file.sha256}"',
-        "X-Linked-Size": str(file.size),
+        "ETag": etag,
+        "X-Linked-Etag": etag,
+        "X-Linked-Size": size,
         "X-Repo-Commit": commit.id,
         "Accept-Ranges": "bytes",
         "Cache-Control": cache,
-        "Content-Length": str(file.size),
-        "Content-Type": TYPES.get(PurePosixPath(path).suffix, "application/octet-stream"),
+        "Content-Length": size,
+        "Content-Type": kind,
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
 
@@ -128,7 +130,6 @@ class FileAnswer(Response):
                     await run_sync(self._close)
 
     def _choose_bytes(self, asked: Headers, size: int) -> tuple[int, int]:
-        """Choose the status, and which bytes to send."""
         etag, self.status_code = self.headers["ETag"], 200
         known = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
         if etag in known or known == ["*"]:

@@ -96,26 +96,19 @@ class FolderRepo:
     _listed: float = field(default=0.0, repr=False)
 
     def settings(self) -> Settings:
-        """A folder is for everyone who may read the server."""
         return Settings()
 
-    def branches(self) -> dict[str, str]:
-        """The one branch."""
-        return {"main": self._now().id}
-
-    def tags(self) -> dict[str, str]:
-        """A folder has no tags."""
-        return {}
+    def refs(self, kind: str) -> dict[str, str]:
+        """Its branches (`heads`) or `tags`, and the commit of each."""
+        return {"main": self._now().id} if kind == "heads" else {}
 
     def commit(self, revision: str) -> Commit:
-        """The folder as it is now."""
         commit = self._now()
         if revision not in ("main", commit.id):
             raise no_revision(revision)
         return commit
 
     def history(self, revision: str) -> list[Commit]:
-        """A folder has no past."""
         return [self.commit(revision)]
 
     def open(self, commit: Commit, path: str) -> int:

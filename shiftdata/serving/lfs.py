@@ -30,7 +30,6 @@ def batch(request: Request, repo: UploadedRepo, body: Json) -> Json:
 
 
 def _action(request: Request, repo: UploadedRepo, oid: str, size: int) -> Json:
-    """What to do for one object: nothing where it is stored."""
     answer: Json = {"oid": oid, "size": size, "authenticated": True}
     if repo.blobs.size(oid) == size:
         return answer

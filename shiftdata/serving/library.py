@@ -44,7 +44,6 @@ class Library:
         self.key = self._prepare() if writable else os.urandom(32)  # it signs upload URLs
 
     def close(self) -> None:
-        """Let another server write."""
         self._writing.release()
 
     def _prepare(self) -> bytes:
@@ -68,7 +67,6 @@ class Library:
         return path.read_bytes()
 
     def repos(self) -> list[Repo]:
-        """Every repo, by name."""
         found: dict[tuple[str, str], Repo] = {}
         for path in self._uploaded.glob("*/*"):
             if (repo := self._get_uploaded(path.parent.name, path.name)) is not None:
@@ -77,7 +75,6 @@ class Library:
         return [found[key] for key in sorted(found)]
 
     def get(self, owner: str, name: str) -> Repo | None:
-        """The repo of that name."""
         return self._get_folders().get((owner, name)) or self._get_uploaded(owner, name)
 
     def to_write(self, owner: str, name: str) -> UploadedRepo:
@@ -121,7 +118,6 @@ class Library:
         shutil.rmtree(away)
 
     def check_writable(self) -> None:
-        """Refuse a change where the server is read-only."""
         if not self.writable:
             raise Refusal(403, "this mirror is read-only: whoever runs it can start it with --writable")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -71,21 +72,11 @@ def dataset_info(request: Request) -> JSONResponse:
 
 
 def _describe(repo: Repo, commit: Commit) -> Json:
-    settings, repo_id = repo.settings(), f"{repo.owner}/{repo.name}"
-    return {
-        "_id": git_blob_id(repo_id.encode())[:24],
-        "id": repo_id,
-        "author": repo.owner,
-        "sha": commit.id,
-        "lastModified": commit.date,
-        "createdAt": commit.date,
-        "private": settings.private,
-        "gated": settings.gated,
-        "disabled": False,
-        "downloads": 0,
-        "likes": 0,
-        "tags": [],
-    }
+    repo_id = f"{repo.owner}/{repo.name}"
+    names = {"_id": git_blob_id(repo_id.encode())[:24], "id": repo_id, "author": repo.owner, "sha": commit.id}
+    dates = {"lastModified": commit.date, "createdAt": commit.date}
+    unused = {"disabled": False, "downloads": 0, "likes": 0, "tags": []}
+    return names | dates | asdict(repo.settings()) | unused
 
 
 def _sibling(path: str, file: FileRecord, blobs: bool) -> Json:
@@ -96,7 +87,6 @@ def _sibling(path: str, file: FileRecord, blobs: bool) -> Json:
 
 
 def _entry(path: str, file: FileRecord | None) -> Json:
-    """A file of a tree, or a folder."""
     if file is None:
         return {"type": "directory", "path": path, "size": 0, "oid": git_blob_id(path.encode())}
     lfs = {} if file.git else {"lfs": {"oid": file.sha256, **_pointer(file)}}
@@ -209,11 +199,11 @@ def _folders(paths: Iterable[str]) -> set[str]:
 def refs(request: Request) -> JSONResponse:
     """`/api/datasets/<owner>/<name>/refs`."""
     repo = repo_of(request)
-    named = {
-        key: [{"name": name, "ref": f"refs/{kind}/{name}", "targetCommit": at} for name, at in found.items()]
-        for key, kind, found in (("branches", "heads", repo.branches()), ("tags", "tags", repo.tags()))
-    }
-    return JSONResponse({**named, "converts": [], "pullRequests": []})
+    branches, tags = (
+        [{"name": name, "ref": f"refs/{kind}/{name}", "targetCommit": at} for name, at in found.items()]
+        for kind, found in (("heads", repo.refs("heads")), ("tags", repo.refs("tags")))
+    )
+    return JSONResponse({"branches": branches, "tags": tags, "converts": [], "pullRequests": []})
 
 
 def history(request: Request) -> JSONResponse:

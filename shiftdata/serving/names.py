@@ -32,11 +32,6 @@ def is_ref(text: str) -> bool:
     return bool(plain) and not COMMIT_ID.fullmatch(text)
 
 
-def is_commit_id(text: str) -> bool:
-    """Whether it is a whole commit id."""
-    return bool(COMMIT_ID.fullmatch(text))
-
-
 def is_sha256(text: object) -> bool:
     """Whether it is a sha256 in lower-case hexadecimal digits."""
     return isinstance(text, str) and bool(SHA256.fullmatch(text))

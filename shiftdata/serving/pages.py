@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from html import escape
 from urllib.parse import quote
 
@@ -61,7 +60,7 @@ def front_page(request: Request) -> HTMLResponse:
             f"<td>{commit.date[:10]}"
         )
     head = '<tr><th>dataset<th class="n">files<th class="n">size<th>changed'
-    table = _table([head, *rows]) if rows else "<p>No datasets yet.</p>"
+    table = f"<table>{''.join([head, *rows])}</table>" if rows else "<p>No datasets yet.</p>"
     about = "<h1>Datasets</h1><p>This server speaks the protocol of the Hugging Face Hub.</p>"
     return _page("Datasets", f"{about}{table}{_how_to_read(base, first)}")
 
@@ -83,7 +82,7 @@ def dataset_page(request: Request) -> HTMLResponse:
     size = f"{len(commit.files):,} files, {_size(commit.bytes)}, revision {commit.id[:12]}"
     head = f"<p>{_link('/', 'All datasets')}</p><h1>{escape(repo_id)}</h1><p>{size}</p>{picture}"
     how = _how_to_read(base_url(request), repo_id)
-    return _page(repo_id, f"{head}{how}<h2>Files</h2>{_table(rows)}{note}{shown}")
+    return _page(repo_id, f"{head}{how}<h2>Files</h2><table>{''.join(rows)}</table>{note}{shown}")
 
 
 def catalog(request: Request) -> JSONResponse:
@@ -98,7 +97,6 @@ def catalog(request: Request) -> JSONResponse:
 
 
 def _card(repo: Repo, commit: Commit) -> str:
-    """The beginning of the card's text."""
     if "README.md" not in commit.files:
         return ""
     try:
@@ -119,10 +117,6 @@ def _how_to_read(base: str, repo_id: str) -> str:
 
 def _link(url: str, text: str) -> str:
     return f'<a href="{escape(url)}">{escape(text)}</a>'
-
-
-def _table(rows: Iterable[str]) -> str:
-    return f"<table>{''.join(rows)}</table>"
 
 
 def _size(size: int) -> str:

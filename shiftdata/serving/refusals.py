@@ -32,7 +32,6 @@ class Refusal(Exception):
         }
 
     def answer(self) -> JSONResponse:
-        """The answer that refuses."""
         return JSONResponse(self.body, self.status, headers=self.headers)
 
 
@@ -54,5 +53,4 @@ def no_entry(path: str) -> Refusal:
 
 
 def _ascii(text: str) -> str:
-    """A text with what a caller gave, which may contain anything."""
     return ascii(text[:500])[1:-1]

@@ -40,7 +40,6 @@ async def delete_repo(request: Request) -> JSONResponse:
 
 
 def _named(body: Json) -> tuple[str, str]:
-    """The repo that a body names."""
     if body.get("type") != "dataset":
         raise Refusal(400, "this mirror has datasets only: pass repo_type='dataset'")
     owner, slash, name = text_of(body, "name").rpartition("/")
@@ -100,7 +99,6 @@ async def validate_yaml(request: Request) -> JSONResponse:
 
 
 def _card_problem(content: str) -> str | None:
-    """What is wrong with the head of a card, if anything."""
     import yaml  # comes with huggingface_hub
 
     lines = content.lstrip("\ufeff").splitlines()

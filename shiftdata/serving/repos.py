@@ -32,7 +32,6 @@ class FileRecord:
 
     @property
     def blob_id(self) -> str:
-        """The id that git would give it."""
         return self.git or git_blob_id(self.pointer)
 
 
@@ -49,7 +48,6 @@ class Commit:
 
     @property
     def bytes(self) -> int:
-        """The size of all its files."""
         return sum(file.size for file in self.files.values())
 
 

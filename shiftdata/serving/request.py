@@ -106,7 +106,8 @@ def repo_of(request: Request, *, for_files: bool = False) -> Repo:
 def visible_repos(request: Request) -> list[Repo]:
     """Every repo that the caller may see."""
     mirror, header = mirror_of(request), authorization(request)
-    mirror.access.check_server(header)
+    if mirror.access.private:
+        mirror.access.check_owner(header)
     return [repo for repo in mirror.library.repos() if mirror.access.sees(repo, header)]
 
 

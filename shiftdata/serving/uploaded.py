@@ -20,12 +20,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from shiftdata.serving.blobs import Blobs, sync_folder, write_whole
-from shiftdata.serving.names import check_tree, is_commit_id, is_ref
+from shiftdata.serving.names import COMMIT_ID, check_tree, is_ref
 from shiftdata.serving.refusals import Refusal, no_entry, no_repo, no_revision
 from shiftdata.serving.repos import Commit, FileRecord, Settings, hub_time
+
+#: Makes the files of a commit from the commit before it.
+Change: TypeAlias = Callable[[Commit], Mapping[str, FileRecord]]
 
 #: Files of a repo at most: every commit lists them all.
 MOST_FILES = 200_000
@@ -55,23 +59,19 @@ class UploadedRepo:
             return Settings(private=True)
 
     def change_settings(self, settings: Settings) -> None:
-        """Change who may read it."""
         with self.lock:
             if not self.folder.is_dir():  # deleted by another request
                 raise no_repo(self.owner, self.name)
             self._write_settings(settings)
 
-    def branches(self) -> dict[str, str]:
-        """Its branches, and the commit of each."""
-        return self._refs("heads")
-
-    def tags(self) -> dict[str, str]:
-        """Its tags, and the commit of each."""
-        return self._refs("tags")
+    def refs(self, kind: str) -> dict[str, str]:
+        """Its branches (`heads`) or `tags`, and the commit of each."""
+        folder = self.folder / kind
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        return {unquote(path.name): path.read_text().strip() for path in paths}
 
     def commit(self, revision: str) -> Commit:
-        """The commit of a branch, a tag or an id."""
-        commit_id = revision if is_commit_id(revision) else None
+        commit_id = revision if COMMIT_ID.fullmatch(revision) else None
         for kind in ("heads", "tags"):
             if commit_id is None and is_ref(revision) and (path := self._path(kind, revision)).is_file():
                 commit_id = path.read_text().strip()
@@ -80,34 +80,26 @@ class UploadedRepo:
         return _read_commit(path)
 
     def history(self, revision: str) -> list[Commit]:
-        """That commit and those before it."""
         found = [self.commit(revision)]
         while (parent := found[-1].parent) is not None:
             found.append(self.commit(parent))
         return found
 
     def open(self, commit: Commit, path: str) -> int:
-        """A descriptor of the blob of a file."""
         if path not in commit.files:
             raise no_entry(path)
         return os.open(self.blobs.path(commit.files[path].sha256), os.O_RDONLY)
 
     def add_commit(
-        self,
-        branch: str,
-        change: Callable[[Commit], Mapping[str, FileRecord]],
-        *,
-        title: str,
-        message: str,
-        parent: str | None,
+        self, branch: str, change: Change, *, title: str, message: str, parent: str | None
     ) -> Commit:
-        """Add one commit to a branch: `change` makes its files from the commit before it.
+        """Add one commit to a branch.
 
         A change that changes nothing returns the commit before it, so that a commit that is sent again,
         because its answer was lost, does no harm.
         """
         with self.lock:
-            if branch not in self.branches():
+            if branch not in self.refs("heads"):
                 raise no_revision(branch)
             before = self.commit(branch)
             if parent is not None and parent != before.id:
@@ -124,7 +116,6 @@ class UploadedRepo:
             return self.commit(made)
 
     def add_ref(self, kind: str, name: str, revision: str) -> None:
-        """Make a branch (`heads`) or a tag (`tags`)."""
         if not is_ref(name):
             allowed = "letters, digits, . _ - + and / between"
             raise Refusal(400, f"{name[:100]!a} cannot name a branch or tag: use {allowed}")
@@ -143,11 +134,6 @@ class UploadedRepo:
                 raise no_revision(name)
             path.unlink()
             sync_folder(path.parent)
-
-    def _refs(self, kind: str) -> dict[str, str]:
-        folder = self.folder / kind
-        paths = sorted(folder.iterdir()) if folder.is_dir() else []
-        return {unquote(path.name): path.read_text().strip() for path in paths}
 
     def _path(self, kind: str, name: str) -> Path:
         return self.folder / kind / quote(name, safe="")
@@ -178,7 +164,6 @@ def _write_commit(
 
 @lru_cache(maxsize=32)
 def _read_commit(path: Path) -> Commit:
-    """A commit, which never changes once it is written."""
     commit = json.loads(path.read_bytes())
     files = {name: FileRecord(*record) for name, record in commit.pop("files").items()}
     return Commit(id=path.stem, files=files, **commit)
