@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ VARIABLE = "SHIFTDATA_CATALOG"
 
 NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-KEYS = ("manifest", "places")
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,24 @@ class Catalog:
     def read(cls, address: str | Path) -> Catalog:
         """Read a catalog from a file or a URL."""
         where = str(address)
+        place, name = os.path.split(where) if is_url(where) else os.path.split(Path(where).expanduser())
         try:
-            return cls.from_json(_bytes_of(where).decode(), where)
+            return cls.from_json(store_at(place).read(name).decode(), where)
+        except MissingFileError as error:
+            raise NotFoundError(f"there is no catalog {where}: check ${VARIABLE}") from error
         except UnicodeDecodeError as error:
-            raise InputError(f"{where} is no catalog: it is not UTF-8 ({error})") from error
+            raise InputError(f"{where} is not a catalog: it is not UTF-8 ({error})") from error
 
     @classmethod
     def from_json(cls, text: str, where: str = FILE_NAME) -> Catalog:
         """Read the text of a catalog; `where` names it in errors."""
         try:
-            raw = json.loads(text, object_pairs_hook=_unique)
+            raw = json.loads(text, object_pairs_hook=partial(_unique, where))
         except json.JSONDecodeError as error:
-            raise InputError(
-                f"{where} is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-            ) from error
-        except ValueError as error:
-            raise InputError(f"{where}: {error}") from error
+            at = f"line {error.lineno}, column {error.colno}"
+            raise InputError(f"{where} is not JSON: {error.msg} in {at}") from error
         if not isinstance(raw, dict):
-            raise InputError(
-                f'{where} is no catalog: it holds {{"<name>": {{"manifest": ..., "places": ...}}}}'
-            )
+            raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": ..., "places": ...}}}}')
         return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
 
     def to_json(self) -> str:
@@ -96,7 +94,7 @@ class Catalog:
 def addresses() -> list[str]:
     """Where catalogs are looked for: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
 
-    The user's own is `shiftdata/places/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
+    The user's own is `shiftdata/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
     """
     given = [part.strip() for part in os.environ.get(VARIABLE, "").split(",")]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -125,12 +123,10 @@ def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str
 
 
 def _entry(where: str, name: str, raw: Any) -> Entry:
-    """One entry, checked."""
     if not NAME.fullmatch(name):
         raise InputError(f"{where}: a name is <name> or <owner>/<name> of letters, digits, '.', '_' and '-'")
-    if not isinstance(raw, dict) or set(raw) != set(KEYS):
-        held = ", ".join(map(str, raw)) if isinstance(raw, dict) else type(raw).__name__
-        raise InputError(f"{where} has {held or 'nothing'}; it needs exactly {' and '.join(KEYS)}")
+    if not isinstance(raw, dict) or set(raw) != {"manifest", "places"}:
+        raise InputError(f"{where} is {raw!r:.80}; it needs exactly manifest and places")
     manifest, places = raw["manifest"], raw["places"]
     if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
         raise InputError(
@@ -141,24 +137,10 @@ def _entry(where: str, name: str, raw: Any) -> Entry:
     return Entry(manifest, tuple(places))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON; a name that comes twice would hide an entry."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} stands there twice: keep one")
-    return found
-
-
-def _bytes_of(address: str) -> bytes:
-    if not is_url(address):
-        path = Path(address).expanduser()
-        if not path.is_file():
-            raise NotFoundError(f"there is no catalog {path}: look at ${VARIABLE}")
-        return path.read_bytes()
-    place, _, name = address.rpartition("/")
-    try:
-        return store_at(place).read(name)
-    except MissingFileError as error:
-        raise NotFoundError(f"there is no catalog {address}: look at ${VARIABLE}") from error
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{where} has {name!r} twice: keep one")
+    return dict(pairs)

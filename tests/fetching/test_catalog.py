@@ -37,12 +37,12 @@ def test_a_catalog_at_a_url():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"toy":\n oops}', "is no JSON: .* in line 2, column 2"),
-        ("[]", "is no catalog"),
-        ('{"toy": {}, "toy": {}}', "'toy' stands there twice"),
+        ('{"toy":\n oops}', "is not JSON: .* in line 2, column 2"),
+        ("[]", "is not a catalog"),
+        ('{"toy": {}, "toy": {}}', "'toy' twice"),
         (json.dumps({"a/b/c": GOOD}), "a name is <name> or <owner>/<name>"),
-        (json.dumps({"toy": ["x"]}), "the entry 'toy' has list"),
-        (json.dumps({"toy": {**GOOD, "size": 3}}), "has manifest, places, size; it needs exactly"),
+        (json.dumps({"toy": ["x"]}), "the entry 'toy' is"),
+        (json.dumps({"toy": {**GOOD, "size": 3}}), "it needs exactly"),
         (json.dumps({"toy": {"places": ["/x"]}}), "it needs exactly manifest and places"),
         (json.dumps({"toy": {**GOOD, "manifest": "AB" * 32}}), "64 digits of 0-9a-f"),
         (json.dumps({"toy": {**GOOD, "places": []}}), "a list of at least one folder or URL"),
@@ -50,7 +50,7 @@ def test_a_catalog_at_a_url():
     ],
 )
 def test_what_is_wrong_in_a_catalog_is_said(text, said):
-    with pytest.raises(InputError, match=f"mine.json.*{said}"):
+    with pytest.raises(InputError, match=said):
         Catalog.from_json(text, "mine.json")
 
 
