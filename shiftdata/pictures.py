@@ -1,8 +1,11 @@
-"""A picture of how many rows each group has: labels in rows, nuisances in columns, the darker the more."""
+"""Pictures drawn with Pillow: heat maps of the rows of each group, and what other charts share with them.
+
+Labels are in rows, nuisances in columns; the darker a square, the more rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -43,20 +46,28 @@ def panel_of(
 
 def draw(panels: Sequence[Panel]) -> Image.Image:
     """Panels side by side."""
-    pictures = [_drawn(panel) for panel in panels]
-    width = sum(picture.width for picture in pictures) + 3 * PADDING * (len(pictures) - 1)
+    return side_by_side([_drawn(panel) for panel in panels], 3 * PADDING)
+
+
+def side_by_side(pictures: Sequence[Image.Image], gap: int = 0) -> Image.Image:
+    """Pictures in a line on one sheet."""
+    width = sum(picture.width for picture in pictures) + gap * (len(pictures) - 1)
     sheet = Image.new("RGB", (width, max(picture.height for picture in pictures)), PAPER)
     x = 0
     for picture in pictures:
         sheet.paste(picture, (x, 0))
-        x += picture.width + 3 * PADDING
+        x += picture.width + gap
     return sheet
+
+
+def widest(names: Iterable[str]) -> int:
+    """The width of the longest of some texts, in pixels."""
+    return round(max(map(font().getlength, names), default=0))
 
 
 def margins(rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
     """The room for names at the left and at the top, as wide as the longest."""
-    widest = [max(map(font().getlength, names), default=0) for names in (rows, columns)]
-    return round(widest[0]) + 2 * PADDING, round(widest[1]) + 2 * PADDING
+    return widest(rows) + 2 * PADDING, widest(columns) + 2 * PADDING
 
 
 def on_end(name: str, length: int, width: int) -> Image.Image:
@@ -73,11 +84,10 @@ def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def _drawn(panel: Panel) -> Image.Image:
-    """A panel: one square a group with its number of rows."""
     left, top = margins(panel.labels, panel.nuisances)
     top += SIDE  # the title
     rows, columns = panel.counts.shape
-    width = max(left + columns * SIDE, round(font().getlength(panel.title)) + PADDING)
+    width = max(left + columns * SIDE, widest([panel.title]) + PADDING)
     picture = Image.new("RGB", (width, top + rows * SIDE), PAPER)
     pen = ImageDraw.Draw(picture)
     pen.text((PADDING, SIDE // 2), panel.title, INK, font(), anchor="lm")

@@ -3,7 +3,7 @@
     by group or domain    group_accuracy -> GroupAccuracy (worst, mean, worst_of, adjusted, overall, std);
                           worst_of, adjusted_average -> GroupStatistic, for intervals and comparisons
     how sure              std, sem, mean_sem -> MeanSEM; bootstrap_groups, bootstrap_rows -> Interval;
-                          compare -> PairedComparison; mcnemar -> McNemar
+                          compare -> PairedComparison
     is it only chance     worst_by_chance -> WorstByChance
     along a severity      severity_accuracy -> SeverityAccuracy; failure_points -> FailurePoints
     domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
@@ -25,7 +25,7 @@ from shiftdata.metrics.adaptation import HScore, h_score, label_marginal, label_
 from shiftdata.metrics.align import align
 from shiftdata.metrics.bootstrap import Interval, Resampling, bootstrap_groups, bootstrap_rows
 from shiftdata.metrics.chance import WorstByChance, worst_by_chance
-from shiftdata.metrics.comparison import McNemar, PairedComparison, compare, mcnemar
+from shiftdata.metrics.comparison import PairedComparison, compare
 from shiftdata.metrics.failure import FailurePoints, failure_points
 from shiftdata.metrics.fidelity import frechet_distance, stylization_fidelity
 from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
@@ -56,7 +56,6 @@ __all__ = [
     "GroupStatistic",
     "HScore",
     "Interval",
-    "McNemar",
     "MeanSEM",
     "PairedComparison",
     "RankAgreement",
@@ -76,7 +75,6 @@ __all__ = [
     "h_score",
     "label_marginal",
     "label_marginal_l1",
-    "mcnemar",
     "mean_sem",
     "probe_gap",
     "rank_agreement",

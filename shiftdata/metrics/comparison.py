@@ -1,8 +1,7 @@
-"""Comparing two methods on the same rows: the interval of their difference, and McNemar's test."""
+"""Comparing two methods on the same rows: the bootstrap interval of their difference."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,60 +21,26 @@ from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import GroupStatistic, accuracies, statistic_of
 from shiftdata.stable import rng
 
-#: Up to so many rows on which the methods differ, `mcnemar` is exact.
-EXACT_LIMIT = 10_000
-
-
-@dataclass(frozen=True)
-class McNemar(Record):
-    """McNemar's test that two methods err equally often: on rows where one is right and the other wrong."""
-
-    only_a: int
-    only_b: int
-    p_value: float
-    method: str
-
-    def __str__(self) -> str:
-        return (
-            f"McNemar p = {self.p_value:.3g} ({self.method}; "
-            f"only A right {self.only_a:,}, only B right {self.only_b:,})"
-        )
-
 
 @dataclass(frozen=True)
 class PairedComparison(Record):
-    """Two methods on the same rows. `difference` is A minus B; McNemar's test is of all rows together."""
+    """A figure of two methods on the same rows; `difference` is A minus B.
+
+    `only_a` and `only_b` count the rows that only one method has right.
+    """
 
     statistic: str
     a: float
     b: float
     difference: Interval
-    mcnemar: McNemar
+    only_a: int
+    only_b: int
 
     def __str__(self) -> str:
         return (
-            f"{self.statistic}: A {number(self.a)}, B {number(self.b)}\n"
-            f"A - B {self.difference}\n{self.mcnemar}"
+            f"{self.statistic}: A {number(self.a)}, B {number(self.b)}\nA - B {self.difference}\n"
+            f"only A right {self.only_a:,}, only B right {self.only_b:,}"
         )
-
-
-def mcnemar(only_a: int, only_b: int) -> McNemar:
-    """McNemar's two-sided test from the rows that only A, and that only B, has right.
-
-    Up to 10,000 such rows it is the exact binomial test with probability one half; beyond, chi-square with
-    one degree of freedom and the continuity correction.
-
-    >>> print(mcnemar(9, 1))
-    McNemar p = 0.0215 (exact binomial; only A right 9, only B right 1)
-    """
-    if min(only_a, only_b) < 0:
-        raise InputError(f"counts of rows cannot be negative, got {only_a} and {only_b}")
-    n = only_a + only_b
-    if n <= EXACT_LIMIT:
-        return McNemar(only_a, only_b, _binomial_p(min(only_a, only_b), n), "exact binomial")
-    chi_square = max(0, abs(only_a - only_b) - 1) ** 2 / n
-    p_value = math.erfc(math.sqrt(chi_square / 2))
-    return McNemar(only_a, only_b, p_value, "asymptotic chi-square, continuity-corrected")
 
 
 def compare(
@@ -98,7 +63,7 @@ def compare(
     >>> print(compare([0, 0, 1, 1], [0, 0, 1, 0], [0, 1, 0, 0]))
     overall: A 0.7500, B 0.2500
     A - B 0.5000 [0.0000, 1.0000] (95 %, percentile, by row, 1,000 replicates)
-    McNemar p = 0.5 (exact binomial; only A right 2, only B right 0)
+    only A right 2, only B right 0
     """
     figure = statistic_of(statistic)
     true, first = as_labels_and_predictions(labels, a, n_classes)
@@ -110,8 +75,8 @@ def compare(
     of_a, of_b = (float(value) for value in _both(figure, outcomes))
     by = "stratified by group" if groups is not None and resampling.stratify else "by row"
     difference = interval(of_a - of_b, np.concatenate(drawn), resampling, f"percentile, {by}")
-    test = mcnemar(int(outcomes[:, 1].sum()), int(outcomes[:, 2].sum()))
-    return PairedComparison(figure.name, of_a, of_b, difference, test)
+    only_a, only_b = outcomes.sum(axis=0).tolist()[1:3]
+    return PairedComparison(figure.name, of_a, of_b, difference, only_a, only_b)
 
 
 def _outcomes(
@@ -131,10 +96,3 @@ def _both(figure: GroupStatistic, outcomes: IntArray) -> tuple[Any, Any]:
     n = outcomes.sum(axis=-1)
     both, only_a, only_b = outcomes[..., 0], outcomes[..., 1], outcomes[..., 2]
     return figure(accuracies(both + only_a, n), n), figure(accuracies(both + only_b, n), n)
-
-
-def _binomial_p(k: int, n: int) -> float:
-    """P(X <= k or X >= n - k) for n fair coins, k <= n / 2."""
-    i = np.arange(1, k + 1)
-    log_ways = np.concatenate([[0.0], np.cumsum(np.log((n - i + 1) / i))])
-    return min(1.0, 2 * float(np.exp(log_ways - n * math.log(2)).sum()))
