@@ -2,7 +2,9 @@
 
 PYTHON ?= python3
 
-.PHONY: help setup demo test test-slow test-peers format bench clean
+VERSIONS ?=
+
+.PHONY: help setup demo test test-slow format bench clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -17,16 +19,11 @@ test:          ## lint, types, tests (installs the test extras first)
 	@PYTHON=$(PYTHON) scripts/setup.sh build test
 	@scripts/test.sh
 
-test-slow:     ## the tests that take minutes
+test-slow:     ## the tests that take minutes, long property tests, other versions of `datasets`
 	@PYTHON=$(PYTHON) scripts/setup.sh build test assets
-	@.venv/bin/python -m pytest -m slow
+	@PYTHON=$(PYTHON) scripts/test_slow.sh $(VERSIONS)
 
-test-peers:    ## read what we publish, and use a mirror, with other versions of `datasets`, each in its own environment
-	@PYTHON=$(PYTHON) scripts/setup.sh build test
-	@PYTHON=$(PYTHON) scripts/test_peers.sh
-	@PYTHON=$(PYTHON) scripts/test_mirror_peers.sh
-
-format:        ## put the code into the house's form
+format:        ## format the code
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format --quiet .
 
 bench: setup   ## stylizer speed against a plain loop (needs the assets extras)

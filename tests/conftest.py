@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+# One thread a process, before numpy is imported: the tests themselves run on every core.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
 import shutil
 import tempfile
 import uuid
@@ -19,13 +23,21 @@ HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
 # Read when `datasets` is first imported, which no module above does.
 os.environ |= {"HF_HOME": HF_HOME, "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 
-# The same examples in every run; no deadline, since machines are shared.
-hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("house")
+# The same examples in every run; no deadline, since machines are shared. `make test-slow` takes the long profile.
+hypothesis.settings.register_profile("short", derandomize=True, deadline=None, max_examples=40)
+hypothesis.settings.register_profile("long", derandomize=False, deadline=None, max_examples=600)
+hypothesis.settings.load_profile("short")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--recipe", help="tests/contracts: run the contract on this recipe file instead")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the property tests, so that the long profile can be run on them alone."""
+    for item in items:
+        if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
 
 
 def pytest_unconfigure() -> None:
