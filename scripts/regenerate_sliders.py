@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+from style_pictures import description, draw_style, seed_names
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.bank import CODE_LENGTH, read_bank
-from builders.shifts.styles.pictures import description, draw_style, seed_names
 from builders.shifts.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide, strength_at
 from shiftdata.stable import hash64
 

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
-from style_candidates import REJECTED
+from style_pictures import STYLES, description, draw_style, seed_names
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
@@ -44,10 +44,8 @@ from builders.sample import Item
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, CODE_LENGTH, StyleBank
-from builders.shifts.styles.pictures import STYLES, description, draw_style, seed_names
 from shiftdata import stable
 
-STYLES["style-bank"] = dict(sorted({**STYLES["style-bank"], **REJECTED}.items()))
 CANDIDATES = BANK.with_name("candidates.tsv")
 KEPT = 20
 STYLE_PICTURES = 40

@@ -16,8 +16,8 @@ from PIL import Image
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network, sliders
-from builders.shifts.styles.pictures import draw_style
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
+from scripts.style_pictures import draw_style
 from shiftdata.errors import InputError, NotFoundError
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "regenerate_sliders.py"
@@ -142,7 +142,7 @@ def test_what_is_not_allowed_says_what_is(subjects):
         slide(subjects[0], "tattoo", 0, 1.5, KEY)
     with pytest.raises(InputError, match=r"between 0 and 2\.5, got 3"):
         strength_at("tattoo", 3)
-    with pytest.raises(NotFoundError, match="unknown style shift"):
+    with pytest.raises(NotFoundError, match="unknown style 'tatoo'; did you mean 'tattoo'"):
         draw_style("tatoo", 0, "sliders")
 
 

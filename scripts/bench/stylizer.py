@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -35,7 +36,6 @@ from builders.make.spool import Spool
 from builders.recipe import Recipe, load_recipe
 from builders.sample import Item
 from builders.shifts.styles.bank import StyleBank
-from builders.shifts.styles.pictures import draw_style
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "sma_emoji"
@@ -78,6 +78,9 @@ def plain(
     loop: PlainLoop, recipe: Recipe, items: Sequence[Item], folder: Path, *, encode_styles: bool
 ) -> None:
     """Stylize every item in every style, one after the other, and save each image to a file."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from style_pictures import draw_style
+
     bank = StyleBank.load()
     styles = {name: draw_style(name, 0).convert("RGB").resize((256, 256)) for name in bank.names}
     folder.mkdir()

@@ -8,23 +8,23 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageFilter, ImageOps
 
-from builders.shifts.contexts import materials
+from builders.shifts.contexts import materials, patterns
 from builders.shifts.contexts.materials import TILE
 from builders.shifts.contexts.scene import Pen, Point, Stage, around
+from builders.shifts.drawing import drawn_in
 from builders.shifts.drawing.palettes import Colour
-from builders.shifts.styles.pictures import draw_style, drawn_in
 from shiftdata.stable import rng
 
 WHITE = (255, 255, 255)
 VARIANTS = 4  # tiles a material
-MATERIALS = drawn_in(materials)
+MATERIALS, PATTERNS = drawn_in(materials), drawn_in(patterns)
 Heights = tuple[float, float]  # from and to, shares of the side from the top
 
 
 def tile(stage: Stage, material: str) -> Image.Image:
     """One of the tiles of a material, mirrored to twice its side so that it can be laid without a seam.
 
-    A material is drawn in `materials`, or a style of the style bank.
+    It is drawn in `materials` or `patterns`.
     """
     return _laid(material, int(stage.rng.integers(VARIANTS)))
 
@@ -34,7 +34,7 @@ def _laid(material: str, variant: int) -> Image.Image:
     if material in MATERIALS:
         drawn = MATERIALS[material](rng("contexts", "material", material, variant))
     else:
-        drawn = draw_style(material, variant)
+        drawn = PATTERNS[material](rng("style-bank", material, variant))
     laid = Image.new("RGB", (2 * TILE, 2 * TILE))
     for turned, x in ((drawn, 0), (ImageOps.mirror(drawn), TILE)):
         laid.paste(turned, (x, 0))

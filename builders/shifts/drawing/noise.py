@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 Field: TypeAlias = NDArray[np.float64]
 
@@ -85,23 +85,6 @@ def cells(rng: np.random.Generator, columns: int, x: Field, y: Field, looseness:
             np.where(closer, best.first, np.minimum(best.second, away)),
         )
     return best
-
-
-def hexagons(x: Field, y: Field) -> tuple[NDArray[np.int64], Field, Field]:
-    """Unit hexagons: a number for each and every pixel's way (dx, dy) from the hexagon's centre."""
-    row = np.sqrt(3)
-    even = np.round(x), np.round(y / row)
-    odd = np.floor(x) + 0.5, np.floor(y / row) + 0.5
-    nearer = np.hypot(x - even[0], y - even[1] * row) < np.hypot(x - odd[0], y - odd[1] * row)
-    across, down = np.where(nearer, even[0], odd[0]), np.where(nearer, even[1], odd[1])
-    number = (2 * across + 62 * down).astype(np.int64)
-    return number, x - across, y - down * row
-
-
-def canvas(colour: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    """A picture of one colour at the fine size, and a pen for it."""
-    image = Image.new("RGB", (FINE, FINE), colour)
-    return image, ImageDraw.Draw(image)
 
 
 def finished(image: Image.Image) -> Image.Image:

@@ -36,12 +36,6 @@ def pick(rng: np.random.Generator, colours: list[Colour]) -> Colour:
     return colours[int(rng.integers(len(colours)))]
 
 
-def shaded(colour: Colour, factor: float) -> Colour:
-    """A colour with its brightness times a factor."""
-    red, green, blue = (min(255, round(part * factor)) for part in colour)
-    return red, green, blue
-
-
 def flat(index: NDArray[np.int64], colours: list[Colour]) -> Pixels:
     """Pixels from a map of whole numbers: number i gets colour i, counted round."""
     return np.asarray(np.array(colours, dtype=np.float64)[index % len(colours)])

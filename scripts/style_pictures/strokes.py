@@ -7,8 +7,10 @@ import math
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, Field, canvas, finished, smooth_noise
+from builders.shifts.drawing.noise import FINE, Field, finished, smooth_noise
 from builders.shifts.drawing.palettes import Colour, palette, pick, picture, ramp
+
+from .parts import canvas
 
 
 def lightning(rng: np.random.Generator) -> Image.Image:

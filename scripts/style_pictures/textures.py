@@ -7,8 +7,10 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, canvas, cells, cloud, finished, grid
+from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid
 from builders.shifts.drawing.palettes import palette, pick, picture, ramp, where
+
+from .parts import canvas
 
 
 def confetti(rng: np.random.Generator) -> Image.Image:

@@ -1,29 +1,16 @@
-"""Styles that were drawn and measured for the style bank and not chosen; no dataset uses them.
-
-`regenerate_style_bank.py` measures them beside the chosen ones; `candidates.tsv` says why they were left out.
-"""
+"""Styles that were drawn and measured for the style bank and not chosen; no dataset uses them."""
 
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import (
-    FINE,
-    cells,
-    cloud,
-    finished,
-    grid,
-    hexagons,
-    smooth_noise,
-    stretched,
-    warp,
-)
+from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid, smooth_noise, stretched, warp
 from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp
-from builders.shifts.styles.pictures import drawn_in
+
+from .parts import hexagons
 
 
 def brush_strokes(rng: np.random.Generator) -> Image.Image:
@@ -228,6 +215,3 @@ def _lighter(rng: np.random.Generator, colour: Colour) -> Colour:
     change = float(rng.uniform(0.85, 1.2))
     red, green, blue = (min(255, round(part * change)) for part in colour)
     return red, green, blue
-
-
-REJECTED = drawn_in(sys.modules[__name__])

@@ -7,8 +7,10 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, canvas, cells, cloud, finished, grid, smooth_noise, warp
-from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp, shaded, where
+from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid, smooth_noise, warp
+from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp, where
+
+from .parts import canvas, shaded
 
 
 def cartoon(rng: np.random.Generator) -> Image.Image:
