@@ -23,9 +23,9 @@ HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
 # Read when `datasets` is first imported, which no module above does.
 os.environ |= {"HF_HOME": HF_HOME, "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 
-# The same examples in every run; no deadline, since machines are shared. `make test-slow` takes the long profile.
+# The same examples in every run, `make test-slow` takes the long profile; no deadline: machines are shared.
 hypothesis.settings.register_profile("short", derandomize=True, deadline=None, max_examples=40)
-hypothesis.settings.register_profile("long", derandomize=False, deadline=None, max_examples=600)
+hypothesis.settings.register_profile("long", derandomize=True, deadline=None, max_examples=300)
 hypothesis.settings.load_profile("short")
 
 
