@@ -101,7 +101,8 @@ class Recipe:
 
     `released` is the day of this version, written by hand: nothing published may depend on a clock.
     `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
-    `expected` is not part of the dataset's identity: it says what `check` must find.
+    `expected` is not part of the dataset's identity: it says what `check` must find. `publish_pixels=False`
+    is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Recipe:
     datasheet: Datasheet = field(default_factory=Datasheet)
     seed: int = 0
     expected: tuple[Expected, ...] = ()
+    publish_pixels: bool = True
 
     def __post_init__(self) -> None:
         names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]

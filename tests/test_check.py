@@ -77,7 +77,7 @@ def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
 
     text = (copy / "README.md").read_text()
     config = Manifest.read(copy).config("gf_k2_mu10")
-    broken = text.replace(json.dumps(config.filters[-1][0][2]).replace('"', ""), "[validation]")
+    broken = text.replace(json.dumps(config.filters[-1][0][2]), '["validation"]')
     assert broken != text
     (copy / "README.md").write_text(broken)
     monkeypatch.setattr(module, "renderings", lambda manifest: {})
@@ -93,4 +93,4 @@ def test_the_command_line_shows_the_card_of_a_recipe(recipe, capsys):
     assert main(["card", str(recipe)]) == 0
     out = capsys.readouterr().out
     assert "# Tinted Shapes" in out
-    assert "rendered from the recipe alone" in out
+    assert "made from the recipe alone" in out

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shiftdata.errors import MissingExtraError
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import config_entry, split_entries, task_category
+from shiftdata.format.front_matter import config_entry, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.markdown import cell
@@ -47,6 +45,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    virtual = [config.name for config in manifest.configs if config.virtual]
     environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell}
     return environment.get_template(TEMPLATE).render(
         m=manifest,
@@ -54,8 +53,9 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         nuisance=manifest.roles.nuisance,
         scaled=len(manifest.severities) > 1,
         has_content="content" in {base.name for base in manifest.bases},
-        virtual=[config.name for config in manifest.configs if config.virtual],
+        shown=(virtual or [manifest.default_base])[-1] if manifest.pixels_included else "metadata",
         frozen=[config.name for config in manifest.configs if not config.virtual],
+        pixels=manifest.pixels_included,
         example=_example(manifest),
         severity=_severity(manifest),
         config_table=_config_table(manifest),
@@ -68,7 +68,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         filters="filters.png" if "filters.png" in manifest.files else None,
         sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
         said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
-        front_matter=yaml_of(front_matter(manifest)),
+        front_matter="\n".join(yaml_lines(front_matter(manifest))),
     )
 
 
@@ -88,24 +88,12 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
         front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
     names = manifest.config_names()
     front["configs"] = [config_entry(manifest, name) for name in names]
-    if manifest.files:
-        counted = [name for name in names if name != "metadata"]
+    counted = [name for name in names if name != "metadata"]
+    if manifest.files and counted:
         front["dataset_info"] = [
             {"config_name": name, "splits": split_entries(manifest.splits_of(name))} for name in counted
         ]
     return front
-
-
-def yaml_of(front: dict[str, Any]) -> str:
-    """One line a config: every load of any config parses all of it, and block style is half as long again."""
-    lines = []
-    for key, value in front.items():
-        if key in ("configs", "dataset_info"):
-            lines.append(f"{key}:")
-            lines += [f"- {_flow(entry)}" for entry in value]
-        else:
-            lines.append(f"{key}: {_flow(value)}")
-    return "\n".join(lines)
 
 
 def _empty_groups(manifest: Manifest) -> int:
@@ -162,13 +150,6 @@ def _counts(manifest: Manifest, name: str) -> list[str]:
         f"{train.groups:,}" if train.groups else "none",
         sizes if train.groups else "",
     ]
-
-
-def _flow(value: Any) -> str:
-    text: str = yaml.safe_dump(
-        value, default_flow_style=True, width=float("inf"), sort_keys=False, allow_unicode=True
-    )
-    return text.removesuffix("\n").removesuffix("\n...")
 
 
 def _named(names: Sequence[str]) -> str:

@@ -247,7 +247,7 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
     links = {"split": "splits/name"} | ids
     plain = columns(roles.nuisance)
     whole = plain | {column: example_type(feature) for column, feature in roles.example.items()}
-    for base in manifest.bases:
+    for base in manifest.bases if manifest.pixels_included else ():
         about, path = f"{base.summary} {_counts(base.splits)}.", f"data/{base.name}/*.parquet"
         yield Table(name=base.name, about=about, path=path, kinds=whole, links=links)
     yield Table(
@@ -257,13 +257,14 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
         kinds=plain | POINTER_COLUMNS,
         links=links,
     )
+    of_rows = None if manifest.pixels_included else "metadata"
     for config in manifest.configs:
         yield Table(
             name=config.name,
             about=_about(config),
             path=f"protocols/{config.name}.parquet",
             kinds={"key": pa.string(), "split": pa.string(), "count": pa.int32()},
-            links={"key": f"{config.base}/key", "split": "splits/name"},
+            links={"key": f"{of_rows or config.base}/key", "split": "splits/name"},
         )
 
 

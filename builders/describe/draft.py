@@ -48,6 +48,7 @@ def words(recipe: Recipe) -> dict[str, Any]:
         "citation": recipe.citation,
         "released": recipe.released,
         "datasheet": recipe.datasheet.stated(),
+        "publish_pixels": recipe.publish_pixels,
     }
 
 

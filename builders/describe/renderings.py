@@ -1,19 +1,21 @@
-"""The renderings of a manifest that lie beside it: README.md and croissant.json."""
+"""What is written from a manifest alone: README.md, croissant.json, and a dataset without its examples."""
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from builders.describe.card import CARDS, render_card
 from builders.describe.croissant import render_croissant
 from builders.describe.draft import draft
+from builders.describe.pictures import PREVIEW
 from builders.recipe import Recipe
+from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card as wds_card
 from shiftdata.files import write_text
 from shiftdata.format.manifest import FILE_NAME, Manifest
-
-README = "README.md"
-CROISSANT = "croissant.json"
+from shiftdata.format.paths import CROISSANT, README
 
 
 def renderings(manifest: Manifest) -> dict[str, str]:
@@ -27,6 +29,25 @@ def write_renderings(folder: Path, manifest: Manifest) -> None:
     """Write the renderings and, last, the manifest: a dataset with a manifest is whole."""
     for name, text in [*renderings(manifest).items(), (FILE_NAME, manifest.to_json())]:
         write_text(folder / name, text)
+
+
+def write_without_pixels(folder: Path, out: Path) -> Path:
+    """Make `out` the dataset in `folder` as it is published: without its examples and the picture of them.
+
+    The files of `data/` stand in its manifest as `withheld`, so that a build elsewhere can be compared.
+    """
+    manifest = Manifest.read(folder)
+    if manifest.publish_pixels or manifest.is_webdataset or manifest.withheld:
+        raise InputError(f"{folder} is not a Parquet dataset of a recipe with publish_pixels=False")
+    withheld = {path: record for path, record in manifest.files.items() if path.startswith("data/")}
+    files = {path: record for path, record in manifest.files.items() if path not in {PREVIEW, *withheld}}
+    sample = {name: value for name, value in manifest.sample.items() if name not in manifest.roles.example}
+    shutil.rmtree(out, ignore_errors=True)
+    for path in files:
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / path, out / path)
+    write_renderings(out, replace(manifest, files=files, withheld=withheld, sample=sample))
+    return out
 
 
 def card_of_recipe(recipe: Recipe) -> str:

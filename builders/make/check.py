@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 
 from builders.describe.draft import words
 from builders.describe.licenses import spdx_problem
-from builders.describe.renderings import CROISSANT, README, renderings
+from builders.describe.renderings import renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
 from shiftdata.errors import MissingExtraError
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.paths import CROISSANT, README
 from shiftdata.verifying import Problem, verify
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from builders.describe.renderings import write_without_pixels
 from builders.publish.addresses import target_of
 from builders.publish.checks import refuse_unchecked, refuse_withheld, rows_by_terms
 from builders.publish.hub import RepoOptions
@@ -59,10 +60,17 @@ class Publication:
         machine; `on_file` is called with each file that is checked.
         """
         options = options or RepoOptions()
+        built = Manifest.read(folder)
+        if not built.publish_pixels and built.pixels_included:
+            refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
+            folder = write_without_pixels(folder, work / "without_pixels" / built.name)
         target = target_of(to, Manifest.read(folder).name, work, options)
         remembered = refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
         source = Source.read(folder)
-        notes = refuse_withheld(source.manifest.name, rows_by_terms(source), allowed)
+        if source.manifest.pixels_included:
+            notes = refuse_withheld(source.manifest.name, rows_by_terms(source), allowed)
+        else:
+            notes = ["its examples are not published: the card says how to build them"]
         if ATTRIBUTION not in source.files:
             notes.append(f"it has no {ATTRIBUTION}, as it was built by an earlier version: build it again")
         if remembered:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from builders.describe.renderings import CROISSANT, README
 from builders.publish.source import Source
 from shiftdata.errors import ShiftdataError
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.paths import CROISSANT, README
 from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
 
 #: How a file that was sent is looked at again: all of its bytes, or only how many there are.

@@ -16,9 +16,10 @@ from shiftdata.verifying import shortened, verify
 """)
 @dataset_argument
 @click.option("--files-only", is_flag=True, help="Compare the hashes of files, and read no rows or images.")
+@click.option("--against", metavar="PLACE", help="Compare with the same dataset at another place.")
 @click.option("--all", "every", is_flag=True, help="Print every problem, not the first 10 of a sort.")
 @quiet_option
-def command(dataset: str, files_only: bool, every: bool, quiet: bool) -> int:
+def command(dataset: str, files_only: bool, against: str | None, every: bool, quiet: bool) -> int:
     """Check a dataset against its manifest: files by hash, rows and images by content.
 
     Ends with status 1 if there are problems. At a URL, each file is downloaded once and not kept.
@@ -32,6 +33,7 @@ def command(dataset: str, files_only: bool, every: bool, quiet: bool) -> int:
         problems = verify(
             opened,
             deep=not files_only,
+            against=against,
             on_bytes=of_bytes.update,
             on_rows=of_rows.update,
             on_note=notes.append,

@@ -21,7 +21,7 @@ def config_entry(manifest: Manifest, name: str) -> Entry:
     base = config.base if config else manifest.default_base if name == "metadata" else name
     pattern = f"metadata/{base}/{{}}.parquet" if name == "metadata" else f"data/{base}/{{}}-*.parquet"
     entry: Entry = {"config_name": name}
-    if name == manifest.default_base:
+    if name == manifest.config_names()[0]:
         entry["default"] = True
     splits = manifest.splits_of(name) or SPLITS  # a card may be drawn before anything is built
     entry["data_files"] = [{"split": split, "path": pattern.format(split)} for split in splits]

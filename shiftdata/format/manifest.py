@@ -117,6 +117,10 @@ class Manifest:
     stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
     the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; in
     WebDataset format, the members of one sample, an image as None. `part` is None for a whole dataset.
+
+    Where the licence of the content forbids publishing, a build says `publish_pixels=False`; the dataset that
+    is published then lacks `data/`, whose files it lists as `withheld`: another build makes them again and is
+    compared with them.
     """
 
     name: str
@@ -147,6 +151,28 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
     part: Part | None = None
+    publish_pixels: bool = True
+    withheld: Mapping[str, FileRecord] = field(default_factory=dict)
+
+    @property
+    def pixels_included(self) -> bool:
+        """Whether the examples are here: pictures, texts or rows of features."""
+        return not self.withheld
+
+    @property
+    def all_files(self) -> Mapping[str, FileRecord]:
+        """Every file of a build, withheld or not."""
+        return {**self.files, **self.withheld}
+
+    def require_pixels(self, where: str) -> None:
+        """Raise an error that says how to build the examples, if the dataset at `where` lacks them."""
+        if self.withheld:
+            raise NotFoundError(
+                f"{where} has the metadata and splits of {self.name}, but not the examples: {self.license} "
+                "does not allow publishing them. Build them on this machine, from a checkout of shiftdata: "
+                f"`python -m builders build {self.name}`, then load build/shift/{self.name}. "
+                "The config 'metadata' loads without them"
+            )
 
     @property
     def rows(self) -> int:
@@ -172,6 +198,8 @@ class Manifest:
 
     def config_names(self) -> list[str]:
         """Every name that `load_dataset(repo, name)` accepts, the default first."""
+        if self.withheld:
+            return ["metadata"]
         bases = [base.name for base in self.bases]
         bases.sort(key=lambda name: (name != self.default_base, name))
         if self.is_webdataset:
@@ -238,6 +266,7 @@ def _records(raw: dict[str, Any]) -> dict[str, Any]:
         ],
         "credits": [Credit(**credit) for credit in raw["credits"]],
         "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
+        "withheld": {path: FileRecord(**record) for path, record in raw["withheld"].items()},
         "part": _part(raw["part"]) if raw["part"] is not None else None,
     }
 

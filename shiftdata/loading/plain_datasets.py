@@ -95,6 +95,8 @@ def load_dataset(
     manifest = opened.manifest
     if config is not None:
         manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
+    if config != "metadata":
+        manifest.require_pixels(opened.address)
     frozen = manifest.config(config) if config is not None else None
     if frozen is not None and not frozen.virtual:  # the card has no room for it: give what it would say
         config = frozen.base

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from shiftdata.dataset import DatasetName, open_dataset
-from shiftdata.format.manifest import FILE_NAME
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.verifying.base import Site, check_base
 from shiftdata.verifying.form import manifest_problems, refuse
 from shiftdata.verifying.order import origin_problems
@@ -29,6 +29,7 @@ def verify(
     name: DatasetName,
     *,
     deep: bool = True,
+    against: DatasetName | None = None,
     on_file: Callable[[str], object] | None = None,
     on_bytes: Callable[[int], object] | None = None,
     on_rows: Callable[[int], object] | None = None,
@@ -42,6 +43,8 @@ def verify(
     Args:
         name: a name, `shift/<name>`, a folder, or a URL that fsspec reads.
         deep: check rows and examples, not only the hashes of files.
+        against: another place with the same dataset, such as one that was published without its examples:
+            the files of both must be equal.
         on_file: called with the name of each file when it has been hashed.
         on_bytes: called with how many more bytes were fetched or hashed.
         on_rows: called with how many more rows were checked.
@@ -67,7 +70,23 @@ def verify(
         problems = [*manifest_problems(manifest, written), *_extra_files(site)]
         in_depth = tar_problems if manifest.is_webdataset else _rows
         problems += in_depth(site) if deep else _files(site, sorted(manifest.files))
+    if against is not None:
+        problems += _differences(manifest, open_dataset(against).manifest)
     return sorted(problems, key=lambda problem: problem.path)
+
+
+def _differences(manifest: Manifest, other: Manifest) -> Iterator[Problem]:
+    """Where a dataset is not the one of another place."""
+    for name in ("recipe_id", "content_id"):
+        mine, wanted = getattr(manifest, name), getattr(other, name)
+        if mine != wanted:
+            what = f"has the {name} {mine[:12]}, and {wanted[:12]} was published"
+            yield Problem(path=FILE_NAME, what=what, kind="against")
+    versions = ", ".join(f"{name} {version}" for name, version in other.versions.items())
+    for path, record in other.all_files.items():
+        if manifest.all_files.get(path) != record:
+            what = f"is not as it was published; that was built with {versions}"
+            yield Problem(path=path, what=what, kind="against")
 
 
 def _extra_files(site: Site) -> Iterator[Problem]:

@@ -79,7 +79,8 @@ def _metadata(site: Site, base: Base, split: str) -> tuple[Held, SplitRows | Non
 def _with_data(site: Site, base: Base, metadata: dict[str, SplitRows], found: BaseFound) -> list[SplitRows]:
     """Check the data files; the rows of each split are its metadata, or else what the data files hold."""
     files = {split: _data_files(site, base.name, split) for split in base.splits}
-    tasks = [(split, path, first) for split, of_split in files.items() for path, first, _ in of_split]
+    here = {} if site.manifest.withheld else files
+    tasks = [(split, path, first) for split, of_split in here.items() for path, first, _ in of_split]
 
     def check(task: tuple[str, str, int]) -> ShardFound:
         split, path, first = task
@@ -100,7 +101,8 @@ def _with_data(site: Site, base: Base, metadata: dict[str, SplitRows], found: Ba
         if rows is not None:
             found.problems += pointer_problems(rows, counts, images)
         if rows is None or not rows.whole:
-            own = _from_data(split, [shards[split, path, first] for path, first, _ in of_split], of_split)
+            mine = [shard for (name, _, _), shard in shards.items() if name == split]
+            own = _from_data(split, mine, of_split)
             rows = own if rows is None or (own is not None and own.whole) else rows
         splits += [rows] if rows is not None else []
     return splits
@@ -108,7 +110,7 @@ def _with_data(site: Site, base: Base, metadata: dict[str, SplitRows], found: Ba
 
 def _data_files(site: Site, base: str, split: str) -> list[tuple[str, int, int]]:
     """The data files of a split: path, number of its first row in the split, number of rows."""
-    files = site.manifest.files
+    files = site.manifest.all_files
     paths = [path for path in shard_paths(site.manifest, base, split) if path in files]
     counts = [files[path].rows or 0 for path in paths]
     return list(zip(paths, accumulate(counts, initial=0), counts, strict=False))

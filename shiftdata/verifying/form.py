@@ -75,10 +75,11 @@ def _base_problems(manifest: Manifest) -> Iterator[Problem]:
         for split, record in base.splits.items():
             paths = [f"metadata/{base.name}/{split}.parquet", *shard_paths(manifest, base.name, split)]
             for path in paths:
-                if path not in manifest.files:
+                if path not in manifest.all_files:
                     what = f"does not list {path}, which the base {base.name!r} needs"
                     yield Problem(path=FILE_NAME, what=what, kind="files")
-            rows = sum(manifest.files[path].rows or 0 for path in paths[1:] if path in manifest.files)
+            listed = [manifest.all_files[path] for path in paths[1:] if path in manifest.all_files]
+            rows = sum(record.rows or 0 for record in listed)
             if rows != record.rows:
                 what = (
                     f"lists data files of {base.name}/{split} with {rows} rows, and {record.rows} rows in it"
@@ -89,7 +90,7 @@ def _base_problems(manifest: Manifest) -> Iterator[Problem]:
 def shard_paths(manifest: Manifest, base: str, split: str) -> list[str]:
     """The data files that a split must have, by the number that the listed ones give."""
     start = f"data/{base}/{split}"
-    matches = [match for path in manifest.files if (match := SHARD.fullmatch(path)) and match[1] == start]
+    matches = [match for path in manifest.all_files if (match := SHARD.fullmatch(path)) and match[1] == start]
     total = max((int(match[3]) for match in matches), default=1)
     return [f"{start}-{number:05d}-of-{total:05d}.parquet" for number in range(total)]
 

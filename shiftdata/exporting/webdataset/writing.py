@@ -89,6 +89,7 @@ def export(
 
 def _manifest_of_tars(manifest: Manifest, base: str | None) -> Manifest:
     """The manifest of the tars, without its files and sample: canonical splits are filters on Parquet."""
+    manifest.require_pixels(manifest.name)
     if manifest.is_webdataset:
         raise InputError(f"{manifest.name} is in WebDataset format already: export the Parquet dataset")
     bases = [manifest.base(base)] if base else list(manifest.bases)

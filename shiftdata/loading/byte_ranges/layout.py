@@ -47,6 +47,7 @@ class Layout:
         """The layout that a dataset's manifest describes."""
         manifest = dataset.manifest
         splits = manifest.base(base).splits
+        manifest.require_pixels(dataset.address)
         shards: list[Shard] = []
         firsts, total = {}, 0
         for split in in_order(splits):
