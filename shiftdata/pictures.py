@@ -1,17 +1,21 @@
-"""Pictures drawn with Pillow: heat maps of the rows of each group, and what other charts share with them.
+"""Pictures: heat maps of how many rows each group has, drawn with Pillow; figures of matplotlib.
 
-Labels are in rows, nuisances in columns; the darker a square, the more rows.
+In a heat map labels are in rows, nuisances in columns; the darker a square, the more rows.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+
+from shiftdata.extras import require
 
 PADDING = 8
 INK = (40, 40, 40)
@@ -46,11 +50,7 @@ def panel_of(
 
 def draw(panels: Sequence[Panel]) -> Image.Image:
     """Panels side by side."""
-    return side_by_side([_drawn(panel) for panel in panels], 3 * PADDING)
-
-
-def side_by_side(pictures: Sequence[Image.Image], gap: int = 0) -> Image.Image:
-    """Pictures in a line on one sheet."""
+    pictures, gap = [_drawn(panel) for panel in panels], 3 * PADDING
     width = sum(picture.width for picture in pictures) + gap * (len(pictures) - 1)
     sheet = Image.new("RGB", (width, max(picture.height for picture in pictures)), PAPER)
     x = 0
@@ -63,6 +63,19 @@ def side_by_side(pictures: Sequence[Image.Image], gap: int = 0) -> Image.Image:
 def widest(names: Iterable[str]) -> int:
     """The width of the longest of some texts, in pixels."""
     return round(max(map(font().getlength, names), default=0))
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure, in inches."""
+    figures = require("matplotlib.figure", "a chart")
+    return figures.Figure(figsize=(width, height), layout="constrained")
+
+
+def drawn_figure(figure: Any, dpi: int) -> Image.Image:
+    """The picture of a figure; equal figures give equal pixels and no trace of the machine."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return Image.open(buffer)
 
 
 def margins(rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:

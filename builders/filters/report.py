@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from PIL import Image
 from builders.filters.rules import SCORE, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, not_found
-from shiftdata.extras import require
 from shiftdata.metrics.records import Record, number, table
+from shiftdata.pictures import drawn_figure, new_figure
 
 #: The stages of CNS-Bench's table 4, and the last one, which it does not count.
 STAGES = {"base": "(ii) base", "easy": "(iii) easy", "passes": "(iv) pass", "kept": "kept"}
@@ -141,8 +140,7 @@ def delta_curves(judged: pa.Table, scorer: str) -> DeltaCurves:
 def overview(judged: pa.Table) -> Image.Image:
     """A chart of the stages, and of every score over all that was rendered, side by side."""
     names = [column.removeprefix(SCORE) for column in judged.column_names if column.startswith(SCORE)]
-    size = (4 * (1 + len(names)), 4)
-    figure = require("matplotlib.figure", "a chart of filters").Figure(figsize=size, layout="constrained")
+    figure = new_figure(4 * (1 + len(names)), 4)
     first, *others = figure.subplots(1, 1 + len(names), squeeze=False)[0]
     stages = Stages.of(judged)
     width = 0.8 * min(np.diff(stages.severities), default=1) / len(stages.stages)
@@ -157,9 +155,7 @@ def overview(judged: pa.Table) -> Image.Image:
         axes.set_title(f"{name}, change from 0")
     for axes in (first, *others):
         axes.legend(fontsize=7)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=80, metadata={"Software": None})
-    return Image.open(buffer)
+    return drawn_figure(figure, 80)
 
 
 def _by_trajectory(judged: pa.Table, scorer: str) -> tuple[pa.Table, Floats]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,9 +13,9 @@ import pyarrow as pa
 from PIL import Image
 
 from shiftdata.errors import InputError
-from shiftdata.extras import require
 from shiftdata.papers.numbers import PAPERS, citation, read_number
 from shiftdata.papers.tables import Grid, grids
+from shiftdata.pictures import drawn_figure, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,9 +43,7 @@ def draw(rows: pa.Table) -> Image.Image:
         axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
     cited = {citation(grid.paper) for grid in blocks if grid.paper in PAPERS}
     figure.supxlabel("\n".join(sorted(cited)), fontsize=6, color="0.4")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-    return Image.open(buffer)
+    return drawn_figure(figure, DPI)
 
 
 def _of_one_unit(rows: pa.Table) -> pa.Table:
@@ -81,8 +78,7 @@ def _for_eyes(grid: Grid) -> Grid:
 def _figure(blocks: Sequence[Grid]) -> Figure:
     """An empty figure, as high as its blocks need."""
     heights = [1.2 + 0.22 * len(grid.lines) if _shape(grid) == "map" else 3.6 for grid in blocks]
-    size = (11, sum(heights) + 0.5)
-    figure: Figure = require("matplotlib.figure", "a chart").Figure(figsize=size, layout="constrained")
+    figure: Figure = new_figure(11, sum(heights) + 0.5)
     figure.subplots(len(blocks), 1, height_ratios=heights, squeeze=False)
     return figure
 
