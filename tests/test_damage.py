@@ -66,31 +66,28 @@ def test_no_damage_makes_a_traceback(copy, path):
             assert path in {problem.path for problem in verify(copy)} or path == "manifest.json"
 
 
-@pytest.mark.parametrize(("kept", "named"), [(0, 120), (4, 120), (-1, 0)])
-def test_of_a_truncated_shard_the_rows_that_are_lost_are_named(copy, kept, named):
+@pytest.mark.parametrize("kept", [0, 4, -1])
+def test_of_a_truncated_shard_the_rows_are_named(copy, kept):
     (copy / SHARD).write_bytes((copy / SHARD).read_bytes()[:kept])
-    problems = verify(copy)
-    assert {problem.path for problem in problems} == {SHARD}
-    assert f"{SHARD}: has " in str(problems[0])
-    assert f"{SHARD}: is no readable Parquet file" in str(problems[1])
-    assert len([problem.key for problem in problems if problem.key is not None]) == named
+    (problem,) = verify(copy)
+    assert problem.path == SHARD
+    assert "it contains rows 0 to 119 of mini/test (" in problem.what
 
 
-def test_a_shard_that_datasets_wrote_again_is_told_as_such(copy):
+def test_a_shard_that_datasets_wrote_again_is_one_problem(copy):
     loaded = datasets.load_dataset("parquet", data_files=str(copy / SHARD), split="train")
     loaded.to_parquet(str(copy / SHARD))
     (problem,) = verify(copy)
-    assert "was written again by another writer: same rows and images, other bytes" in str(problem)
+    assert problem.path == SHARD
+    assert problem.kind in ("size", "hash")
 
 
-def test_line_endings_of_a_clone_are_told(copy):
+def test_line_endings_of_a_clone_are_reported(copy):
     """As git on Windows converts them: the manifest is named, and everything is still checked by it."""
     for name in ("manifest.json", "README.md", "croissant.json"):
         (copy / name).write_bytes((copy / name).read_bytes().replace(b"\n", b"\r\n"))
     (problem,) = verify(copy)
-    assert "manifest.json: is not as shiftdata writes it: edited, or its line endings converted" in str(
-        problem
-    )
+    assert str(problem).startswith("manifest.json: is not as shiftdata writes it: it was edited, or its line")
     assert {problem.path for problem in check(copy)} == {"manifest.json", "README.md", "croissant.json"}
 
 

@@ -482,7 +482,7 @@ def test_verify_finds_another_content(copied):
         "has other metadata (.json) than its index says",
     }
     edit(copied, path, lambda _: b"no parquet")
-    assert {problem.kind for problem in sd.verify(copied)} == {"columns"}
+    assert {problem.kind for problem in sd.verify(copied)} == {"unreadable"}
 
 
 # --- building

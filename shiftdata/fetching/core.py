@@ -32,7 +32,7 @@ from shiftdata.files import clear_when_full
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.places.search import is_offline
 from shiftdata.places.store import OnBytes, store_at
-from shiftdata.verifying.form import refuse
+from shiftdata.verifying.manifest import refuse
 
 README, CROISSANT = "README.md", "croissant.json"
 MOST_LISTED = 10

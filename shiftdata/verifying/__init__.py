@@ -1,8 +1,7 @@
 """Check a dataset, in a folder or at a URL, against its manifest: files by hash, rows and images by meaning.
 
-The way of a check: `audit` (the whole) -> `base` (one base) -> `repo` (a file on this machine, and its hash)
--> `metadata` and `tables` (rows, as far as they can be read) -> `shards`, `align`, `examples` (data files
-beside their metadata) -> `rows`, `order`, `splits` (what rows must be).
+`audit` goes over the whole. `files` gives each file on this machine, compared with its hash; `manifest`,
+`rows`, `order`, `shards`, `splits` and `tars` say what the contents must be, and `tables` reads Parquet.
 """
 
 from __future__ import annotations

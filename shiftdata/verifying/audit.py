@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
 
 from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.verifying.base import Site, check_base
-from shiftdata.verifying.form import manifest_problems, refuse
-from shiftdata.verifying.order import origin_problems
+from shiftdata.format.paths import CROISSANT, README, metadata_file, protocol_file
+from shiftdata.format.schema import metadata_schema
+from shiftdata.verifying.bases import base_problems, config_problems, dataset_problems, origins_of
+from shiftdata.verifying.files import Files, Progress
+from shiftdata.verifying.manifest import manifest_problems, refuse, shards_of
 from shiftdata.verifying.problem import Problem
-from shiftdata.verifying.repo import Folder, Remote, Repo
-from shiftdata.verifying.splits import dataset_problems
+from shiftdata.verifying.rows import TERMS, BaseRows, row_problems
+from shiftdata.verifying.shards import shard_problems
+from shiftdata.verifying.tables import read_table
 from shiftdata.verifying.tars import tar_problems
-from shiftdata.verifying.work import Listener, Work
 
 #: Written from the manifest, so compared with a fresh rendering (`python -m builders check`), not by hash.
-RENDERINGS = {FILE_NAME, "README.md", "croissant.json"}
+RENDERINGS = {FILE_NAME, README, CROISSANT}
 
 
 def verify(
@@ -30,48 +32,49 @@ def verify(
     *,
     deep: bool = True,
     against: DatasetName | None = None,
-    on_file: Callable[[str], object] | None = None,
-    on_bytes: Callable[[int], object] | None = None,
-    on_rows: Callable[[int], object] | None = None,
-    on_note: Callable[[str], object] | None = None,
+    on_file: Callable[[str], object] = lambda path: None,
+    on_bytes: Callable[[int], object] = lambda count: None,
+    on_rows: Callable[[int], object] = lambda count: None,
+    on_note: Callable[[str], object] = lambda text: None,
 ) -> list[Problem]:
     """Check every file of a dataset, and with `deep` every row and image; an empty list means all is well.
 
-    A damaged file hides no other problem: rows are checked as far as they can be read. Files at a URL or on
-    the Hub are fetched once each, a few at a time, and deleted when they are checked.
+    A file with another size or hash is one problem, which names the rows in it. Rows and images are checked
+    in files that are intact. Files at a URL or on the Hub are fetched once each, a few at a time, and deleted
+    when they are checked.
 
     Args:
-        name: a name, `shift/<name>`, a folder, or a URL that fsspec reads.
+        name: a name, `shift/<name>`, a folder, a URL that fsspec reads, or an opened dataset.
         deep: check rows and examples, not only the hashes of files.
         against: another place with the same dataset, such as one that was published without its examples:
             the files of both must be equal.
         on_file: called with the name of each file when it has been hashed.
-        on_bytes: called with how many more bytes were fetched or hashed.
+        on_bytes: called with how many more bytes were fetched or hashed; a negative number takes some back.
         on_rows: called with how many more rows were checked.
-        on_note: called with what could not be looked at, such as extra files where no list is given.
+        on_note: called with what could not be checked, such as extra files where no list is given.
 
     """
-    opened = open_dataset(name)
-    manifest = opened.manifest
-    written = opened.store.read(FILE_NAME)
-    refuse(manifest)
-    listener = Listener(on_file=on_file, on_bytes=on_bytes, on_rows=on_rows, on_note=on_note)
-    with ExitStack() as stack:
-        repo: Repo
-        if opened.folder is not None:
-            work = stack.enter_context(Work(listener))
-            repo = Folder(opened.folder, work)
-        else:
-            # Entered first, so that it goes when no thread writes to it any more.
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftdata-verify-"))
-            work = stack.enter_context(Work(listener, remote=True))
-            repo = Remote(opened.store, Path(scratch), work)
-        site = Site(manifest, repo, work)
-        problems = [*manifest_problems(manifest, written), *_extra_files(site)]
-        in_depth = tar_problems if manifest.is_webdataset else _rows
-        problems += in_depth(site) if deep else _files(site, sorted(manifest.files))
+    dataset = open_dataset(name)
+    dataset.check_unchanged()
+    refuse(dataset.manifest)
+    progress = Progress(on_file, on_bytes, on_rows, on_note)
+    folder = dataset.folder
+    with (
+        nullcontext(str(folder))
+        if folder is not None
+        else tempfile.TemporaryDirectory(prefix="shiftdata-verify-", ignore_cleanup_errors=True)
+    ) as scratch:
+        files = Files(dataset, Path(scratch), progress)
+        try:
+            problems = [*manifest_problems(dataset), *_extra_files(files)]
+            in_depth = tar_problems if dataset.manifest.is_webdataset else _row_problems
+            problems += in_depth(files) if deep else _file_problems(files, dataset.manifest.files)
+        except BaseException:
+            progress.stopped = True
+            raise
+    dataset.check_unchanged()
     if against is not None:
-        problems += _differences(manifest, open_dataset(against).manifest)
+        problems += _differences(dataset.manifest, open_dataset(against).manifest)
     return sorted(problems, key=lambda problem: problem.path)
 
 
@@ -89,45 +92,64 @@ def _differences(manifest: Manifest, other: Manifest) -> Iterator[Problem]:
             yield Problem(path=path, what=what, kind="against")
 
 
-def _extra_files(site: Site) -> Iterator[Problem]:
-    """Files that no manifest knows, and renderings that lead elsewhere."""
-    names = site.repo.names()
+def _extra_files(files: Files) -> Iterator[Problem]:
+    """Files that the manifest does not list, and renderings that lead elsewhere."""
+    names, manifest = files.dataset.store.names(), files.dataset.manifest
     if names is None:
-        site.work.note("extra files could not be looked for: the place gives no list of its files")
+        note = "extra files could not be looked for: the place gives no list of its files"
+        files.progress.report(files.progress.on_note, note)
         return
-    known = set(site.manifest.files) | RENDERINGS
+    known = set(manifest.files) | RENDERINGS
     for path in sorted(names - known):
         # A link to a folder of known files is not extra: each of them is refused if it leads out.
         if not any(name.startswith(f"{path}/") for name in known):
             what = "is not in the manifest: an extra file; delete it, or build the dataset again"
             yield Problem(path=path, what=what, kind="extra")
     for path in sorted(names & RENDERINGS):
-        refused = site.repo.refused(path)
-        if refused:
-            yield refused
+        if files.leads_out(path):
+            what = "points out of the dataset's folder: put the file itself there"
+            yield Problem(path=path, what=what, kind="link")
 
 
-def _files(site: Site, paths: Sequence[str]) -> list[Problem]:
+def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
     """Files by length and hash alone."""
-
-    def check(path: str) -> Problem | None:
-        held = site.hold(path)
-        held.release()
-        return held.fault
-
-    return [fault for fault in site.work.each(check, paths) if fault]
+    manifest = files.dataset.manifest
+    shards = {shard.path: shard for base in manifest.bases for shard in shards_of(manifest, base)}
+    for local in files.each(sorted(paths)):
+        yield from local.problems(shards[local.path].named() if local.path in shards else "")
 
 
-def _rows(site: Site) -> list[Problem]:
+def _row_problems(files: Files) -> Iterator[Problem]:
     """Every file, and every row of every base."""
-    found = [check_base(site, base) for base in site.manifest.bases]
-    problems = [problem for one in found for problem in one.problems]
-    done = {path for one in found for path in one.paths}
-    problems += _files(site, sorted(set(site.manifest.files) - done))
-    whole = all(one.whole for one in found)
-    origins = [one.origins for one in found if one.origins is not None]
+    manifest, others = files.dataset.manifest, set(files.dataset.manifest.files)
+    schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
+    origins, terms, whole = list[pa.Table](), Counter[tuple[str | None, str | None]](), True
+    for base in manifest.bases:
+        metadata = [metadata_file(base.name, split) for split in base.splits]
+        shards = shards_of(manifest, base)
+        frozen = {
+            protocol_file(config.name): config for config in manifest.configs if config.base == base.name
+        }
+        others -= {*metadata, *frozen, *(shard.path for shard in shards)}
+        read = dict(zip(base.splits, files.each(metadata, keep=True), strict=True))
+        tables: dict[str, pa.Table] = {}
+        for split, local in read.items():
+            table, problems = read_table(local, schema, without="params", terms=TERMS)
+            yield from [*local.problems("its rows were not checked"), *problems]
+            tables |= {split: table} if table is not None else {}
+        for shard, local in zip(shards, files.each([shard.path for shard in shards]), strict=True):
+            yield from local.problems(shard.named(tables.get(shard.split)))
+            beside = read[shard.split] if shard.split in tables else None
+            yield from shard_problems(shard, local, beside, manifest, files.progress)
+        if tables:
+            rows = BaseRows(manifest, base, tables)
+            shard_rows = {split: [one.rows for one in shards if one.split == split] for split in tables}
+            yield from [*row_problems(rows, shard_rows), *base_problems(rows)]
+            origins.append(origins_of(rows))
+            terms += rows.terms
+        whole &= len(tables) == len(base.splits)
+        for local in files.each(list(frozen)):
+            yield from [*local.problems(), *config_problems(frozen[local.path], local, tables)]
+    yield from _file_problems(files, others)
     if origins:
-        problems += origin_problems(site.manifest, pa.concat_tables(origins), whole)
-    terms = sum((one.terms for one in found), Counter[tuple[str, str]]())
-    problems += dataset_problems(site.manifest, terms if whole else None)
-    return problems
+        yield from dataset_problems(manifest, pa.concat_tables(origins), terms if whole else None)

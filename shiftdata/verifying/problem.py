@@ -1,4 +1,4 @@
-"""What a verification finds."""
+"""What a verification reports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class Problem:
     """One thing that is not as the manifest says.
 
-    `path` is relative to the dataset's folder; `key` names the row, where it is one. Problems of one `kind`
-    in one file are of a sort, so that a list of them can be cut short.
+    `path` is relative to the dataset's folder; `key` names the row, if it is about one. Problems of one
+    `kind` in one file are alike, so that a list of them can be cut short.
     """
 
     path: str
@@ -26,7 +26,7 @@ class Problem:
 
 
 def shortened(problems: Sequence[Problem], most: int = 10, hint: str = "") -> Iterator[str]:
-    r"""A line a problem, and of many of one kind in one file only the first ones.
+    r"""A line for each problem; of many of one kind in one file, only the first ones.
 
     >>> problems = [Problem(path="a", what=f"is {n}", kind="x") for n in range(5)]
     >>> print(*shortened(problems, most=2, hint="--all shows them"), sep="\n")
@@ -43,6 +43,5 @@ def shortened(problems: Sequence[Problem], most: int = 10, hint: str = "") -> It
         if shown[sort] <= most or totals[sort] == most + 1:
             yield str(problem)
         elif shown[sort] == totals[sort]:
-            yield f"{problem.path}: ... and {totals[sort] - most:,} more like it" + (
-                f" ({hint})" if hint else ""
-            )
+            more = f" ({hint})" if hint else ""
+            yield f"{problem.path}: ... and {totals[sort] - most:,} more like it{more}"

@@ -1,9 +1,12 @@
-"""Check the rows of a base, each by itself: key, split, label, nuisance, group, severity, pointer."""
+"""The metadata of a base, and each of its rows checked by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,200 +14,166 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.format.manifest import Base, Manifest
-from shiftdata.format.schema import KEY_PATTERN, SPLITS, columns
-from shiftdata.verifying.metadata import LONG, SplitRows
+from shiftdata.format.paths import metadata_file
+from shiftdata.format.schema import KEY_PATTERN, SPLITS
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.tables import integers
 
-Mask = NDArray[np.bool_]
+TERMS = ["license", "attribution"]
+
+Mask: TypeAlias = NDArray[np.bool_]
+#: Which rows break a rule, its kind, and what to say of one, given its values and its number.
+Broken: TypeAlias = tuple[Mask, str, Callable[[Mapping[str, Any], int], str]]
 
 
 @dataclass(frozen=True)
 class BaseRows:
-    """The rows of all splits of a base; `content` where it holds untouched content, without a nuisance."""
+    """The rows of a base, by split, as far as its metadata is intact; without `params`, to save memory."""
 
     manifest: Manifest
     base: Base
-    splits: Sequence[SplitRows]
-    table: pa.Table
-    content: bool
+    splits: Mapping[str, pa.Table]
 
-    @classmethod
-    def of(cls, manifest: Manifest, base: Base, splits: Sequence[SplitRows]) -> BaseRows:
-        """Put the splits together; those that no file could give are not among them."""
-        # Pointers are known from metadata alone.
-        names = [name for name in columns(manifest.roles.nuisance) if name not in LONG]
-        table = pa.concat_tables([split.table.select([*names, "sha256"]) for split in splits])
-        content = all(record.groups == 0 for record in base.splits.values())
-        return cls(manifest, base, splits, table, content)
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows of all splits, one split after the other."""
+        return pa.concat_tables(self.splits.values()).unify_dictionaries()
+
+    @cached_property
+    def split_of_file(self) -> NDArray[np.str_]:
+        """The split in whose file each row is."""
+        return np.repeat(list(self.splits), [len(table) for table in self.splits.values()])
+
+    @cached_property
+    def terms(self) -> Counter[tuple[str | None, str | None]]:
+        """How many rows have each licence and attribution."""
+        counted = self.table.select(TERMS).group_by(TERMS).aggregate([([], "count_all")]).to_pylist()
+        return Counter({(row["license"], row["attribution"]): row["count_all"] for row in counted})
 
     @property
-    def nuisance(self) -> str:
-        """The column of what shifts."""
-        return self.manifest.roles.nuisance
-
-    @property
-    def whole(self) -> bool:
-        """Whether every row of every split could be read."""
-        return len(self.splits) == len(self.base.splits) and all(split.whole for split in self.splits)
+    def is_content(self) -> bool:
+        """Whether it is untouched content, without a nuisance."""
+        return all(record.groups == 0 for record in self.base.splits.values())
 
     def path(self, row: int) -> str:
-        """The file that a row was read from."""
-        ends = np.cumsum([len(split.table) for split in self.splits])
-        return self.splits[int(np.searchsorted(ends, row, side="right"))].path
+        """The file in which a row is."""
+        return metadata_file(self.base.name, str(self.split_of_file[row]))
 
-    def value(self, name: str, row: int) -> object:
-        """One cell."""
-        return self.table[name][row].as_py()
-
-    def named(self, bad: Mask, kind: str, tell: Callable[[int], str]) -> Iterator[Problem]:
-        """A problem for each row that is marked."""
+    def problems(self, broken: Broken) -> Iterator[Problem]:
+        """A problem for each row that breaks a rule."""
+        bad, kind, what = broken
         for row in np.flatnonzero(bad).tolist():
-            key = self.table["key"][row].as_py()
-            yield Problem(path=self.path(row), what=tell(row), key=key, kind=kind)
+            values = self.table.slice(row, 1).to_pylist()[0]
+            yield Problem(path=self.path(row), what=what(values, row), key=values["key"], kind=kind)
 
 
-def row_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Every row that breaks a rule by itself."""
-    yield from _key_problems(rows)
-    yield from _split_problems(rows)
-    yield from _label_problems(rows)
-    yield from _shift_problems(rows)
+def row_problems(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Problem]:
+    """Every row that breaks a rule by itself; `shard_rows` are those of each data file of each split."""
+    for rules in (_of_keys, _of_splits, _of_terms, _of_content if rows.is_content else _of_nuisance):
+        for broken in rules(rows):
+            yield from rows.problems(broken)
+    for broken in _of_pointers(rows, shard_rows):
+        yield from rows.problems(broken)
 
 
-def pointer_problems(split: SplitRows, files: Sequence[tuple[str, int]], images: bool) -> Iterator[Problem]:
-    """Rows of metadata whose shard and row are not their place in the data files, or that lack a pointer.
-
-    `files` are the data files of the split, with their rows.
-    """
-    ends = np.cumsum([rows for _, rows in files])
-    if not len(ends):
-        return
-    shard = np.minimum(np.searchsorted(ends, split.at, side="right"), len(ends) - 1)
-    expected = {"shard": shard, "row": split.at - (ends - [rows for _, rows in files])[shard]}
-    for name, wanted in expected.items():
-        value, null = integers(split.table[name])
-        for row in np.flatnonzero(null | (value != wanted)).tolist():
-            what = f"has the {name} {split.table[name][row].as_py()}, and stands where {wanted[row]} would"
-            yield _pointer(split, row, what, name)
-    for name in ("length", "sha256"):
-        for row in np.flatnonzero(split.table[name].is_null().to_numpy()).tolist():
-            yield _pointer(split, row, f"has no {name}", name)
-    null = split.table["offset"].is_null().to_numpy()
-    what = "has no offset: each image needs one" if images else "has an offset: only images have one"
-    for row in np.flatnonzero(null if images else ~null).tolist():
-        yield _pointer(split, row, what, "offset")
-
-
-def _pointer(split: SplitRows, row: int, what: str, kind: str) -> Problem:
-    return Problem(path=split.path, what=what, key=split.table["key"][row].as_py(), kind=kind)
-
-
-def _key_problems(rows: BaseRows) -> Iterator[Problem]:
-    key = rows.table["key"]
-    pattern = KEY_PATTERN.pattern
+def _of_keys(rows: BaseRows) -> Iterator[Broken]:
+    key, pattern = rows.table["key"], KEY_PATTERN.pattern
     formed = pc.fill_null(pc.match_substring_regex(key, f"^(?:{pattern})$"), False).to_numpy()
-    yield from rows.named(
-        ~formed, "key", lambda row: f"has a key that is not made of {pattern}: {rows.value('key', row)!r}"
-    )
+    yield ~formed, "key", lambda row, _: f"has a key that is not made of {pattern}: {row['key']!r}"
     codes = pc.fill_null(key, "").combine_chunks().dictionary_encode().indices.to_numpy()
-    order = np.argsort(codes, kind="stable")
-    first = np.empty(len(codes), dtype=np.int64)  # the first row with the key of each row
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    first[order] = np.repeat(order[starts], np.diff([*starts, len(codes)]))
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    earlier = first[inverse]
 
-    def told(row: int) -> str:
-        return f"has the key of an earlier row, in {rows.path(int(first[row]))}: keys must be unique"
+    def twice(_: object, row: int) -> str:
+        return f"has the key of an earlier row, in {rows.path(int(earlier[row]))}: keys must be unique"
 
-    yield from rows.named(formed & (first != np.arange(len(codes))), "key twice", told)
+    yield formed & (earlier != np.arange(len(codes))), "key twice", twice
 
 
-def _split_problems(rows: BaseRows) -> Iterator[Problem]:
+def _of_splits(rows: BaseRows) -> Iterator[Broken]:
     """The fold gives the split, and the split the file."""
     fold, null = integers(rows.table["fold"])
-    names = np.array(list(SPLITS))
-    place = np.searchsorted(list(SPLITS.values()), fold, side="right") - 1
     outside = null | (fold < 0) | (fold > 99)
-    yield from rows.named(
-        outside, "fold", lambda row: f"has the fold {rows.value('fold', row)}; folds run from 0 to 99"
-    )
+    yield outside, "fold", lambda row, _: f"has the fold {row['fold']}; folds run from 0 to 99"
     split = pc.fill_null(rows.table["split"], "").to_numpy(zero_copy_only=False).astype(str)
+    of_fold = np.array(list(SPLITS))[np.searchsorted(list(SPLITS.values()), fold, side="right") - 1]
     firsts = ", ".join(f"{name} from {first}" for name, first in SPLITS.items())
-    yield from rows.named(
-        ~outside & (names[place] != split),
-        "fold",
-        lambda row: (
-            f"has the fold {fold[row]}, which does not give the split {rows.value('split', row)!r} ({firsts})"
-        ),
-    )
-    of_file = np.repeat([s.split for s in rows.splits], [len(s.table) for s in rows.splits])
-    yield from rows.named(
-        of_file != split,
-        "split",
-        lambda row: f"has the split {rows.value('split', row)!r} in a file of {str(of_file[row])!r}",
-    )
+
+    def other(row: Mapping[str, Any], _: int) -> str:
+        return f"has the fold {row['fold']}, which does not give the split {row['split']!r} ({firsts})"
+
+    def elsewhere(row: Mapping[str, Any], number: int) -> str:
+        return f"has the split {row['split']!r} in a file of {str(rows.split_of_file[number])!r}"
+
+    yield ~outside & (of_fold != split), "fold", other
+    yield rows.split_of_file != split, "split", elsewhere
 
 
-def _label_problems(rows: BaseRows) -> Iterator[Problem]:
-    bad = _out_of_range(rows.table["label"], len(rows.manifest.labels))
-    yield from rows.named(bad, "label", lambda row: _named(rows, "label", row, rows.manifest.labels))
+def _of_terms(rows: BaseRows) -> Iterator[Broken]:
+    yield _unnamed(rows, "label", rows.manifest.labels)
+    blank = {name for pair in rows.terms for name in pair if name is None or not name.strip()}
+    for column, name in zip(TERMS if blank else (), ("licence", "attribution"), strict=False):
+        bad = pc.is_in(rows.table[column].cast(pa.string()), value_set=pa.array(blank, pa.string()))
+        yield bad.to_numpy(), column, _always(f"has no {name}: every row needs one")
 
 
-def _shift_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Nuisance, group and severity; untouched content has no nuisance, no group and the severity 0."""
-    table, names = rows.table, rows.manifest.nuisances
-    nuisance = rows.nuisance
-    if rows.content:
-        for name in (nuisance, "group"):
-            yield from rows.named(table[name].is_valid().to_numpy(), name, _has_one(rows, name))
-        bad = ~pc.fill_null(pc.equal(table["severity"], 0.0), False).to_numpy()
-        yield from rows.named(
-            bad,
-            "severity",
-            lambda row: f"has the severity {rows.value('severity', row)}; untouched content has 0",
-        )
-        return
-    bad = _out_of_range(table[nuisance], len(names))
-    yield from rows.named(bad, nuisance, lambda row: _named(rows, nuisance, row, names))
-    label, _ = integers(table["label"])
-    kind, _ = integers(table[nuisance])
-    group, null = integers(table["group"])
-    expected = label * len(names) + kind
-    bad = null | (group != expected)
-    yield from rows.named(
-        bad,
-        "group",
-        lambda row: (
-            f"has the group {rows.value('group', row)}, not label * {len(names)} + {nuisance} = "
-            f"{expected[row]}"
-        ),
-    )
-    yield from _severity_problems(rows)
+def _of_content(rows: BaseRows) -> Iterator[Broken]:
+    """Untouched content has no nuisance, no group and the severity 0."""
+    name = rows.manifest.roles.nuisance
+    valid = {column: rows.table[column].is_valid().to_numpy() for column in (name, "group")}
+    yield valid[name], name, lambda row, _: f"has the {name} {row[name]}; untouched content has none"
+    yield valid["group"], "group", lambda row, _: f"has the group {row['group']}; untouched content has none"
+    bad = ~pc.fill_null(pc.equal(rows.table["severity"], 0.0), False).to_numpy()
+    yield bad, "severity", lambda row, _: f"has the severity {row['severity']}; untouched content has 0"
 
 
-def _severity_problems(rows: BaseRows) -> Iterator[Problem]:
-    allowed = list(rows.manifest.severities)
-    severity = rows.table["severity"]
+def _of_nuisance(rows: BaseRows) -> Iterator[Broken]:
+    """The nuisance has a name, the group follows from it and the label, the severity is a listed one."""
+    name, count = rows.manifest.roles.nuisance, len(rows.manifest.nuisances)
+    yield _unnamed(rows, name, rows.manifest.nuisances)
+    expected = integers(rows.table["label"])[0] * count + integers(rows.table[name])[0]
+    group, null = integers(rows.table["group"])
+
+    def other(row: Mapping[str, Any], number: int) -> str:
+        return f"has the group {row['group']}, not label * {count} + {name} = {expected[number]}"
+
+    yield null | (group != expected), "group", other
+    allowed, severity = list(rows.manifest.severities), rows.table["severity"]
     fine = pc.is_in(severity, value_set=pa.array(allowed, pa.float64())) if allowed else pc.is_null(severity)
-    names = ", ".join(map(str, allowed)) or "none, for this shift has no scale"
-    yield from rows.named(
-        ~fine.to_numpy(),
-        "severity",
-        lambda row: f"has the severity {rows.value('severity', row)}; the manifest lists {names}",
-    )
+    listed = ", ".join(map(str, allowed)) or "none, for this shift has no scale"
+    what = f"the manifest lists {listed}"
+    yield ~fine.to_numpy(), "severity", lambda row, _: f"has the severity {row['severity']}; {what}"
 
 
-def _out_of_range(column: pa.ChunkedArray, count: int) -> Mask:
-    value, null = integers(column)
-    bad: Mask = null | (value < 0) | (value >= count)
-    return bad
+def _unnamed(rows: BaseRows, column: str, names: Sequence[str]) -> Broken:
+    value, null = integers(rows.table[column])
+    known = f"the manifest names {len(names)}, from 0 to {len(names) - 1}"
+    bad = null | (value < 0) | (value >= len(names))
+    return bad, column, lambda row, _: f"has the {column} {row[column]}; {known}"
 
 
-def _has_one(rows: BaseRows, name: str) -> Callable[[int], str]:
-    return lambda row: f"has the {name} {rows.value(name, row)}; untouched content has none"
+def _of_pointers(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Broken]:
+    """Each row has a pointer, and its shard and row are its place in the data files of its split."""
+    counts = [shard_rows.get(split, ()) for split in rows.splits]
+    places = {
+        "shard": [np.repeat(np.arange(len(some)), some) for some in counts],
+        "row": [np.arange(count) for some in counts for count in some],
+    }
+    for name, place in places.items():
+        wanted = np.concatenate([np.empty(0, np.int64), *place])
+        if len(wanted) == len(rows.table):  # else the counts are a problem of their own
+            value, null = integers(rows.table[name])
+            yield null | (value != wanted), name, partial(_elsewhere, name, wanted)
+    for name in ("length", "sha256"):
+        yield rows.table[name].is_null().to_numpy(), name, _always(f"has no {name}")
+    null, images = rows.table["offset"].is_null().to_numpy(), rows.manifest.roles.modality == "image"
+    what = "has no offset: each image needs one" if images else "has an offset: only images have one"
+    yield null if images else ~null, "offset", _always(what)
 
 
-def _named(rows: BaseRows, name: str, row: int, names: Sequence[str]) -> str:
-    return (
-        f"has the {name} {rows.value(name, row)}; the manifest names {len(names)}, from 0 to {len(names) - 1}"
-    )
+def _elsewhere(name: str, wanted: NDArray[np.int64], row: Mapping[str, Any], number: int) -> str:
+    return f"has the {name} {row[name]}, and stands where {wanted[number]} would"
+
+
+def _always(what: str) -> Callable[[Mapping[str, Any], int], str]:
+    return lambda *_: what

@@ -1,136 +1,141 @@
-"""Check a data file: its footer and columns, each row against the metadata, each example."""
+"""Check an intact data file: its columns, each row and each example against the metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import io
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from PIL import Image
 
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import columns, data_schema
-from shiftdata.verifying.align import Aligned, Aligner, Tally
-from shiftdata.verifying.examples import Examples
-from shiftdata.verifying.metadata import LONG, SplitRows, term_problems
+from shiftdata.format.schema import Roles, columns, data_schema, example_hashes
+from shiftdata.threads import ahead, available_cores
+from shiftdata.verifying.files import LocalFile, Progress
+from shiftdata.verifying.manifest import Shard
 from shiftdata.verifying.problem import Problem
-from shiftdata.verifying.repo import Held
-from shiftdata.verifying.tables import Part, differing, footer, parts, schema_problems
-from shiftdata.verifying.work import Work
+from shiftdata.verifying.tables import RowsInOrder, differing, first_line, table_problems, unreadable
 
 #: Rows that are checked at a time: few where each is an image.
 IMAGES_AT_A_TIME = 64
 ROWS_AT_A_TIME = 5_000
 
 
-@dataclass(frozen=True)
-class ShardFound:
-    """What a data file holds: problems, and its rows where there is no metadata to have them from."""
-
-    problems: list[Problem]
-    rows: pa.Table | None = None
-    whole: bool = False
-
-
-def check_shard(
-    held: Held, manifest: Manifest, work: Work, metadata: SplitRows | None, first: int
-) -> ShardFound:
-    """Everything that is wrong with a data file; `first` is the metadata row of its first row."""
-    fault = [held.fault] if held.fault else []
-    if held.file is None:
-        return ShardFound(fault)
-    promised = manifest.files[held.path].rows or 0
-    said = metadata.path if metadata else ""
-    shard = _Shard(
-        manifest,
-        work,
-        Examples(held.path, held.file, manifest.roles, said),
-        metadata,
-        Aligner(held.path, metadata, first, promised) if metadata else None,
+def shard_problems(
+    shard: Shard, local: LocalFile, metadata: LocalFile | None, manifest: Manifest, progress: Progress
+) -> Iterator[Problem]:
+    """Everything that is wrong with an intact data file; without metadata, its columns alone."""
+    readable, problems = table_problems(
+        local, data_schema(manifest.roles, manifest.labels, manifest.nuisances)
     )
-    read, problems = footer(held.path, held.file, promised)
-    schema = data_schema(manifest.roles, manifest.labels, manifest.nuisances)
-    if read is not None:
-        found = read.schema.to_arrow_schema()
-        problems += schema_problems(held.path, found, schema)
-        if set(schema.names) <= set(found.names):
-            size = IMAGES_AT_A_TIME if shard.examples.images else ROWS_AT_A_TIME
-            tally, rows = shard.total(parts(held.file, read, schema, size))
-            tally.others += shard.aligner.problems() if shard.aligner else []
-            problems = [*shard.judged(tally, fault), *problems, *tally.others]
-            return ShardFound(problems, rows, tally.unreadable == 0)
-    tally, _ = shard.total([Part(0, promised, None)])
-    return ShardFound([*fault, *problems, *tally.offsets, *tally.others])
+    yield from problems
+    if not readable or local.file is None or metadata is None or metadata.file is None:
+        return
+    check = partial(_part_problems, local.file, shard.path, metadata.path, manifest)
+    count = IMAGES_AT_A_TIME if manifest.roles.modality == "image" else ROWS_AT_A_TIME
+    try:
+        for rows, found in ahead(
+            check, _beside(local.file, metadata.file, shard.first, count), available_cores()
+        ):
+            yield from found
+            progress.report(progress.on_rows, rows)
+    except (pa.ArrowException, OSError) as error:
+        yield unreadable(shard.path, error)
 
 
-@dataclass(frozen=True)
-class _Shard:
-    manifest: Manifest
-    work: Work
-    examples: Examples
-    metadata: SplitRows | None
-    aligner: Aligner | None
-
-    def total(self, read: Iterable[Part]) -> tuple[Tally, pa.Table | None]:
-        """Check all parts; without metadata, give the rows with the hash of each example."""
-        total, kept = Tally(), []
-        for tally, rows in self.work.flow(self._check, self._aligned(read)):
-            total.add(tally)
-            if rows is not None:
-                kept.append(rows)
-        return total, pa.concat_tables(kept) if kept else None
-
-    def judged(self, tally: Tally, fault: Sequence[Problem]) -> list[Problem]:
-        """What is wrong with the file as a whole, and offsets; both are one problem if another wrote it."""
-        images = self.examples.images
-        # Of a text nothing tells another writer from damage where no row is, but the size.
-        moved = tally.offsets if images else [problem for problem in fault if problem.kind == "size"]
-        mostly_moved = len(tally.offsets) > tally.rows // 2
-        if not fault or not moved or tally.unreadable or (tally.others and not mostly_moved):
-            return [*fault, *tally.offsets]
-        same = f"same rows and {'images' if images else 'examples'}, other bytes"
-        what = f"was written again by another writer: {'not the ' if tally.others else ''}{same}"
-        if images:
-            what += "; byte offsets in metadata do not hold, readers fall back to row groups"
-        path = self.examples.path
-        return [Problem(path=path, what=f"{what}; fetch it again for the original", kind="rewritten")]
-
-    def _aligned(self, read: Iterable[Part]) -> Iterator[Aligned]:
-        for part in read:
-            tally = Tally(rows=part.count)
-            if part.why:
-                tally.unreadable = part.count
-                last = part.first + part.count - 1
-                what = f"rows {part.first} to {last} cannot be read ({part.why}): fetch or build it again"
-                tally.others.append(Problem(path=self.examples.path, what=what, kind="unreadable"))
-            yield self.aligner.align(part, tally) if self.aligner else _alone(part, tally)
-
-    def _check(self, aligned: Aligned) -> tuple[Tally, pa.Table | None]:
-        """Compare rows and examples; this runs in the threads for rows."""
-        data, meta, tally = aligned.data, aligned.meta, aligned.tally
-        if data is not None and meta is not None:
-            tally.others += self._column_problems(data, meta)
-            self.examples.compare(data, meta, tally)
-        elif meta is not None:
-            tally.others += self.examples.by_offset(meta)
-        if aligned.loose is not None:
-            self.examples.alone(aligned.loose, tally)
-            tally.others += term_problems(self.examples.path, aligned.loose)
-        self.work.rows(tally.rows)
-        return tally, self._as_metadata(aligned.own) if aligned.own is not None else None
-
-    def _column_problems(self, data: pa.Table, meta: pa.Table) -> Iterator[Problem]:
-        path, said = self.examples.path, self.examples.metadata
-        for name in columns(self.manifest.roles.nuisance):
-            for row in differing(data[name], meta[name]):
-                what = f"has the {name} {data[name][row].as_py()!r}, {said} says {meta[name][row].as_py()!r}"
-                yield Problem(path=path, what=what, key=meta["key"][row].as_py(), kind=f"other {name}")
-
-    def _as_metadata(self, data: pa.Table) -> pa.Table:
-        """Rows as metadata would have them."""
-        hashes = self.examples.hashes(data)
-        names = [name for name in columns(self.manifest.roles.nuisance) if name not in LONG]
-        return data.select(names).append_column("sha256", pa.array(hashes, pa.binary()))
+def _beside(data: Path, metadata: Path, first: int, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Rows of a data file and, one for one, their metadata."""
+    with pq.ParquetFile(data) as file:
+        beside = RowsInOrder(metadata, first)
+        for batch in file.iter_batches(count, use_threads=False):
+            table = pa.Table.from_batches([batch]).replace_schema_metadata(None)
+            table.validate(full=True)
+            meta = beside.take(len(table))
+            yield table.slice(0, len(meta)), meta  # fewer rows are a problem of their own
 
 
-def _alone(part: Part, tally: Tally) -> Aligned:
-    return Aligned(tally, loose=part.table, own=part.table)
+def _part_problems(
+    file: Path, path: str, source: str, manifest: Manifest, part: tuple[pa.Table, pa.Table]
+) -> tuple[int, list[Problem]]:
+    """How many rows were compared, and what is wrong with them; this runs in threads."""
+    data, meta = part
+    strangers = differing(data["key"], meta["key"])
+    problems = [
+        _problem(path, meta, row, f"has the key {data['key'][row].as_py()!r}, {source} has another", "order")
+        for row in strangers.tolist()
+    ]
+    if len(strangers):
+        others = pa.array(set(range(len(data))) - set(strangers.tolist()), pa.int64())
+        data, meta = data.take(others), meta.take(others)
+    for name in columns(manifest.roles.nuisance):
+        for row in differing(data[name], meta[name]).tolist():
+            what = f"has the {name} {data[name][row].as_py()!r}, {source} says {meta[name][row].as_py()!r}"
+            problems.append(_problem(path, meta, row, what, f"other {name}"))
+    problems += _example_problems(file, path, source, manifest, data, meta)
+    return len(part[0]), problems
+
+
+def _example_problems(
+    file: Path, path: str, source: str, manifest: Manifest, data: pa.Table, meta: pa.Table
+) -> Iterator[Problem]:
+    """Every example against its hash; of an image also where it lies, and whether it can be decoded."""
+    images: list[bytes | None] = [None] * len(data)
+    if manifest.roles.modality == "image":
+        images = pc.struct_field(data[next(iter(manifest.roles.example))], "bytes").to_pylist()
+        digests = [hashlib.sha256(image).digest() if image is not None else "it is empty" for image in images]
+    else:
+        digests = _digests(data, manifest.roles)
+    pointers = meta.select(["offset", "length", "sha256"]).to_pylist()
+    with file.open("rb", buffering=0) as stream:
+        for row, (digest, image, pointer) in enumerate(zip(digests, images, pointers, strict=True)):
+            if isinstance(digest, str):
+                what = f"has no example, or none that can be hashed ({digest})"
+                yield _problem(path, meta, row, what, "example")
+            elif digest != pointer["sha256"]:
+                said = pointer["sha256"].hex() if pointer["sha256"] else "none"
+                what = f"has an example of sha256 {digest.hex()}, {source} says {said}"
+                yield _problem(path, meta, row, what, "example")
+            elif image is not None and _read(stream, pointer) != image:
+                what = f"is not at byte offset {pointer['offset']} with length {pointer['length']}"
+                yield _problem(path, meta, row, f"{what}, as {source} says", "offset")
+            elif image is not None and (fault := _undecodable(image)):
+                yield _problem(path, meta, row, f"has an image that cannot be decoded: {fault}", "decode")
+
+
+def _digests(data: pa.Table, roles: Roles) -> list[bytes | str]:
+    """The hash of each example, or why it has none."""
+    try:
+        return list(example_hashes(data, roles))
+    except Exception as error:  # an empty cell, or what stands in the place of one
+        if len(data) == 1:
+            return [first_line(error)]
+        return [digest for row in range(len(data)) for digest in _digests(data.slice(row, 1), roles)]
+
+
+def _undecodable(image: bytes) -> str:
+    try:
+        with Image.open(io.BytesIO(image)) as picture:
+            picture.load()
+    except Exception as error:  # Pillow raises many kinds for bad pictures
+        return re.sub("<.*?>", "it", first_line(error))  # not where it lies in memory
+    return ""
+
+
+def _read(stream: BinaryIO, pointer: dict[str, Any]) -> bytes:
+    """The bytes that a pointer leads to; none where it leads nowhere."""
+    with suppress(OSError, OverflowError, TypeError, ValueError):
+        stream.seek(pointer["offset"])
+        return stream.read(pointer["length"])
+    return b""
+
+
+def _problem(path: str, meta: pa.Table, row: int, what: str, kind: str) -> Problem:
+    return Problem(path=path, what=what, key=meta["key"][row].as_py(), kind=kind)

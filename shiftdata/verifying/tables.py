@@ -1,12 +1,10 @@
-"""Read Parquet files that may be damaged: as much as can be read, and what cannot."""
+"""Read the Parquet files of a dataset, and check that each has the columns and rows that it must have."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,73 +12,86 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 
-
-@dataclass(frozen=True)
-class Part:
-    """Some rows of a file from `first` on; where they cannot be read, `table` is None and `why` says why."""
-
-    first: int
-    count: int
-    table: pa.Table | None
-    why: str = ""
+BATCH_ROWS = 20_000
 
 
-def footer(path: str, file: Path, rows: int | None) -> tuple[pq.FileMetaData | None, list[Problem]]:
-    """What the footer says of a file, and whether it holds so many rows."""
+def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Problem]]:
+    """Whether the rows of an intact file can be read by a schema, and what is wrong with its columns."""
+    if local.file is None:
+        return False, []
     try:
-        read = pq.read_metadata(file)
-        read.schema.to_arrow_schema()
+        read = pq.read_metadata(local.file)
+        found = read.schema.to_arrow_schema()
     except Exception as error:  # Arrow raises many kinds for bad files
-        what = f"is no readable Parquet file ({first_line(error)}): fetch or build it again"
-        return None, [Problem(path=path, what=what, kind="footer")]
-    if rows is None or read.num_rows == rows:
-        return read, []
-    what = f"holds {read.num_rows} rows, the manifest says {rows}"
-    return read, [Problem(path=path, what=what, kind="rows")]
-
-
-def schema_problems(path: str, found: pa.Schema, expected: pa.Schema) -> list[Problem]:
-    """Columns that are missing, not ours, or of another type or order, and categories of other names."""
-    faults = []
-    lacking = [name for name in expected.names if name not in found.names]
-    alien = [name for name in found.names if name not in expected.names]
-    if lacking:
-        faults.append(f"lacks the column {', '.join(lacking)}")
-    if alien:
-        faults.append(f"has the column {', '.join(alien)}, which a shiftdata file has not")
-    if not lacking and not alien and found.names != expected.names:
-        faults.append(f"has the columns in another order than {', '.join(expected.names)}")
-    for name in set(expected.names) - set(lacking):
-        given, wanted = found.field(name).type, expected.field(name).type
-        if given != wanted:
-            faults.append(f"has the column {name} as {given} and not as {wanted}")
-    told, wanted = _features(found), _features(expected)
-    other = [name for name, feature in wanted.items() if told.get(name) != feature]
+        return False, [unreadable(local.path, error)]
+    faults = sorted(_column_faults(found, schema))
+    readable = not faults
+    other = [name for name, feature in _features(schema).items() if _features(found).get(name) != feature]
     if other:
         faults.append(f"does not give `datasets` the features of {', '.join(other)}, such as class names")
-    return [Problem(path=path, what=what, kind="columns") for what in sorted(faults)]
+    if local.rows is not None and read.num_rows != local.rows:
+        faults.append(f"has {read.num_rows} rows, the manifest says {local.rows}")
+    return readable, [Problem(path=local.path, what=what, kind="columns") for what in faults]
 
 
-def parts(file: Path, read: pq.FileMetaData, schema: pa.Schema, batch_rows: int) -> Iterator[Part]:
-    """The rows of a file, a stretch of a row group at a time, as the columns and types of `schema`."""
-    first = 0
-    with pq.ParquetFile(file, metadata=read) as opened:
-        for group in range(read.num_row_groups):
-            end = first + read.row_group(group).num_rows
-            try:
-                for batch in opened.iter_batches(batch_rows, [group], schema.names, use_threads=False):
-                    table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-                    table.validate(full=True)
-                    yield Part(first, len(table), table)
-                    first += len(table)
-                why = f"row group {group} ends early"
-            except Exception as error:  # Arrow raises many kinds for bad pages
-                why = first_line(error)
-            if first < end:
-                yield Part(first, end - first, None, why)
-            first = end
+def read_table(
+    local: LocalFile, schema: pa.Schema, *, without: str = "", terms: Sequence[str] = ()
+) -> tuple[pa.Table | None, list[Problem]]:
+    """The rows of an intact file, but for one column, and what is wrong with it; `terms` as dictionaries."""
+    readable, problems = table_problems(local, schema)
+    if not readable:
+        return None, problems
+    try:
+        with pq.ParquetFile(local.file, read_dictionary=list(terms)) as file:
+            table = file.read([name for name in schema.names if name != without])
+        table.validate(full=True)
+    except Exception as error:  # Arrow raises many kinds for bad pages
+        return None, [*problems, unreadable(local.path, error)]
+    return table.replace_schema_metadata(None), problems
+
+
+def unreadable(path: str, error: Exception) -> Problem:
+    """The problem of a file that is what the manifest lists, and still not Parquet."""
+    what = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
+    return Problem(path=path, what=what, kind="unreadable")
+
+
+def _column_faults(found: pa.Schema, expected: pa.Schema) -> Iterator[str]:
+    missing = [name for name in expected.names if name not in found.names]
+    extra = [name for name in found.names if name not in expected.names]
+    if missing:
+        yield f"lacks the column {', '.join(missing)}"
+    if extra:
+        yield f"has the column {', '.join(extra)}, which a shiftdata file does not have"
+    if not missing and not extra and found.names != expected.names:
+        yield f"has the columns in another order than {', '.join(expected.names)}"
+    for name in set(expected.names) - set(missing):
+        given, wanted = found.field(name).type, expected.field(name).type
+        if given != wanted:
+            yield f"has the column {name} as {given} and not as {wanted}"
+
+
+class RowsInOrder:
+    """The rows of a file from one on, a few at a time."""
+
+    def __init__(self, file: Path, first: int) -> None:
+        opened = pq.ParquetFile(file)
+        counts = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
+        ends = np.cumsum([0, *counts])
+        group = int(np.searchsorted(ends, first, side="right")) - 1
+        self._batches = opened.iter_batches(BATCH_ROWS, range(group, len(counts)), use_threads=False)
+        self._left = opened.schema_arrow.empty_table()
+        self.take(first - int(ends[group]))
+
+    def take(self, count: int) -> pa.Table:
+        """The next rows; fewer at the end of the file."""
+        while len(self._left) < count and (batch := next(self._batches, None)) is not None:
+            self._left = pa.concat_tables([self._left, pa.Table.from_batches([batch])])
+        rows, self._left = self._left.slice(0, count), self._left.slice(count)
+        return rows
 
 
 def differing(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -93,13 +104,6 @@ def differing(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.int64]
     return found
 
 
-def picked(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
-    """Some rows of a table; such as stand together are not copied."""
-    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-        return table.slice(int(rows[0]), len(rows))
-    return table.take(pa.array(rows, pa.int64()))
-
-
 def integers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The numbers of a column, 0 where there is none, and where that is."""
     return column.fill_null(0).to_numpy().astype(np.int64), column.is_null().to_numpy()
@@ -110,15 +114,10 @@ def first_line(error: Exception) -> str:
     return f"{error}".partition("\n")[0] or type(error).__name__
 
 
-def _features(schema: pa.Schema) -> Mapping[str, Any]:
-    """The features that `datasets` takes from a file."""
+def _features(schema: pa.Schema) -> Mapping[str, tuple[str, Sequence[str]]]:
+    """The features that `datasets` takes from a file, without what its versions write differently."""
     try:
-        told = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        return {name: _names(feature) for name, feature in told.items()}
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return {name: (feature["_type"], feature.get("names", ())) for name, feature in features.items()}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def _names(feature: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
-    """A feature without what is written differently by versions of `datasets`."""
-    return feature["_type"], feature.get("names", ())

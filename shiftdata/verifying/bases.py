@@ -1,0 +1,234 @@
+"""Check the rows of a base together: counts, quantiles, trajectories, origins, identity, canonical splits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shiftdata.format.conditions import rows_matching
+from shiftdata.format.identity import base_content_id
+from shiftdata.format.manifest import FILE_NAME, Config, Manifest, Split
+from shiftdata.format.paths import metadata_file
+from shiftdata.verifying.files import LocalFile
+from shiftdata.verifying.problem import Problem
+from shiftdata.verifying.rows import TERMS, BaseRows
+from shiftdata.verifying.tables import first_line, read_table
+
+FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
+
+
+def base_problems(rows: BaseRows) -> Iterator[Problem]:
+    """What is wrong with the rows of a base together."""
+    base = rows.base
+    for split, table in rows.splits.items():
+        yield from _count_problems(metadata_file(base.name, split), "has", table, base.splits[split])
+    yield from _quantile_problems(rows)
+    yield from _trajectory_problems(rows)
+    if len(rows.splits) == len(base.splits):
+        found = base_content_id(rows.table, rows.manifest, base)
+        if found != base.content_id:
+            what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"
+            yield Problem(path=f"metadata/{base.name}", what=f"{what}; fetch it again", kind="content_id")
+
+
+def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> Iterator[Problem]:
+    """Where rows, groups and their sizes are not as many as the manifest says."""
+    sizes = pc.value_counts(rows["group"].drop_null()).field("counts").to_numpy()
+    counts = {
+        "rows": (len(rows), promised.rows),
+        "groups": (len(sizes), promised.groups),
+        "rows in the smallest group": (
+            int(sizes.min(initial=len(rows))) if len(sizes) else 0,
+            promised.smallest,
+        ),
+        "rows in the largest group": (int(sizes.max(initial=0)), promised.largest),
+    }
+    for name, (count, said) in counts.items():
+        if count != said:
+            yield Problem(path=path, what=f"{what} {count} {name}, the manifest says {said}", kind="counts")
+
+
+def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
+    """Cells whose quantiles are not their positions divided by their size; those of a part may have gaps.
+
+    A cell is a (split, label, nuisance, severity).
+    """
+    codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
+    quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
+    order = np.lexsort((quantile, codes))
+    codes, quantile = codes[order], quantile[order]
+    counts = np.bincount(codes)
+    starts = np.cumsum(counts) - counts
+    expected = (np.arange(len(codes)) - np.repeat(starts, counts)) / np.repeat(counts, counts)
+    wrong = quantile != expected
+    if rows.manifest.part is not None:
+        twice = (np.diff(quantile, prepend=np.nan) == 0) & (np.diff(codes, prepend=-1) == 0)
+        wrong = twice | ~((quantile >= 0) & (quantile < 1))
+    cells, firsts = np.unique(codes[wrong], return_index=True)
+    for cell, at in zip(cells, np.flatnonzero(wrong)[firsts].tolist(), strict=True):
+        row, size = int(order[starts[cell]]), counts[cell]
+        what = f"has the quantile {quantile[at]:.6g} in the cell {_cell(rows, row)}, where quantiles are " + (
+            "at least 0 and below 1, and each occurs once"
+            if rows.manifest.part is not None
+            else f"0/{size} ... {size - 1}/{size}: {expected[at]:.6g} is missing"
+        )
+        yield Problem(path=rows.path(row), what=what, kind="quantile")
+
+
+def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
+    """Trajectories, which are a (split, group, quantile), without every severity once, or of two origins.
+
+    In a part some severities may be missing, and none may occur twice.
+    """
+    severities = len(rows.manifest.severities)
+    if severities < 2 or rows.is_content:
+        return
+    counted = rows.table.group_by(["split", "group", "quantile"]).aggregate(
+        [("severity", "count_distinct"), ("origin", "count_distinct"), ([], "count_all"), ("key", "min")]
+    )
+    fine = pc.equal(counted["severity_count_distinct"], counted["count_all"])
+    if rows.manifest.part is None:
+        fine = pc.and_(fine, pc.equal(counted["count_all"], severities))
+    fine = pc.and_(fine, pc.equal(counted["origin_count_distinct"], 1))
+    for bad in counted.filter(pc.invert(fine)).to_pylist():
+        what = (
+            f"is of a trajectory (split {bad['split']}, group {bad['group']}, quantile {bad['quantile']}) "
+            f"with {bad['count_all']} rows, {bad['severity_count_distinct']} severities and "
+            f"{bad['origin_count_distinct']} origins: each of the {severities} severities must occur once, "
+            "of one origin"
+        )
+        split = bad["split"] if bad["split"] in rows.splits else next(iter(rows.splits))
+        path = metadata_file(rows.base.name, split)
+        yield Problem(path=path, what=what, key=bad["key_min"], kind="trajectory")
+
+
+def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """A number, from 0 on and without gaps, for each different combination of some columns."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    for name in names:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+    found: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
+    return found
+
+
+def _cell(rows: BaseRows, row: int) -> str:
+    """A cell by the names of its label and nuisance."""
+    manifest, values = rows.manifest, rows.table.slice(row, 1).to_pylist()[0]
+    named = {"label": manifest.labels, manifest.roles.nuisance: manifest.nuisances}
+    for name, names in named.items():
+        values |= {name: dict(enumerate(names)).get(values[name], values[name])}
+    return "(" + ", ".join(f"{name} {values[name]}" for name in ("split", *named, "severity")) + ")"
+
+
+def origins_of(rows: BaseRows) -> pa.Table:
+    """Each origin of a base with its labels, folds, splits and nuisances."""
+    names = ["origin", "label", "fold", "split", rows.manifest.roles.nuisance]
+    found = rows.table.group_by(names).aggregate([])
+    return found.append_column("base", pa.array([rows.base.name] * len(found), pa.string()))
+
+
+def dataset_problems(
+    manifest: Manifest, origins: pa.Table, terms: Counter[tuple[str | None, str | None]] | None
+) -> Iterator[Problem]:
+    """Origins that occur in two splits, or with two labels or folds, and totals that are not the manifest's.
+
+    `origins` are those of all bases; `terms` count the licences of all rows, None where rows are missing.
+    """
+    nuisance = manifest.roles.nuisance
+    counts = origins.group_by("origin").aggregate(
+        [(name, "count_distinct") for name in ("split", "label", "fold", nuisance)]
+    )
+    for name in ("split", "label", "fold"):
+        several = counts.filter(pc.greater(counts[f"{name}_count_distinct"], 1))["origin"]
+        found = origins.filter(pc.is_in(origins["origin"], several.combine_chunks())).group_by("origin")
+        for row in found.aggregate([(name, "distinct"), ("base", "distinct")]).sort_by("origin").to_pylist():
+            values, bases = sorted(map(str, row[f"{name}_distinct"])), sorted(row["base_distinct"])
+            what = (
+                f"the origin {row['origin']!r} is in more than one {name}: {', '.join(values)} "
+                f"(in {', '.join(bases)}); it must be in one, or it would leak"
+            )
+            yield Problem(path=f"metadata/{bases[0]}", what=what, kind=f"origin {name}")
+    if terms is None:
+        return
+    shared = bool((pc.max(counts[f"{nuisance}_count_distinct"]).as_py() or 0) > 1)
+    if shared != manifest.origins_shared:
+        what = f"says origins_shared {manifest.origins_shared}, and the rows say {shared}"
+        yield Problem(path=FILE_NAME, what=what, kind="origins_shared")
+    for credit in manifest.credits:
+        count = terms.pop((credit.license, credit.attribution), 0)
+        if count != credit.rows:
+            what = f"credits {credit.rows} rows to {credit.attribution!r} ({credit.license}), {count} are"
+            yield Problem(path=FILE_NAME, what=what, kind="credits")
+    if len(terms) != manifest.more_credits:
+        what = f"says that {manifest.more_credits} credits are not listed, {len(terms)} are not"
+        yield Problem(path=FILE_NAME, what=what, kind="credits")
+
+
+def config_problems(config: Config, frozen: LocalFile, splits: Mapping[str, pa.Table]) -> Iterator[Problem]:
+    """A canonical split: its filters keep the promised rows of each split of its base, and the frozen keys.
+
+    `splits` are those whose metadata is intact.
+    """
+    keys, problems = read_table(frozen, FROZEN)
+    yield from problems
+    if keys is None:
+        return
+    yield from _frozen_problems(frozen.path, keys, config)
+    for split, table in splits.items():
+        if split in config.splits:
+            yield from _kept_problems(frozen.path, config, split, table, keys)
+
+
+def _frozen_problems(path: str, frozen: pa.Table, config: Config) -> Iterator[Problem]:
+    """Frozen rows of a split that is not listed, and counts other than one where filters choose."""
+    known = pc.is_in(frozen["split"], value_set=pa.array(list(config.splits), pa.string())).to_numpy()
+    once = pc.fill_null(pc.equal(frozen["count"], 1), False).to_numpy()
+    for row in np.flatnonzero(~known | ~once).tolist():
+        key, split, count = (frozen[name][row].as_py() for name in FROZEN.names)
+        if not known[row]:
+            what = f"has the split {split!r}; the manifest lists {', '.join(config.splits)}"
+            yield Problem(path=path, what=what, key=key, kind="split")
+        if not once[row] and config.filters:
+            what = f"has the count {count}, and filters keep a row once"
+            yield Problem(path=path, what=what, key=key, kind="count")
+
+
+def _kept_problems(
+    path: str, config: Config, split: str, table: pa.Table, frozen: pa.Table
+) -> Iterator[Problem]:
+    """The rows that the filters keep of one split, against the promised counts and the frozen keys."""
+    keys = frozen.filter(pc.equal(frozen["split"], split))["key"]
+    try:
+        rows = rows_matching(_plain(table), config.filters) if config.filters else None
+    except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
+        what = f"the filters of {config.name} cannot be used ({first_line(error)})"
+        yield Problem(path=FILE_NAME, what=what, kind="filters")
+        return
+    if rows is None:
+        rows = table.filter(pc.is_in(table["key"], value_set=keys.combine_chunks()))
+    yield from _count_problems(path, f"keeps in {split}", rows, config.splits[split])
+    counts = pc.value_counts(keys)
+    wrong = {
+        "is frozen twice": counts.filter(pc.greater(counts.field(1), 1)).field(0),
+        f"is frozen in {split}, where the filters do not keep it": _without(keys, rows["key"]),
+        f"is kept by the filters in {split}, and not frozen": _without(rows["key"], keys),
+    }
+    for what, found in wrong.items():
+        for key in found.to_pylist():
+            yield Problem(path=path, what=what, key=key, kind=what)
+
+
+def _without(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=others.combine_chunks())))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Rows with their terms as texts, as filters compare them."""
+    fields = [pa.field(one.name, pa.string() if one.name in TERMS else one.type) for one in table.schema]
+    return table.cast(pa.schema(fields))

@@ -1,0 +1,139 @@
+"""Check the manifest by itself: it is written as shiftdata writes it, and lists every file that it needs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import get_args
+
+import pyarrow as pa
+
+from shiftdata.dataset import OpenDataset
+from shiftdata.errors import IntegrityError
+from shiftdata.format.identity import dataset_content_id
+from shiftdata.format.manifest import FILE_NAME, Base, Manifest
+from shiftdata.format.paths import data_file, data_files, index_file, metadata_file, protocol_file
+from shiftdata.format.schema import FEATURE_TYPES, SPLITS, Modality, columns
+from shiftdata.verifying.problem import Problem
+
+#: The columns of examples, where their modality fixes them.
+EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
+TOTAL = re.compile(r"-of-(\d{5})\.parquet$")
+
+
+def refuse(manifest: Manifest) -> None:
+    """Refuse a manifest by which no row can be read."""
+    for fault in _faults(manifest):
+        raise IntegrityError(f"{FILE_NAME} {fault}: fetch or build it again")
+
+
+def _faults(manifest: Manifest) -> Iterator[str]:
+    modality, allowed = manifest.roles.modality, get_args(Modality)
+    if modality not in allowed:
+        yield f"names the modality {modality!r}; it is one of {', '.join(allowed)}"
+    example = dict(manifest.roles.example)
+    if example != EXAMPLES.get(modality, example):
+        yield (
+            f"gives examples the columns {example}; of the modality {modality} they are {EXAMPLES[modality]}"
+        )
+    for name, feature in example.items():
+        if isinstance(feature, str) and feature not in FEATURE_TYPES:
+            known = ", ".join(FEATURE_TYPES)
+            yield f"gives the column {name!r} the type {feature!r}; it is one of {known}, or a list of names"
+    for base in manifest.bases:
+        splits = set(base.splits)
+        if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
+            given = ", ".join(base.splits)
+            yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
+    for config in manifest.configs:
+        if not set(config.splits) <= set(SPLITS):
+            given = ", ".join(config.splits)
+            yield f"gives the config {config.name!r} the splits {given}; they are of {', '.join(SPLITS)}"
+
+
+def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
+    """Everything that is wrong with a manifest by itself."""
+    manifest = dataset.manifest
+    # It is written in one way, so that equal datasets have equal manifests.
+    if hashlib.sha256(manifest.to_json().encode()).hexdigest() != dataset.sha256:
+        what = "is not as shiftdata writes it: it was edited, or its line endings were converted"
+        yield Problem(path=FILE_NAME, what=f"{what}; fetch or build it again", kind="form")
+    roles = manifest.roles
+    for name in sorted({roles.label, roles.origin} - set(columns(roles.nuisance))):
+        what = f"gives a role to the column {name!r}, which rows do not have"
+        yield Problem(path=FILE_NAME, what=what, kind="roles")
+    if manifest.content_id != dataset_content_id(manifest.bases):
+        what = "has a content_id that is not the hash of those of its bases: fetch or build it again"
+        yield Problem(path=FILE_NAME, what=what, kind="content_id")
+    for what in [*_name_faults(manifest), *_file_faults(manifest)]:
+        yield Problem(path=FILE_NAME, what=what, kind="files")
+
+
+def _name_faults(manifest: Manifest) -> Iterator[str]:
+    bases = {base.name for base in manifest.bases}
+    if manifest.default_base not in bases:
+        yield f"has the default base {manifest.default_base!r}, which it does not list"
+    for config in manifest.configs:
+        if protocol_file(config.name) not in manifest.files:
+            yield f"does not list {protocol_file(config.name)}, which the split {config.name!r} needs"
+        if config.base not in bases:
+            yield f"has the split {config.name!r} of the base {config.base!r}, which it does not list"
+
+
+def _file_faults(manifest: Manifest) -> Iterator[str]:
+    """Each split needs metadata, or an index for each tar, and data files for all of its rows."""
+    files = manifest.all_files
+    for base in manifest.bases:
+        needed = [metadata_file(base.name, split) for split in base.splits]
+        needed += [shard.path for shard in shards_of(manifest, base)]
+        if manifest.is_webdataset:
+            needed = [index_file(tar) for split in base.splits for tar in tar_paths(manifest, base, split)]
+        for path in needed:
+            if path not in files:
+                yield f"does not list {path}, which the base {base.name!r} needs"
+        for split, record in base.splits.items():
+            rows = sum(files[one].rows or 0 for one in data_files(files, base.name, split))
+            if rows != record.rows:
+                yield f"lists data files of {base.name}/{split} with {rows} rows, and {record.rows} in it"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A Parquet file of examples; `first` is the number that its first row has in its split."""
+
+    path: str
+    base: str
+    split: str
+    first: int
+    rows: int
+
+    def named(self, metadata: pa.Table | None = None) -> str:
+        """What it contains in words: rows by number, and by key if their metadata is here."""
+        last = self.first + self.rows - 1
+        text = f"it contains rows {self.first} to {last} of {self.base}/{self.split}"
+        if metadata is None or not self.first <= last < len(metadata):
+            return text
+        first, final = metadata["key"].take([self.first, last]).to_pylist()
+        return f"{text} ({first} to {final})"
+
+
+def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
+    """The Parquet files that the splits of a base must have, by the number that the listed ones give."""
+    shards, files = [], manifest.all_files
+    for split in base.splits:
+        totals = [TOTAL.search(path) for path in data_files(files, base.name, split)]
+        total = max((int(match[1]) for match in totals if match), default=1)
+        first = 0
+        for number in range(total):
+            path = data_file(base.name, split, number, total)
+            rows = (files[path].rows or 0) if path in files else 0
+            shards.append(Shard(path, base.name, split, first, rows))
+            first += rows
+    return shards
+
+
+def tar_paths(manifest: Manifest, base: Base, split: str) -> list[str]:
+    """The tars of a split that are listed."""
+    return [path for path in data_files(manifest.files, base.name, split) if path.endswith(".tar")]
