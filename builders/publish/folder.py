@@ -51,8 +51,8 @@ class FolderTarget(Target):
         self._end_swap()
         # A folder with the manifest's hash in its name has files of no other version.
         work = self.folder.with_name(f".{self.folder.name}.publishing-{source.manifest_hash[:HASH_DIGITS]}")
-        uploads = set(changes.uploads)
-        foreign = [path for path in files_below(self.folder) if path not in {*source.files, *changes.deleted}]
+        uploads, ours = set(changes.uploads), {*source.files, *changes.deleted}
+        foreign = [path for path in files_below(self.folder) if path not in ours]
         for path in [*source.files, *foreign]:
             if path in uploads:
                 self._bring(source, path, work, verify, on_bytes)

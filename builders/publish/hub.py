@@ -94,10 +94,10 @@ class HubTarget(Target):
             seen = "private" if self.options.private else "public"
             note = f"there is no such repo, or you may not see it: it will be made, {seen}"
             return replace(self.compared(source, None), notes=(note,))
+        is_open = self.options.private and not info.private
+        notes = ("the repo is public and will be private",) if is_open else ()
         changes = self.compared(source, self.at(info.sha) if info.sha else None)
-        if self.options.private and not info.private:
-            changes = replace(changes, notes=("the repo is public and will be private",))
-        changes = replace(changes, revision=info.sha)
+        changes = replace(changes, revision=info.sha, notes=notes)
         self._refuse_second_tag(source, changes)
         return changes
 

@@ -104,14 +104,14 @@ class Target(ABC):
                 return path in old and old[path].sha256 == record.sha256
             return store.sha256(path) == record.sha256 if known is None else known
 
-        same = tuple(path for path, record in source.files.items() if is_same(path, record))
-        uploads = tuple(path for path in source.files if path not in set(same))
+        same = {path: None for path, record in source.files.items() if is_same(path, record)}
+        uploads = tuple(path for path in source.files if path not in same)
         left = sorted(path for path in there if path not in source.files)
         ours = OURS | set(old) | owned
         return Changes(
             uploads=uploads,
             changed=frozenset(uploads) & frozenset(there),
-            same=same,
+            same=tuple(same),
             deleted=tuple(path for path in left if path in ours),
             foreign=tuple(path for path in left if path not in ours),
             bytes=sum(source.files[path].bytes for path in uploads),

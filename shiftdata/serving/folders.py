@@ -187,10 +187,7 @@ class FolderRepo:
             return {}
         try:
             records = Manifest.read(self.folder).files
-        except (
-            ShiftdataError,
-            ValueError,
-        ):  # damaged: its files are served all the same
+        except (ShiftdataError, ValueError):  # damaged, but its files are served
             return {}
         return {
             path: records[path].sha256

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from html import escape
+from pathlib import Path
+from string import Template
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -20,37 +22,17 @@ MOST_LISTED = 1000
 
 PREVIEW = "preview.jpg"
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 3rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.5rem; margin-bottom: .25rem; } h2 { font-size: 1.1rem; margin-top: 2.25rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } .n { text-align: right; } a { color: inherit; text-underline-offset: .2em; }
-pre { background: var(--soft); padding: .9rem 1.1rem; border-radius: .5rem; overflow-x: auto; }
-img { max-width: 100%; border-radius: .5rem; } .n + td, .n + th { padding-left: 1.5rem; }
-.card { white-space: pre-wrap; overflow-wrap: anywhere; }
-"""
-
-
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style>{body}</html>"""
+PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'",
     "Cache-Control": "no-store",
 }
-HOW = """<h2>How to read</h2><pre>export HF_ENDPOINT={base}    # in the shell, before Python starts
-
-from datasets import load_dataset
-dataset = load_dataset("{repo_id}", streaming=True)
-
-hf download {repo_id} --repo-type dataset</pre>"""
 
 
 def front_page(request: Request) -> HTMLResponse:
     """`/`: the datasets, and how to reach them."""
     rows: list[str] = []
-    base, first = base_url(request), f"{OWNER}/<name>"
+    first = f"{OWNER}/<name>"
     for repo in visible_repos(request):
         commit, repo_id = repo.commit("main"), f"{repo.owner}/{repo.name}"
         first = first if rows else repo_id
@@ -60,9 +42,9 @@ def front_page(request: Request) -> HTMLResponse:
             f"<td>{commit.date[:10]}"
         )
     head = '<tr><th>dataset<th class="n">files<th class="n">size<th>changed'
-    table = f"<table>{''.join([head, *rows])}</table>" if rows else "<p>No datasets yet.</p>"
+    table = f"<table>{head}{''.join(rows)}</table>" if rows else "<p>No datasets yet.</p>"
     about = "<h1>Datasets</h1><p>This server speaks the protocol of the Hugging Face Hub.</p>"
-    return _page("Datasets", f"{about}{table}{_how_to_read(base, first)}")
+    return _page(request, "Datasets", first, about + table, "")
 
 
 def dataset_page(request: Request) -> HTMLResponse:
@@ -70,19 +52,20 @@ def dataset_page(request: Request) -> HTMLResponse:
     repo = repo_of(request, for_files=True)
     commit, repo_id = repo.commit("main"), f"{repo.owner}/{repo.name}"
     files = f"/datasets/{quote(repo_id)}/resolve/main/"
-    picture = f'<p><img src="{files}{PREVIEW}" alt="Examples"></p>' if PREVIEW in commit.files else ""
+    size = f"{len(commit.files):,} files, {_size(commit.bytes)}, revision {commit.id[:12]}"
+    top = f"<p>{_link('/', 'All datasets')}</p><h1>{escape(repo_id)}</h1><p>{size}</p>"
+    if PREVIEW in commit.files:
+        top += f'<p><img src="{files}{PREVIEW}" alt="Examples"></p>'
     rows = [
         f'<tr><td>{_link(files + quote(path), path)}<td class="n">{_size(file.size)}'
         for path, file in list(commit.files.items())[:MOST_LISTED]
     ]
-    more = len(commit.files) - MOST_LISTED
-    note = f"<p>and {more:,} more</p>" if more > 0 else ""
-    card = escape(_card(repo, commit))
-    shown = f'<h2>Card</h2><pre class="card">{card}</pre>' if card else ""
-    size = f"{len(commit.files):,} files, {_size(commit.bytes)}, revision {commit.id[:12]}"
-    head = f"<p>{_link('/', 'All datasets')}</p><h1>{escape(repo_id)}</h1><p>{size}</p>{picture}"
-    how = _how_to_read(base_url(request), repo_id)
-    return _page(repo_id, f"{head}{how}<h2>Files</h2><table>{''.join(rows)}</table>{note}{shown}")
+    rest = f"<h2>Files</h2><table>{''.join(rows)}</table>"
+    if (more := len(commit.files) - MOST_LISTED) > 0:
+        rest += f"<p>and {more:,} more</p>"
+    if card := _card(repo, commit):
+        rest += f'<h2>Card</h2><pre class="card">{escape(card)}</pre>'
+    return _page(request, repo_id, repo_id, top, rest)
 
 
 def catalog(request: Request) -> JSONResponse:
@@ -107,12 +90,10 @@ def _card(repo: Repo, commit: Commit) -> str:
         return stream.read(MOST_CARD).decode(errors="replace")
 
 
-def _page(title: str, body: str) -> HTMLResponse:
-    return HTMLResponse(PAGE.format(title=escape(title), style=STYLE, body=body), headers=HEADERS)
-
-
-def _how_to_read(base: str, repo_id: str) -> str:
-    return HOW.format(base=escape(base), repo_id=escape(repo_id))
+def _page(request: Request, title: str, repo_id: str, top: str, rest: str) -> HTMLResponse:
+    """A page with how to read `repo_id`, between what is on top and the rest."""
+    texts = {"title": escape(title), "base": escape(base_url(request)), "repo_id": escape(repo_id)}
+    return HTMLResponse(PAGE.substitute(texts, top=top, rest=rest), headers=HEADERS)
 
 
 def _link(url: str, text: str) -> str:
@@ -120,4 +101,6 @@ def _link(url: str, text: str) -> str:
 
 
 def _size(size: int) -> str:
-    return f"{size / 1e9:,.2f} GB" if size >= 1e9 else f"{size / 1e6:,.2f} MB"
+    if size >= 1e9:
+        return f"{size / 1e9:,.2f} GB"
+    return f"{size / 1e6:,.2f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
