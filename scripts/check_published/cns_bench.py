@@ -97,7 +97,7 @@ def _sizes(sheet: Sheet) -> Iterator[Finding]:
                 rho < 0,
                 claim=f"{family}: less with size",
                 found=", ".join(one.text for one in drops),
-                note="two digits tell few sizes apart",
+                note="two digits distinguish few sizes",
             )
 
 

@@ -15,7 +15,7 @@ PAPER = "nico++"
 CLASSIC = (2, 5, 7, 9)
 AVERAGES = ("Ova.", "Avg.", "Std")
 SIZES_FIT = 0.02  # what fitted sizes leave open; rows that agree are within 0.01
-FEWEST_ROWS = 9  # to fit three shares, and to tell which rows are out of line
+FEWEST_ROWS = 9  # to fit three shares, and to see which rows are out of line
 #: How headers abbreviate the domains of table 10.
 DOMAINS = {
     "G": "grass", "Wa": "water", "R": "rock", "A": "autumn", "I": "indoor", "Di": "dim", "S": "sand",

@@ -39,7 +39,7 @@ class LeftOut:
 
 @dataclass
 class Table:
-    """One table of a paper. `facts` is what caption and header say, to be held against each other."""
+    """One table of a paper. `facts` is what caption and header say, to be compared."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class Table:
     figure: str | None = None  # the figure of the paper that shows these numbers
 
     def add(self, texts: Sequence[str], columns: Sequence[str], make: Cell) -> None:
-        """Add a row: one text a column. A text that is no number is left out and named."""
+        """Add a row: one text a column. A text that is not a number is left out and named."""
         if len(texts) != len(columns):
             reason = f"{len(texts)} numbers for {len(columns)} columns"
             self.left_out.append(LeftOut(place(make.part, make.row), make.line, reason))
@@ -61,7 +61,7 @@ class Table:
                 read_number(printed)
             except InputError:
                 where = place(make.part, make.row, column)
-                self.left_out.append(LeftOut(where, make.line, f"{text.strip()!r} is no number"))
+                self.left_out.append(LeftOut(where, make.line, f"{text.strip()!r} is not a number"))
                 continue
             method = column if make.method == "column" else make.method
             self.cells.append(

@@ -88,7 +88,7 @@ def _newton(logs: Floats, labels: Integers, with_bias: bool, max_iterations: int
         while (new := _loss(logs, labels, point + length * step)) > loss + 1e-4 * length * slope:
             length /= 2
             if length < 1e-10:
-                return _calibrator(point, iteration)  # as low as the arithmetic can tell
+                return _calibrator(point, iteration)  # as low as double precision gets
         point, loss = point + length * step, new
     raise NotConvergedError(
         f"calibration did not converge in {max_iterations} steps: the hold-out may be too small, or nearly "

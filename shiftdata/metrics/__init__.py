@@ -23,10 +23,15 @@ RLSbench (label_marginal_l1); WILDS (adjusted).
 
 from shiftdata.metrics.adaptation import HScore, h_score, label_marginal, label_marginal_l1
 from shiftdata.metrics.align import align
-from shiftdata.metrics.bootstrap import Interval, Resampling, bootstrap_groups, bootstrap_rows
+from shiftdata.metrics.bootstrap import (
+    Interval,
+    PairedComparison,
+    Resampling,
+    bootstrap_groups,
+    bootstrap_rows,
+    compare,
+)
 from shiftdata.metrics.chance import WorstByChance, worst_by_chance
-from shiftdata.metrics.comparison import PairedComparison, compare
-from shiftdata.metrics.failure import FailurePoints, failure_points
 from shiftdata.metrics.fidelity import frechet_distance, stylization_fidelity
 from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
 from shiftdata.metrics.leakage import (
@@ -37,7 +42,7 @@ from shiftdata.metrics.leakage import (
     training_spread,
 )
 from shiftdata.metrics.ranking import RankAgreement, rank_agreement, ranks, spearman
-from shiftdata.metrics.severity import SeverityAccuracy, severity_accuracy
+from shiftdata.metrics.severity import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
 from shiftdata.metrics.statistics import (
     CONVENTIONS,
     GroupStatistic,

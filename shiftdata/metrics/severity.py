@@ -1,10 +1,16 @@
-"""Accuracy along a continuous shift, and how far it drops from the untouched images."""
+"""Along a continuous shift: accuracy and its drop (CNS-Bench, A.1.3), and failure points (A.1.2).
+
+A failure point is the first severity at which a trajectory is classified wrongly; a trajectory is one origin
+under one shift over all severities. Its rows are read by severity, in whatever order they come, and shift by
+shift: the same origin occurs under several shifts.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,9 +22,21 @@ from shiftdata.metrics.arrays import (
     as_floats,
     as_labels_and_predictions,
     check_lengths,
+    one_of,
 )
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.statistics import accuracies, count_correct
+
+#: What the counts of a histogram are divided by.
+#: `failures`: all failures, those at scale 0 too (the paper's table 3).
+#: `shifted-failures`: failures above scale 0, which is not reported (the paper's figure 7c).
+#: `trajectories`: all trajectories, failing or not (the released notebook).
+Normalisation: TypeAlias = Literal["failures", "shifted-failures", "trajectories"]
+
+#: Where a trajectory counts that never fails.
+#: `beyond`: one step after the last severity (3 on CNS-Bench's grid, the released code's `max_shift`).
+#: `left-out`: nowhere; the mean is over failing trajectories only (the released code's `fp_avg`).
+Never: TypeAlias = Literal["beyond", "left-out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +110,157 @@ def severity_accuracy(
     n = np.bincount(cell, minlength=cells).reshape(shape)
     correct = np.bincount(cell[true == predicted], minlength=cells).reshape(shape)
     return SeverityAccuracy(steps, names, accuracies(correct, n), n)
+
+
+@dataclass(frozen=True, eq=False)
+class FailurePoints(Record):
+    """Where each trajectory fails first; `point` is nan where it never does.
+
+    `shift` has positions in `shifts`, the sorted names.
+    """
+
+    severities: FloatArray
+    shifts: tuple[Hashable, ...]
+    trajectory: tuple[Hashable, ...] = field(repr=False)
+    shift: IntArray
+    point: FloatArray
+
+    derived: ClassVar[tuple[str, ...]] = ("n", "never", "counts")
+    omitted: ClassVar[tuple[str, ...]] = ("trajectory", "shift", "point")
+
+    @property
+    def n(self) -> int:
+        """How many trajectories there are."""
+        return len(self.point)
+
+    @property
+    def never(self) -> int:
+        """How many trajectories are right at every severity."""
+        return int(np.isnan(self.point).sum())
+
+    @property
+    def counts(self) -> IntArray:
+        """How many trajectories fail first at each severity."""
+        failing = self.point[~np.isnan(self.point)]
+        return np.bincount(np.searchsorted(self.severities, failing), minlength=len(self.severities))
+
+    @property
+    def beyond(self) -> float:
+        """One step after the last severity."""
+        return float(2 * self.severities[-1] - self.severities[-2])
+
+    def of(self, shift: Hashable) -> FailurePoints:
+        """The trajectories of one shift."""
+        if shift not in self.shifts:
+            raise InputError(f"unknown shift {shift!r}; known: {', '.join(map(str, self.shifts))}")
+        kept = self.shift == self.shifts.index(shift)
+        names = tuple(name for name, keep in zip(self.trajectory, kept, strict=True) if keep)
+        return FailurePoints(
+            self.severities, (shift,), names, np.zeros(int(kept.sum()), np.int64), self.point[kept]
+        )
+
+    def histogram(self, normalise: Normalisation = "failures", *, total: int | None = None) -> FloatArray:
+        """The share of trajectories that fail first at each severity.
+
+        Figure 7c of the paper divides by the failures of all compared models together: give their number as
+        `total`. With no failure at all the shares by failures are nan.
+        """
+        counts = self.counts.astype(np.float64)
+        shifted = self.severities > 0
+        if normalise == "shifted-failures":
+            counts[~shifted] = np.nan
+        totals = {
+            "failures": self.counts.sum(),
+            "shifted-failures": self.counts[shifted].sum(),
+            "trajectories": self.n,
+        }
+        one_of("normalisation", normalise, tuple(totals))
+        divisor = totals[normalise] if total is None else total
+        return counts / divisor if divisor > 0 else np.full(len(counts), np.nan)
+
+    def cumulative(self, normalise: Normalisation = "failures", *, total: int | None = None) -> FloatArray:
+        """The share that has failed at each severity or before; by `failures` it ends in 1 (figure 7b)."""
+        return np.nancumsum(self.histogram(normalise, total=total))
+
+    def mean(self, never: Never = "beyond") -> float:
+        """The mean failure point; `never` says where trajectories count that never fail."""
+        one_of("convention for never failing", never, ("beyond", "left-out"))
+        fails = ~np.isnan(self.point)
+        points = self.point[fails] if never == "left-out" else np.where(fails, self.point, self.beyond)
+        return float(points.mean()) if len(points) else math.nan
+
+    @property
+    def margin(self) -> float:
+        """How far before `beyond` failures lie on average: the released code's margin, 0 if none fails."""
+        return self.beyond - self.mean("beyond")
+
+    def table(self, normalise: Normalisation = "failures") -> str:
+        """One line a shift: trajectories, how many never fail, the mean point, the histogram."""
+        header = ["shift", "n", "never", "mean", *(f"{severity:g}" for severity in self.severities)]
+        parts = [(str(shift), self.of(shift)) for shift in self.shifts]
+        rows = []
+        for name, part in [*parts, ("all", self)] if len(parts) > 1 else parts:
+            figures = [part.mean(), *part.histogram(normalise)]
+            rows.append([name, f"{part.n:,}", f"{part.never:,}", *map(number, figures)])
+        return table(header, rows)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def failure_points(
+    labels: Any,
+    predictions: Any,
+    severities: Any,
+    *,
+    trajectories: Any,
+    shifts: Any,
+    n_classes: int | None = None,
+) -> FailurePoints:
+    """The failure point of every trajectory of every shift.
+
+    Args:
+        labels: True class ids.
+        predictions: Predicted class ids, or rows of class scores.
+        severities: The severity of each row.
+        trajectories: What the rows of a trajectory share, such as the origin; it may recur in other shifts.
+        shifts: The shift of each row.
+        n_classes: How many classes there are; with it, unknown classes are refused.
+
+    >>> points = failure_points([0] * 6, [0, 1, 1, 0, 0, 0], [0, 1, 2, 0, 1, 2],
+    ...                         trajectories=["a", "a", "a", "b", "b", "b"], shifts=["snow"] * 6)
+    >>> points.point.tolist(), points.counts.tolist(), points.mean(), points.mean("left-out")
+    ([1.0, nan], [0, 1, 0], 2.0, 1.0)
+
+    """
+    true, predicted = as_labels_and_predictions(labels, predictions, n_classes)
+    steps, step = severity_steps(severities)
+    if len(steps) < 2:
+        raise InputError(f"severities: only {steps[0]:g} occurs; a failure point needs at least two")
+    origins, origin = as_codes("trajectories", trajectories)
+    names, shift = as_codes("shifts", shifts)
+    check_lengths(labels=true, severities=step, trajectories=origin, shifts=shift)
+    pairs, row = np.unique(shift * len(origins) + origin, return_inverse=True)
+    of_shift, of_origin = np.divmod(pairs, len(origins))
+    cell, shape = row * len(steps) + step, (len(pairs), len(steps))
+    present = np.bincount(cell, minlength=len(pairs) * len(steps)).reshape(shape)
+    _refuse_incomplete(present, lambda i: f"{origins[of_origin[i]]!r} of shift {names[of_shift[i]]!r}")
+    wrong = np.bincount(cell[true != predicted], minlength=present.size).reshape(shape) > 0
+    point = np.where(wrong.any(axis=1), steps[wrong.argmax(axis=1)], np.nan)
+    return FailurePoints(steps, names, tuple(origins[i] for i in of_origin), of_shift, point)
+
+
+def _refuse_incomplete(present: IntArray, name: Any) -> None:
+    """Refuse trajectories without exactly one row at each severity: their first failure would be a guess."""
+    for what, wrong in (
+        ("lack a severity", (present == 0).any(axis=1)),
+        ("have a severity more than once", (present > 1).any(axis=1)),
+    ):
+        if wrong.any():
+            raise InputError(
+                f"{int(wrong.sum()):,} of {len(present):,} trajectories {what}, "
+                f"first {name(wrong.argmax())}; give complete ones, one row at each severity"
+            )
 
 
 def severity_steps(severities: Any) -> tuple[FloatArray, IntArray]:

@@ -32,11 +32,11 @@ def test_it_is_the_accuracy_of_the_rows_of_each_group(rows):
         else:
             assert np.isnan(result.accuracy[group])
     assert result.overall == pytest.approx(accuracy_score(labels, predictions))
-    held = result.without_empty()
-    assert held.worst == np.nanmin(result.accuracy)
-    assert held.mean == pytest.approx(np.nanmean(result.accuracy))
-    assert held.overall == result.overall
-    assert set(held.group_ids) | set(result.empty) == set(range(8))
+    rest = result.without_empty()
+    assert rest.worst == np.nanmin(result.accuracy)
+    assert rest.mean == pytest.approx(np.nanmean(result.accuracy))
+    assert rest.overall == result.overall
+    assert set(rest.group_ids) | set(result.empty) == set(range(8))
 
 
 @given(rows)
@@ -86,10 +86,10 @@ def test_an_empty_group_is_never_dropped_silently():
     assert result.worst_group is None
     assert result.overall == 2 / 3
     assert "2 groups are empty: mean, worst and std are undefined; see without_empty()" in str(result)
-    held = result.without_empty()
-    assert (held.worst, held.worst_group, held.mean) == (0.5, 2, 0.75)
-    assert "empty" not in str(held)
-    assert held.table().splitlines()[1].split() == ["2", "0.5000", "0.5000", "2"]
+    rest = result.without_empty()
+    assert (rest.worst, rest.worst_group, rest.mean) == (0.5, 2, 0.75)
+    assert "empty" not in str(rest)
+    assert rest.table().splitlines()[1].split() == ["2", "0.5000", "0.5000", "2"]
 
 
 def test_a_group_after_the_last_row_counts_too():
