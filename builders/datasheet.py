@@ -50,16 +50,16 @@ class Datasheet:
     def read(cls, path: Path) -> Datasheet:
         """Read the answers from a TOML file, in which they may run over several lines."""
         try:
-            told = tomllib.loads(path.read_text(encoding="utf-8"))
+            answers = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} is no datasheet: {error}") from error
+            raise InputError(f"{path} cannot be read as a datasheet: {error}") from error
         known = [field.name for field in fields(cls)]
-        for name, answer in told.items():
+        for name, answer in answers.items():
             if name not in known:
-                raise not_found("question", name, known, f"It stands in {path}.")
+                raise not_found("question", name, known, f"It is in {path}.")
             if not isinstance(answer, str):
                 raise InputError(f"{path}: the answer to {name} must be text, got {answer!r}")
-        return cls(**{name: " ".join(answer.split()) for name, answer in told.items()})
+        return cls(**{name: " ".join(answer.split()) for name, answer in answers.items()})
 
     def stated(self) -> dict[str, str]:
         """The answers that were given."""

@@ -31,7 +31,7 @@ class Encoding(Protocol):
 
     @property
     def columns(self) -> Mapping[str, Feature]:
-        """The columns that hold an example, in file order."""
+        """The columns of an example, in file order."""
 
     def encode(self, sample: Sample) -> bytes:
         """The example as bytes; equal examples give equal bytes. Their sha256 identifies it."""
@@ -39,7 +39,7 @@ class Encoding(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageEncoding:
-    """How pictures are stored. One encoding for all bases, so that it is no cue for the nuisance.
+    """How pictures are stored. One encoding for all bases, so that it does not give the nuisance away.
 
     JPEG and PNG bytes are equal over years of Pillow versions; those of WebP are not.
     """
@@ -129,7 +129,7 @@ def _misfit(sample: Sample, wanted: str) -> InputError:
 
 
 def _stored(name: str, feature: Feature, value: Any) -> Any:
-    """One feature as its column holds it; a value that the column cannot hold drops the row."""
+    """One feature as its column stores it; a value of another type drops the row."""
     if value is None:
         return None
     if not isinstance(feature, str):
@@ -143,4 +143,4 @@ def _stored(name: str, feature: Feature, value: Any) -> Any:
         return int(value)
     if type(value) is {"string": str, "bool": bool, "int64": int}.get(feature):
         return value
-    raise BadItem(f"{name} does not hold a {feature}")
+    raise BadItem(f"{name} is not of the type {feature}")

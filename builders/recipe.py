@@ -1,4 +1,4 @@
-"""Recipes: frozen records of everything that determines a dataset, found by listing a folder."""
+"""Recipes: frozen records of everything that determines a dataset. A recipe is known by its file's name."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SomeNuisances(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """One set of files: which layer it holds, and how much content a group (or label) has."""
+    """One set of files: untouched content or shifted examples, and how many of each group (or label)."""
 
     name: str
     summary: str
@@ -88,7 +88,7 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a built base must hold: the rows of each split, and how small a group may be."""
+    """What `check` requires of a built base: the rows of each split, and the rows of the smallest group."""
 
     base: str
     rows: Mapping[str, int]
@@ -101,7 +101,7 @@ class Recipe:
 
     `released` is the day of this version, written by hand: nothing published may depend on a clock.
     `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
-    `expected` is not part of the dataset's identity: it says what `check` must find. `publish_pixels=False`
+    `expected` is not part of the dataset's identity: it says what `check` requires. `publish_pixels=False`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     """
 
@@ -129,11 +129,12 @@ class Recipe:
 
     def __post_init__(self) -> None:
         names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]
-        house = {"metadata", "splits", "labels", f"{self.nuisance}s"}  # configs, and sets of croissant.json
-        repeated = sorted({name for name in names if names.count(name) > 1} | house & set(names))
+        taken = {"metadata", "splits", "labels", f"{self.nuisance}s"}  # configs, and sets of croissant.json
+        repeated = sorted({name for name in names if names.count(name) > 1} | taken & set(names))
         if repeated:
             raise InputError(
-                f"the recipe {self.name} names {', '.join(repeated)} twice, or takes a name of the house"
+                f"the recipe {self.name} has two configs named {', '.join(repeated)}: give each base its "
+                f"own name, and none of {', '.join(sorted(taken))}"
             )
         if self.default_base not in {base.name for base in self.bases}:
             raise InputError(f"the default base {self.default_base!r} is not among the bases of {self.name}")
@@ -145,13 +146,13 @@ class Recipe:
         self._check_filters()
 
     def _check_columns(self) -> None:
-        house = [*columns("nuisance"), *POINTER_COLUMNS]
+        taken = [*columns("nuisance"), *POINTER_COLUMNS]
         names = [self.nuisance, *self.encoding.columns]
         for name in names:
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in house or names.count(name) > 1:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or names.count(name) > 1:
                 raise InputError(
                     f"a column cannot be named {name!r}: use letters, digits and _, each name once, "
-                    f"and none of {', '.join(house)}"
+                    f"and none of {', '.join(taken)}"
                 )
 
     def _check_filters(self) -> None:
@@ -166,7 +167,7 @@ class Recipe:
 
     @property
     def roles(self) -> Roles:
-        """Which column plays which part."""
+        """The role of each column."""
         return Roles(nuisance=self.nuisance, modality=self.encoding.modality, example=self.encoding.columns)
 
     def base(self, name: str) -> Base:
@@ -242,7 +243,7 @@ def identity_of(value: Any) -> Any:
     if record:
         return {**identity, "fields": {name: identity_of(one) for name, one in known.items()}}
     raise InputError(
-        f"a recipe cannot hold {value!r}: use a frozen dataclass, a tuple, text or numbers, "
+        f"a recipe cannot contain {value!r}: use a frozen dataclass, a tuple, text or numbers, "
         "so that the recipe can be identified by what it says"
     )
 
@@ -252,12 +253,12 @@ def _hash_of(identity: Any) -> str:
 
 
 def recipe_names() -> list[str]:
-    """Every recipe of the house: the modules in `builders/recipes/<family>/`."""
+    """Every recipe of this package: the modules in `builders/recipes/<family>/`."""
     return sorted(path.stem for path in RECIPES.glob("*/*.py") if path.stem != "__init__")
 
 
 def load_recipe(reference: str) -> Recipe:
-    """The recipe with a name of the house, or in a Python file that assigns `RECIPE`."""
+    """The recipe of that name in this package, or in a Python file that assigns `RECIPE`."""
     if reference.endswith(".py"):
         path = Path(reference)
         if not path.is_file():
@@ -272,7 +273,7 @@ def load_recipe(reference: str) -> Recipe:
     recipe = getattr(_run_file(path), "RECIPE", None)
     if not isinstance(recipe, Recipe):
         raise InputError(
-            f"{path} must assign a builders.recipe.Recipe to RECIPE, found {type(recipe).__name__}"
+            f"{path} must assign a builders.recipe.Recipe to RECIPE, not a {type(recipe).__name__}"
         )
     return recipe
 

@@ -248,7 +248,7 @@ def test_words_are_mended_without_building_again(own, tmp_path):
 def test_a_folder_that_is_no_dataset_is_not_overwritten(recipe, tmp_path):
     (tmp_path / "shift/tiny").mkdir(parents=True)
     (tmp_path / "shift/tiny/thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="exists and is no finished dataset"):
+    with pytest.raises(InputError, match="exists and is not a finished dataset"):
         build(str(recipe), tmp_path, workers=1, quiet=True)
     assert (tmp_path / "shift/tiny/thesis.tex").exists()
 
@@ -271,7 +271,11 @@ def edited(own: Path, old: str, new: str) -> str:
             "has the nuisance 'pink'; the shift lists blue, cyan",
         ),
         ("GroupFairness(k=2", "GroupFairness(k=9", "k=9 needs as many labels, and there are 4"),
-        ('name="content"', 'name="metadata"', "names metadata twice, or takes a name of the house"),
+        (
+            'name="content"',
+            'name="metadata"',
+            "has two configs named metadata: give each",
+        ),
         ('default_base="mini"', 'default_base="maxi"', "default base 'maxi' is not among the bases"),
         ('name="tiny"', 'name="../tiny"', "a recipe's name is made of"),
         (
@@ -317,7 +321,7 @@ def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
 def test_a_file_without_a_recipe_is_refused(tmp_path):
     path = tmp_path / "empty.py"
     path.write_text("x = 1\n")
-    with pytest.raises(InputError, match=r"must assign a builders\.recipe\.Recipe to RECIPE, found NoneType"):
+    with pytest.raises(InputError, match=r"must assign a builders\.recipe\.Recipe to RECIPE, not a NoneType"):
         load_recipe(str(path))
 
 

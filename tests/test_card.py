@@ -146,7 +146,7 @@ def test_a_datasheet_is_read_from_toml(tmp_path):
     [
         ('porpose = "x"', NotFoundError, "unknown question 'porpose'; did you mean 'purpose'"),
         ("purpose = 3", InputError, "the answer to purpose must be text, got 3"),
-        ("purpose = ", InputError, "is no datasheet"),
+        ("purpose = ", InputError, "cannot be read as a datasheet"),
     ],
 )
 def test_a_bad_datasheet_is_refused(tmp_path, text, error, message):

@@ -48,12 +48,12 @@ def test_an_expectation_that_is_not_met_is_named(tiny, recipe, expected, message
 def test_another_recipe_or_other_words_are_named(tiny, recipe):
     made = load_recipe(str(recipe))
     assert "tiny is now" in found(tiny, recipe=replace(made, seed=1))
-    assert "has other words than the recipe" in found(tiny, recipe=replace(made, title="Shapes"))
+    assert "has another description than the recipe" in found(tiny, recipe=replace(made, title="Shapes"))
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("free", "'free' is no SPDX licence"), ("cc0-1.0", "'cc0-1.0' is written 'CC0-1.0' in SPDX")],
+    [("free", "'free' is not an SPDX licence"), ("cc0-1.0", "'cc0-1.0' is written 'CC0-1.0' in SPDX")],
 )
 def test_a_licence_must_be_one(copy, name, message):
     rewritten(copy, credits=[Credit(license=name, attribution="x", rows=1360)])

@@ -237,7 +237,7 @@ def test_a_column_may_be_of_nested_folders_and_dotted_names(tmp_path):
         ("stars,review,shop,shop\n5,Good,a,b\n", REVIEWS, "has 2 columns named 'shop'"),
         ("stars,review,shop\n5,Good,a\n,Bad,a\n", REVIEWS, "row 2 of .* has no label: its column 'stars'"),
         ("stars,review,shop\n5,Good,\n", REVIEWS, "row 1 of .* has no domain: its column 'shop'"),
-        ("stars,review,shop\n6,Good,a\n", REVIEWS, "unknown label '6'.* Known: 1, 5. It stands in row 1 of"),
+        ("stars,review,shop\n6,Good,a\n", REVIEWS, "unknown label '6'.* Known: 1, 5. It is in row 1 of"),
         ("stars,review,shop\n", REVIEWS, "has no row"),
         ("", REVIEWS, "unknown column 'stars'. None is known"),
         ("stars,review,shop\n5,Good\n", REVIEWS, "near line 2: 2 cells under a header of 3"),

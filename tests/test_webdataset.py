@@ -531,6 +531,6 @@ def test_bases_of_an_earlier_build_stay_in_the_tars(recipe, tiny, tmp_path):
 def test_a_build_does_not_overwrite_what_is_not_its_own(recipe, tmp_path):
     (tmp_path / "shift/tiny_wds").mkdir(parents=True)
     (tmp_path / "shift/tiny_wds/notes.txt").write_text("keep")
-    with pytest.raises(InputError, match="tiny_wds exists and is no finished dataset"):
+    with pytest.raises(InputError, match="tiny_wds exists and is not a finished dataset"):
         build(str(recipe), tmp_path, format="both", workers=1, quiet=True)
     assert not (tmp_path / "shift/tiny").exists()

@@ -3,10 +3,10 @@
 It needs no network and no GPU, so that every dataset family can be built anywhere. The vendors' own bytes
 ship with the package (`assets/emoji`): `concepts.tsv` is the reviewed list of label, concept, hexcode and
 origin, `lookalikes.tsv` the reviewed pairs behind the origins, `vendors.toml` the licences, and one zip a
-vendor holds the pictures. `scripts/regenerate_emoji_assets.py` rebuilds the zips from the public packages.
+vendor has the pictures. `scripts/regenerate_emoji_assets.py` rebuilds the zips from the public packages.
 
 How the concepts were chosen: all four vendors draw the concept, no skin tones, faces of people or glyphs;
-Unicode subgroups merged into classes and pruned by eye. A class holds at most 40 concepts: in Unicode order
+Unicode subgroups merged into classes and pruned by eye. A class has at most 40 concepts: in Unicode order
 the first concept of every origin, then the second ones, and so on. Concepts that look alike share an origin,
 because splits are cut by origin.
 """
@@ -28,7 +28,8 @@ from typing import Any, ClassVar
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
-from shiftdata.errors import InputError, MissingExtraError, not_found
+from shiftdata.errors import InputError, not_found
+from shiftdata.extras import require
 
 ASSETS = Path(__file__).parent / "assets" / "emoji"
 VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
@@ -38,7 +39,8 @@ VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
 class EmojiAlbum:
     """The emoji of some vendors, drawn at `size` pixels: one item a concept and vendor.
 
-    With `domains` the vendor is the item's nuisance; origins are shared by all vendors either way.
+    With `domains` the vendor is the item's nuisance; origins are shared by all vendors either way. What takes
+    a place among the folds is the reviewed list, whatever the zips contain.
     """
 
     code_version: ClassVar[int] = 1
@@ -76,7 +78,7 @@ class EmojiAlbum:
         size = self.size
         vendor, concept = str(item.source.get("vendor")), str(item.source.get("concept"))
         if vendor not in self.vendors:
-            raise BadItem("a vendor that the album does not hold")
+            raise BadItem("a vendor that is not in the album")
         terms = _terms(self.assets)[vendor]
         try:
             data = _archive(self.assets / f"{vendor}.zip").read(f"{concept}{_suffix(terms)}")
@@ -128,20 +130,15 @@ def _rasterise(body: bytes, view_box: tuple[float, float], size: int) -> bytes:
     """Wrap an SVG body into a square drawing of `size` pixels and return it as PNG bytes.
 
     A box that is not square is fitted and centred, which is what SVG does by default. System fonts are not
-    searched: no picture holds text, and the result must not depend on the machine.
+    searched: no picture contains text, and the result must not depend on the machine.
     """
-    try:
-        import resvg_py
-    except ImportError as error:
-        raise MissingExtraError(
-            "drawing SVG emoji needs resvg_py, which is not installed; run: pip install -e '.[build]'"
-        ) from error
+    resvg_py = require("resvg_py", "drawing SVG emoji")
     width, height = view_box
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
         f'viewBox="0 0 {width} {height}">{body.decode()}</svg>'
     )
-    return resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True)
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True))
 
 
 @lru_cache(maxsize=8)
@@ -159,5 +156,5 @@ def _terms(assets: Path) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=8)
 def _archive(path: Path) -> zipfile.ZipFile:
-    """A vendor's zip, held in memory once a process, so that a forked worker shares no file position."""
+    """A vendor's zip, kept in memory once a process, so that a forked worker shares no file position."""
     return zipfile.ZipFile(io.BytesIO(path.read_bytes()))

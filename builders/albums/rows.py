@@ -201,7 +201,7 @@ class RowsAlbum:
                 )
         for label in sorted(set(parts["label"]) - set(self.allowed or parts["label"])):
             row = self._number(parts["label"].index(label))
-            raise not_found("label", label, self.allowed or (), f"It stands in row {row} of {self.path}.")
+            raise not_found("label", label, self.allowed or (), f"It is in row {row} of {self.path}.")
         return parts
 
     @cached_property

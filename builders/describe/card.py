@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import MissingExtraError
+from shiftdata.extras import require
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.front_matter import config_entry, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
@@ -32,12 +32,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
 
     A manifest that was only drafted from a recipe has no counts, and its card says so.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError(
-            "cards need jinja2, which is not installed: pip install -e '.[build]'"
-        ) from error
+    jinja2 = require("jinja2", "a card")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(CARDS),
         undefined=jinja2.StrictUndefined,
@@ -47,7 +42,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
     )
     virtual = [config.name for config in manifest.configs if config.virtual]
     environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell}
-    return environment.get_template(TEMPLATE).render(
+    card: str = environment.get_template(TEMPLATE).render(
         m=manifest,
         built=bool(manifest.files),
         nuisance=manifest.roles.nuisance,
@@ -70,6 +65,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
         front_matter="\n".join(yaml_lines(front_matter(manifest))),
     )
+    return card
 
 
 def front_matter(manifest: Manifest) -> dict[str, Any]:
@@ -114,7 +110,7 @@ def _example(manifest: Manifest) -> str:
 
 
 def _severity(manifest: Manifest) -> str:
-    """What the column `severity` holds."""
+    """What the column `severity` means."""
     nuisance, steps = manifest.roles.nuisance, manifest.severities
     if not steps:
         return f"null: these {nuisance}s have no scale"

@@ -52,7 +52,7 @@ def contact_sheet(
     shows.
     """
     if manifest.roles.modality != "image":
-        raise InputError(f"{manifest.name} holds no pictures ({manifest.roles.modality}): nothing to draw")
+        raise InputError(f"{manifest.name} has no pictures ({manifest.roles.modality}): nothing to draw")
     name = manifest.base(base or manifest.default_base).name
     rows = _rows(folder, name, split)
     if len(manifest.severities) > 1 and name != UNTOUCHED:
@@ -78,8 +78,8 @@ def contact_sheet(
 def _classes(manifest: Manifest, rows: pa.Table, base: str, untouched: pa.Table | None) -> Iterator[Line]:
     """A line a class: the content picture with most nuisances, others where it has none."""
     for number, label in enumerate(manifest.labels):
-        content, found = _by_nuisance(rows.filter(pc.field("label") == number), manifest.roles.nuisance)
-        line = Line(label, {nuisance + 1: (base, row) for nuisance, row in found.items()})
+        content, shown = _by_nuisance(rows.filter(pc.field("label") == number), manifest.roles.nuisance)
+        line = Line(label, {nuisance + 1: (base, row) for nuisance, row in shown.items()})
         if untouched is not None:
             for row in untouched.filter(pc.field("key") == content).to_pylist():
                 line.cells[0] = (UNTOUCHED, row)
@@ -95,10 +95,10 @@ def _by_nuisance(rows: pa.Table, nuisance: str) -> tuple[str, dict[int, dict[str
     ordered = sorted(
         by_content.items(), key=lambda entry: (-len(entry[1]), hash64("contact-sheet", entry[0]))
     )
-    found: dict[int, dict[str, Any]] = {}
+    shown: dict[int, dict[str, Any]] = {}
     for _, mine in ordered:
-        found = mine | found
-    return (ordered[0][0] if ordered else ""), found
+        shown = mine | shown
+    return (ordered[0][0] if ordered else ""), shown
 
 
 def _trajectories(manifest: Manifest, rows: pa.Table, base: str) -> Iterator[Line]:

@@ -48,7 +48,7 @@ RAI = {
     "dataReleaseMaintenancePlan": ("maintenance",),
 }
 
-#: What each column means; the words in braces are those of the dataset.
+#: What each column means; what is in braces is filled in for the dataset.
 MEANINGS = {
     "key": "The name of the row, unique within its base.",
     "split": "The canonical split of the row. It follows from `fold`.",
@@ -125,7 +125,7 @@ class Table:
     def _link(self, field: Json, target: str) -> Json:
         """Which entry of another record set a field names, as an annotation.
 
-        A field with `references` of its own makes mlcroissant 1.1 join: it holds every shard in memory, gives
+        A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, gives
         no rows when it is read a second time, and cannot filter by split where others have them too. Rows
         that can be read again, shard by shard and split by split, are worth more to users than that join.
         """
@@ -156,7 +156,7 @@ def _dataset(manifest: Manifest) -> Json:
         "@context": json.loads(CONTEXT.read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        **_words(manifest),
+        **_about_dataset(manifest),
         "distribution": [
             _file(FILE_NAME, itself),
             *_attribution(manifest),
@@ -166,7 +166,7 @@ def _dataset(manifest: Manifest) -> Json:
     }
 
 
-def _words(manifest: Manifest) -> Json:
+def _about_dataset(manifest: Manifest) -> Json:
     """Everything about the dataset but its files and records; what the datasheet leaves open is left out."""
     said = manifest.datasheet
     rai = {f"rai:{name}": " ".join(said[key] for key in keys if key in said) for name, keys in RAI.items()}
@@ -175,11 +175,11 @@ def _words(manifest: Manifest) -> Json:
         for base in manifest.bases
         for reason, count in base.dropped.items()
     )
-    told: Json = {name: text for name, text in rai.items() if text}
+    more: Json = {name: text for name, text in rai.items() if text}
     # A manifest knows no more of its creators than their names.
     kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
     if "funding" in said:
-        told["funding"] = {"@type": "sc:Grant", "description": said["funding"]}
+        more["funding"] = {"@type": "sc:Grant", "description": said["funding"]}
     return {
         "name": manifest.name,
         "alternateName": manifest.title,
@@ -192,7 +192,7 @@ def _words(manifest: Manifest) -> Json:
         "creator": [{"@type": f"sc:{kind}", "name": name} for name, kind in kinds.items()],
         "citeAs": manifest.citation,
         "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
-        **told,
+        **more,
     }
 
 
@@ -203,7 +203,7 @@ def _license(name: str) -> str:
 
 
 def _named(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
-    """The columns that hold ids of names: the record set of the names, what they are, and the names."""
+    """The columns of ids that stand for names: the record set of the names, what they are, and the names."""
     nuisance = manifest.roles.nuisance
     named: dict[str, tuple[str, str, Sequence[str]]] = {
         "label": ("labels", "The classes.", manifest.labels),
@@ -287,8 +287,8 @@ def _meanings(manifest: Manifest) -> dict[str, str]:
     if roles.modality == "table":
         for column, feature in roles.example.items():
             meanings[column] = MEANINGS["feature" if isinstance(feature, str) else "category"]
-    words = {"nuisance": roles.nuisance, "nuisances": len(manifest.nuisances), "base": manifest.default_base}
-    return {column: text.format(column=column, **words) for column, text in meanings.items()}
+    values = {"nuisance": roles.nuisance, "nuisances": len(manifest.nuisances), "base": manifest.default_base}
+    return {column: text.format(column=column, **values) for column, text in meanings.items()}
 
 
 def _record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:

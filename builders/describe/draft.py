@@ -21,7 +21,7 @@ def draft(recipe: Recipe) -> Manifest:
         name=recipe.name,
         family=recipe.family,
         version=recipe.version,
-        **words(recipe),
+        **description_of(recipe),
         **terms(credited(pairs)),
         seed=recipe.seed,
         recipe_id=recipe.recipe_id(),
@@ -39,8 +39,8 @@ def draft(recipe: Recipe) -> Manifest:
     )
 
 
-def words(recipe: Recipe) -> dict[str, Any]:
-    """The part of a manifest that can be mended without building anything again."""
+def description_of(recipe: Recipe) -> dict[str, Any]:
+    """The part of a manifest that can change without building anything again."""
     return {
         "title": recipe.title,
         "summary": recipe.summary,

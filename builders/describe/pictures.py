@@ -42,13 +42,13 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
 def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
     """The training rows of the default base and of the largest canonical split, where they can be drawn."""
     rows = pq.read_table(folder / f"metadata/{manifest.default_base}/train.parquet")
-    found = [(manifest.default_base, rows)]
+    tables = [(manifest.default_base, rows)]
     if manifest.configs:
         largest = max(manifest.configs, key=lambda config: config.splits["train"].groups)
-        found.append((largest.name, rows_matching(rows, largest.filters)))
+        tables.append((largest.name, rows_matching(rows, largest.filters)))
     shape = (len(manifest.labels), len(manifest.nuisances))
     panels = []
-    for title, table in found:
+    for title, table in tables:
         groups = table["group"].drop_null().to_numpy()
         counts = np.bincount(groups, minlength=shape[0] * shape[1]).reshape(shape)
         panel = panel_of(f"{title}, training rows", manifest.labels, manifest.nuisances, counts)

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from builders.albums import LeavesOut
-from builders.describe.draft import words
+from builders.describe.draft import description_of
 from builders.describe.renderings import renderings, write_renderings
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
@@ -29,7 +29,6 @@ from builders.sample import BadItem, Item
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import swap
-from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.search import NAMESPACE
 
@@ -120,7 +119,7 @@ def build(
             _export(workshop, quiet)
         for folder, done in earlier.items():
             if done and folder in complete:
-                _mend_words(folder, done, recipe)
+                _update_description(folder, done, recipe)
         if not keep:
             shutil.rmtree(workshop.folder, ignore_errors=True)
     return folders[-1] if format == "webdataset" else workshop.folder
@@ -193,7 +192,7 @@ def _earlier(folder: Path, recipe: Recipe, replace: bool) -> Manifest | None:
         return None
     if not (folder / FILE_NAME).is_file():
         raise InputError(
-            f"{folder} exists and is no finished dataset: move it away, or pass --replace to delete it"
+            f"{folder} exists and is not a finished dataset: move it away, or pass --replace to delete it"
         )
     manifest = Manifest.read(folder)
     if manifest.recipe_id != recipe.recipe_id():
@@ -213,11 +212,10 @@ def _wanted(recipe: Recipe, bases: Sequence[str] | None, earlier: Sequence[Manif
 
 
 def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
-    """Whether an earlier build holds everything that is wanted, made with the same libraries."""
+    """Whether an earlier build has everything that is wanted, made with the same libraries."""
     return (
         {base.name for base in done.bases} == set(wanted)
         and done.versions == file_versions()
-        and ATTRIBUTION in done.files  # datasets of earlier builders have none
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
             for path, record in done.files.items()
@@ -225,10 +223,10 @@ def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
     )
 
 
-def _mend_words(folder: Path, done: Manifest, recipe: Recipe) -> None:
-    """Bring a finished dataset's words, and its renderings, to what the recipe says today."""
+def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
+    """Bring the description of a finished dataset, and its renderings, up to date with the recipe."""
     bases = [replace(base, summary=recipe.base(base.name).summary) for base in done.bases]
-    manifest = replace(done, **words(recipe), bases=bases)
+    manifest = replace(done, **description_of(recipe), bases=bases)
     stale = manifest != done or any(
         not (folder / name).is_file() or (folder / name).read_bytes() != text.encode()
         for name, text in renderings(manifest).items()

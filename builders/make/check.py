@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from builders.describe.draft import words
-from builders.describe.licenses import spdx_problem
+from builders.describe.draft import description_of
 from builders.describe.renderings import renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
-from shiftdata.errors import MissingExtraError
+from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import CROISSANT, README
 from shiftdata.verifying import Problem, verify
@@ -23,7 +23,7 @@ def check(
 ) -> list[Problem]:
     """Every problem of the dataset in a folder; an empty list means that it may be published.
 
-    `recipe` is the one it was built from; without it, the recipe of the house with the dataset's name.
+    `recipe` is the one it was built from; without it, the recipe of this package with the dataset's name.
     """
     problems = verify(folder, on_file=on_file)
     manifest = Manifest.read(folder)
@@ -53,10 +53,10 @@ def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         if not file.is_file():
             yield Problem(path=name, what="is missing: run the build again, it writes it afresh")
             continue
-        found = file.read_bytes()
-        if found.replace(b"\r\n", b"\n") == text.encode() != found:
+        written = file.read_bytes()
+        if written.replace(b"\r\n", b"\n") == text.encode() != written:
             yield Problem(path=name, what="has other line endings (CRLF): run the build again")
-        elif found != text.encode():
+        elif written != text.encode():
             what = "was edited: it differs from a fresh rendering of the manifest; run the build again"
             yield Problem(path=name, what=what)
 
@@ -71,19 +71,14 @@ def _license_problems(manifest: Manifest) -> Iterator[Problem]:
 
 def _croissant_problems(folder: Path) -> Iterator[Problem]:
     """What mlcroissant has against croissant.json."""
-    try:
-        import mlcroissant
-    except ImportError as error:
-        raise MissingExtraError(
-            "check reads croissant.json with mlcroissant, which is not installed: pip install -e '.[build]'"
-        ) from error
+    mlcroissant = require("mlcroissant", "checking croissant.json")
     try:
         issues = mlcroissant.Dataset(jsonld=str(folder / CROISSANT)).metadata.ctx.issues
     except mlcroissant.ValidationError as error:
-        yield Problem(path=CROISSANT, what=f"is no valid Croissant: {error}")
+        yield Problem(path=CROISSANT, what=f"is not valid Croissant: {error}")
         return
     for said in sorted([*issues.errors, *issues.warnings]):
-        yield Problem(path=CROISSANT, what=f"is not as mlcroissant wants it: {said}")
+        yield Problem(path=CROISSANT, what=f"is not accepted by mlcroissant: {said}")
 
 
 def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
@@ -117,13 +112,13 @@ def _keys(folder: Path, name: str, split: str, manifest: Manifest) -> list[str]:
 
 
 def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:
-    """Whether the dataset is the one of the recipe, and holds what the recipe expects."""
+    """Whether the dataset is the one of the recipe, and has what the recipe expects."""
     if recipe.recipe_id() != manifest.recipe_id:
         was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
         what = f"was built from recipe {was}, and {recipe.name} is now {now}: build it again with --replace"
         yield Problem(path=FILE_NAME, what=what)
-    elif replace(manifest, **words(recipe)) != manifest:
-        yield Problem(path=FILE_NAME, what="has other words than the recipe: run the build again")
+    elif replace(manifest, **description_of(recipe)) != manifest:
+        yield Problem(path=FILE_NAME, what="has another description than the recipe: run the build again")
     built = {base.name for base in manifest.bases}
     for expected in recipe.expected:
         if expected.base not in built:
@@ -137,3 +132,18 @@ def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:
         if smallest < expected.smallest_group:
             what = f"the base {expected.base!r} has a group of {smallest} rows, the recipe expects at least "
             yield Problem(path=FILE_NAME, what=what + str(expected.smallest_group))
+
+
+def spdx_problem(terms: str) -> str | None:
+    """Why a text is not an SPDX licence expression, or None if it is one as SPDX writes it.
+
+    >>> spdx_problem("CC-BY-4.0 AND MIT"), spdx_problem("LicenseRef-My-Terms")
+    (None, None)
+    >>> spdx_problem("free"), spdx_problem("mit")
+    ("'free' is not an SPDX licence", "'mit' is written 'MIT' in SPDX")
+    """
+    try:
+        canonical = canonicalize_license_expression(terms)
+    except InvalidLicenseExpression:
+        return f"{terms!r} is not an SPDX licence"
+    return None if canonical == terms else f"{terms!r} is written {str(canonical)!r} in SPDX"

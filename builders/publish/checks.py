@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.describe.draft import words
+from builders.describe.draft import description_of
 from builders.describe.renderings import renderings
 from builders.make.check import check
 from builders.publish.source import Source
@@ -75,7 +75,7 @@ def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         stat = path.stat()
         files.append((path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime_ns))
-    described = [recipe.recipe_id(), words(recipe)] if recipe else []
+    described = [recipe.recipe_id(), description_of(recipe)] if recipe else []
     return content_hash(manifest.to_json(), json.dumps([files, renderings(manifest), described]))
 
 
