@@ -17,8 +17,8 @@ from PIL import Image
 
 from builders.filters.rules import SCORE, Filters, judge
 from builders.filters.scorers import Floats, Learner, Scorer, View, identity
-from builders.make.spool import Spool
 from builders.sample import Item
+from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import whole_file
 

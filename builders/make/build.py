@@ -23,9 +23,9 @@ from builders.filters.scoring import decoded, score
 from builders.make import assign
 from builders.make.pack import Rendered, pack
 from builders.make.render import Block, cut_into_blocks, render, render_item
-from builders.make.spool import Spool
 from builders.recipe import Recipe, file_versions, load_recipe
 from builders.sample import BadItem, Item
+from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import swap

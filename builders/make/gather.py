@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from builders.filters.report import Stages
 from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
-from builders.make.spool import Spool
 from builders.recipe import Recipe
 from builders.sample import Item
+from builders.spool import Spool
 from shiftdata.errors import InputError
 from shiftdata.format.schema import SPLITS, columns, split_of_fold
 from shiftdata.metadata.folds import quantiles

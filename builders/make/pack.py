@@ -18,9 +18,9 @@ from builders.describe.pictures import write_pictures
 from builders.describe.renderings import write_renderings
 from builders.make import row_groups
 from builders.make.gather import Gathered, gather
-from builders.make.spool import Spool
 from builders.recipe import Recipe, file_versions
 from builders.sample import Item
+from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import dropped_id

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
 
-from builders.make.spool import Spool
 from builders.recipe import Recipe, SomeNuisances, load_recipe
 from builders.sample import BadItem, Item, Sample
+from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash

@@ -32,10 +32,10 @@ from PIL import Image
 
 from builders.make import render
 from builders.make.build import available_cores
-from builders.make.spool import Spool
 from builders.recipe import Recipe, load_recipe
 from builders.sample import Item
 from builders.shifts.styles.bank import StyleBank
+from builders.spool import Spool
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "sma_emoji"
