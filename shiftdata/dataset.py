@@ -85,18 +85,18 @@ class OpenDataset:
                 self._kept[key] = make()
             return cast(T, self._kept[key])
 
-    def check_unchanged(self, *, believe: float = 0.0) -> None:
+    def check_unchanged(self, *, believe: float = 0.0, force: bool = False) -> None:
         """Raise `ChangedError` if the place has another manifest now.
 
         A place that says when a file changed is asked for that alone. `believe`: a place that is far away
-        is not asked again within so many seconds.
+        is not asked again within so many seconds. `force`: it is asked, whatever that costs.
         """
         if self.store.revision is not None:
             return  # a commit does not change
         now = time.monotonic()
         # Without a version the manifest itself has to be read again, which is not done at every step.
         wait = believe if self.has_version else max(believe, BELIEVED)
-        if self.store.is_far and now - self._checked < wait:
+        if self.store.is_far and not force and now - self._checked < wait:
             return
         try:
             version = self.store.info(FILE_NAME).version

@@ -64,9 +64,20 @@ def tiny(tiny_out: Path) -> Path:
     return tiny_out / "shift" / "tiny"
 
 
+@pytest.fixture(scope="session")
+def other(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another build of the tiny dataset: fewer rows per group, so other rows at each position. Read only."""
+    folder = tmp_path_factory.mktemp("other")
+    shutil.copytree(recipe.parent, folder / "recipe")
+    changed = folder / "recipe" / recipe.name
+    changed.write_text(changed.read_text().replace("per_group=", "per_group=-1 + "))
+    build(str(changed), folder, workers=1, quiet=True)
+    return folder / "shift" / "tiny"
+
+
 @pytest.fixture
 def copy(tiny: Path, tmp_path: Path) -> Path:
-    """A copy of the tiny dataset of one's own."""
+    """A copy of the tiny dataset to change."""
     return Path(shutil.copytree(tiny, tmp_path / "shift" / "tiny"))
 
 

@@ -15,23 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from builders.make.build import build
 from shiftdata.format.schema import SPLITS
 from shiftdata.loading.byte_ranges import ExampleReader
 from tests.byte_ranges.server import ranges
 from tests.serving import serving as mirror
 from tests.test_places import needs_http
-
-
-@pytest.fixture(scope="module")
-def other(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another build of the dataset of the same name: fewer rows a group, so other rows at each position."""
-    folder = tmp_path_factory.mktemp("other")
-    shutil.copytree(recipe.parent, folder / "recipe")
-    changed = folder / "recipe" / recipe.name
-    changed.write_text(changed.read_text().replace("per_group=", "per_group=-1 + "))
-    build(str(changed), folder, workers=1, quiet=True)
-    return folder / "shift" / "tiny"
 
 
 def sha256_of_keys(folder: Path) -> dict[str, bytes]:

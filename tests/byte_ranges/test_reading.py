@@ -330,6 +330,20 @@ def test_a_reader_can_be_pickled_forked_and_shared_by_threads(remote, whole):
     assert subprocess.run([sys.executable, "-c", code, url], timeout=60).returncode == 0
 
 
+def test_closing_a_reader_leaves_others_of_the_same_dataset_open(tiny, whole, monkeypatch):
+    opened = sd.open_dataset(tiny)
+    reader, other = ExampleReader(opened, "mini"), ExampleReader(opened, "mini")
+    other.read([0])
+    pread = os.pread
+
+    def closing(*args: int) -> bytes:
+        other.close()
+        return pread(*args)
+
+    monkeypatch.setattr(os, "pread", closing)
+    assert reader.read([0, 1]) == whole[:2]
+
+
 @needs_http
 def test_nothing_is_left_open(server, tiny):
     def sockets_and_files() -> int:

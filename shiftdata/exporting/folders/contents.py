@@ -158,7 +158,7 @@ def _pictures(metadata: Metadata) -> OpenDataset:
             f"{metadata.name} is a table of your own, without pictures to export: make the task from a "
             "dataset by its name, folder or URL"
         )
-    dataset.check_unchanged()
+    dataset.check_unchanged(force=True)
     manifest = dataset.manifest
     if manifest.is_webdataset:
         raise InputError(f"{manifest.name} is in WebDataset format: export the Parquet dataset")
@@ -211,5 +211,5 @@ def _rows(dataset: OpenDataset, base: str) -> pa.Table:
     """What the metadata says of every row of a base, in the order of its splits, as tasks count them."""
     splits = in_order(dataset.manifest.base(base).splits)
     parts = [read_columns(dataset, metadata_file(base, split), COLUMNS) for split in splits]
-    dataset.check_unchanged()  # else these rows may be of another version than the task
+    dataset.check_unchanged(force=True)  # else these rows may be of another version than the task
     return pa.concat_tables(parts).combine_chunks()

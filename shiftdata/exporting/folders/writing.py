@@ -135,7 +135,7 @@ def _finish(work: Path, contents: Contents, rules: Layout, record: Record, paths
     write_text(work / ATTRIBUTION, attribution(contents))
     for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
         left.unlink()
-    contents.dataset.check_unchanged()
+    contents.dataset.check_unchanged(force=True)
     write_text(work / RECORD, replace(record, keys_sha256=sha256_of(work / KEYS)).to_json())
 
 

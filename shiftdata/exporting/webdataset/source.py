@@ -43,7 +43,7 @@ class Source:
             split: read_columns(self.dataset, metadata_file(base.name, split), names)
             for split in in_order(base.splits)
         }
-        self.dataset.check_unchanged()  # else these rows may be of another version
+        self.dataset.check_unchanged(force=True)  # else these rows may be of another version
         every = pa.concat_tables(tables.values())
         if base_content_id(every, self.dataset.manifest, base) != base.content_id:
             raise IntegrityError(

@@ -59,7 +59,7 @@ def export(
     if shard_bytes < 1:
         raise InputError(f"shard_bytes must be at least 1, got {shard_bytes}")
     opened = open_dataset(dataset)
-    opened.check_unchanged()
+    opened.check_unchanged(force=True)
     beside = [name for name in BESIDE if name in opened.manifest.files]
     manifest = _manifest_of_tars(opened.manifest, base)
     if not overwrite and _is_whole(out, manifest, beside):
@@ -78,7 +78,7 @@ def export(
                     sample = _as_loaded(next(source.samples(one, split, rows[split], order[:1]))[1])
         for name in beside:
             (work / name).write_bytes(opened.store.read(name))
-        opened.check_unchanged()
+        opened.check_unchanged(force=True)
         shutil.rmtree(source.cache, ignore_errors=True)
         _finish(work, replace(manifest, sample=sample, files=_file_records(work)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import warnings
 from collections.abc import Sequence
@@ -64,7 +65,9 @@ class ExampleReader:
             )
         opened = open_dataset(dataset)
         opened.check_unchanged()
-        self._store = source or opened.store
+        near = opened.store.folder is not None
+        # Handles of its own: closing it must not close files that another thread reads.
+        self._store = source or (copy.copy(opened.store) if near else opened.store)
         self._verify = verify
         self._tolerance = tolerance
         # Threads gain nothing where no answer is waited for.
