@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from shiftdata.errors import IntegrityError
 from shiftdata.exporting.folders.contents import Contents
-from shiftdata.exporting.folders.linking import Link, Pool, link
 from shiftdata.exporting.reading import batches, ending_of
 from shiftdata.files import clear_when_full
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.threads import ahead
+
+Link: TypeAlias = Literal["hard links", "symbolic links", "copies"]
+
+#: Errors of a hard link that is not possible here: another device, no links, too many of one file.
+IMPOSSIBLE = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES)
 
 
 class Image(NamedTuple):
@@ -156,3 +162,47 @@ def _files_in(work: Path) -> dict[str, Path]:
             path = Path(folder, name)
             found[path.relative_to(work).with_suffix("").as_posix()] = path
     return found
+
+
+def link(source: Path, target: Path, *, within: Path) -> Link:
+    """Make `source` appear at `target` too; a symbolic link inside `within` survives its move."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in IMPOSSIBLE:
+            raise
+    else:
+        return "hard links"
+    inside = source.is_relative_to(within)
+    with suppress(OSError):
+        target.symlink_to(os.path.relpath(source, target.parent) if inside else source.resolve())
+        return "symbolic links"
+    shutil.copyfile(source, target)
+    return "copies"
+
+
+class Pool:
+    """A folder that keeps each image once, under the hash of its bytes; exports link to it.
+
+    Its files are read-only: an edit of one would change every export that has it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, sha256: bytes) -> Path:
+        """Where an image is kept."""
+        name = sha256.hex()
+        return self.folder / name[:2] / name
+
+    def put(self, sha256: bytes, data: bytes) -> None:
+        """Keep an image; several processes may keep the same one at once."""
+        path = self.path(sha256)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            temporary.write_bytes(data)
+            temporary.chmod(0o444)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)

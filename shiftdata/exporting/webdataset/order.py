@@ -14,7 +14,7 @@ Indices = NDArray[np.int64]
 
 
 def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
-    """Order rows so that every stretch of them holds each stratum in about its share of the whole.
+    """Order rows so that every stretch of them has each stratum in about its share of the whole.
 
     `strata` go from coarse to fine, such as label, nuisance and severity. Rows of the finest cell lie by
     stable hash. Then, from fine to coarse, the i-th of the n rows of a cell gets a random place within the
