@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -19,7 +22,9 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.files import sha256_of
 from shiftdata.format.manifest import Manifest
+from shiftdata.verifying import verify
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).parent.parent
@@ -193,6 +198,19 @@ def test_a_dropped_picture_keeps_its_place_and_is_named_in_the_identity(own, tin
         }
     dropped = pq.read_table(folder / "dropped.parquet").to_pylist()
     assert {"base": "content", "key": "ring_ring00", "reason": "not a readable picture"} in dropped
+    lost = Path(shutil.copytree(folder, tmp_path / "lost"))
+    first = pa.Table.from_pylist(dropped[:1])
+    pq.write_table(first, lost / "dropped.parquet")
+    raw = json.loads((lost / "manifest.json").read_text())
+    raw["files"]["dropped.parquet"] |= {
+        "bytes": (lost / "dropped.parquet").stat().st_size,
+        "sha256": sha256_of(lost / "dropped.parquet"),
+    }
+    (lost / "manifest.json").write_text(json.dumps(raw, indent=1) + "\n")
+    assert "does not name what was dropped from" in "\n".join(map(str, verify(lost)))
+    del raw["files"]["dropped.parquet"]
+    (lost / "manifest.json").write_text(json.dumps(raw, indent=1) + "\n")
+    assert "does not list dropped.parquet" in "\n".join(map(str, verify(lost)))
     assert "1 left out of `content`: not a readable picture." in (folder / "README.md").read_text()
     assert not check(folder)
     Image.new("CMYK", (32, 32)).save(bad.with_suffix(".tif"))

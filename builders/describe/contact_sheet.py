@@ -18,6 +18,7 @@ from PIL import Image, ImageDraw
 
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import data_prefix, metadata_file
 from shiftdata.pictures import INK, PADDING, PAPER, font, margins, on_end
 from shiftdata.stable import hash64
 
@@ -120,11 +121,11 @@ def _one_to_the_left(line: Line) -> Line:
 
 
 def _rows(folder: Path, base: str, split: str) -> pa.Table:
-    return pq.read_table(folder / f"metadata/{base}/{split}.parquet")
+    return pq.read_table(folder / metadata_file(base, split))
 
 
 def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any], side: int) -> Image.Image:
-    shards = sorted(folder.glob(f"data/{base}/{split}-*.parquet"))
+    shards = sorted(folder.glob(f"{data_prefix(base, split)}*.parquet"))
     with shards[row["shard"]].open("rb") as stream:
         stream.seek(row["offset"])
         picture = Image.open(io.BytesIO(stream.read(row["length"]))).convert("RGB")

@@ -20,6 +20,7 @@ import pyarrow as pa
 from shiftdata.errors import InputError
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import FILE_NAME, Config, FileRecord, Manifest, Split
+from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns, example_type
 
 Json: TypeAlias = dict[str, Any]
@@ -262,7 +263,7 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
         yield Table(
             name=config.name,
             about=_about(config),
-            path=f"protocols/{config.name}.parquet",
+            path=protocol_file(config.name),
             kinds={"key": pa.string(), "split": pa.string(), "count": pa.int32()},
             links={"key": f"{of_rows or config.base}/key", "split": "splits/name"},
         )

@@ -12,6 +12,7 @@ from builders.filters import judged_rows, overview
 from shiftdata.files import whole_file
 from shiftdata.format.conditions import rows_matching
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import metadata_file
 from shiftdata.pictures import Panel, draw, panel_of
 
 PREVIEW = "preview.jpg"
@@ -41,7 +42,7 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
 
 def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
     """The training rows of the default base and of the largest canonical split, where they can be drawn."""
-    rows = pq.read_table(folder / f"metadata/{manifest.default_base}/train.parquet")
+    rows = pq.read_table(folder / metadata_file(manifest.default_base, "train"))
     tables = [(manifest.default_base, rows)]
     if manifest.configs:
         largest = max(manifest.configs, key=lambda config: config.splits["train"].groups)

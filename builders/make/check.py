@@ -14,7 +14,7 @@ from builders.describe.renderings import renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import CROISSANT, README
+from shiftdata.format.paths import CROISSANT, README, protocol_file
 from shiftdata.verifying import Problem, verify
 
 
@@ -93,7 +93,7 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
                 )
                 yield Problem(path=README, what=what)
             elif config is not None:
-                frozen = pq.read_table(folder / f"protocols/{name}.parquet", filters=[("split", "==", split)])
+                frozen = pq.read_table(folder / protocol_file(name), filters=[("split", "==", split)])
                 if set(keys) != set(frozen["key"].to_pylist()):
                     what = f"`datasets` reads other rows of {name}/{split} than the frozen ones"
                     yield Problem(path=README, what=what)

@@ -25,6 +25,7 @@ from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import dropped_id
 from shiftdata.format.manifest import Config, Manifest
+from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import (
     Indices,
@@ -150,5 +151,5 @@ def _freeze(config: Config, tables: Mapping[str, pa.Table], manifest: Manifest, 
             )
     frozen = pa.concat_tables(table.select(["key", "split"]) for table in rows.values())
     ones = pa.array(np.ones(len(frozen)), pa.int32())
-    write_keys(folder / f"protocols/{config.name}.parquet", frozen.append_column("count", ones))
+    write_keys(folder / protocol_file(config.name), frozen.append_column("count", ones))
     return replace(config, splits=splits)

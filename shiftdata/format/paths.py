@@ -10,6 +10,7 @@ MANIFEST = "manifest.json"
 README = "README.md"
 CROISSANT = "croissant.json"
 ATTRIBUTION = "ATTRIBUTION.md"
+DROPPED = "dropped.parquet"  # names what could not be used
 
 
 def metadata_file(base: str, split: str) -> str:

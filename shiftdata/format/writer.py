@@ -28,6 +28,7 @@ from shiftdata.files import sha256_of, whole_file, write_text
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
 from shiftdata.format.identity import base_content_id, dataset_content_id
 from shiftdata.format.manifest import FileRecord, Manifest, Split
+from shiftdata.format.paths import DROPPED, data_file, data_prefix, metadata_file
 from shiftdata.format.schema import (
     FEATURE_TYPES,
     POINTER_COLUMNS,
@@ -48,9 +49,6 @@ METADATA_ROWS_PER_GROUP = 20_000
 BYTES_AT_ONCE = 16 << 20  # of examples that are asked of `read` at once
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image
 SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
-
-#: The file that names what could not be used.
-DROPPED = "dropped.parquet"
 
 #: Nobody filters by these: statistics on them would only make the footer longer.
 UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
@@ -84,7 +82,7 @@ def write_split(
     where: list[int | None] = []
     counts: list[int] = []
     for number, shard in enumerate(shards):
-        path = folder / f"data/{base}/{split}-{number:05d}-of-{len(shards):05d}.parquet"
+        path = folder / data_file(base, split, number, len(shards))
         start, count = sum(counts), sum(map(len, shard))
         mine = slice(start, start + count)
         examples = _in_pieces(order[mine], lengths[mine], read)
@@ -102,7 +100,7 @@ def write_split(
     }
     arrays = [*plain.columns, *(pointers[name] for name in POINTER_COLUMNS)]
     table = pa.table(arrays, schema=metadata_schema(*described))
-    write_metadata(folder / f"metadata/{base}/{split}.parquet", table)
+    write_metadata(folder / metadata_file(base, split), table)
     return table
 
 
@@ -346,7 +344,7 @@ def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
 
 def _sample(folder: Path, base: str, split: str) -> dict[str, Any]:
     """The first row of a split as it is loaded, but for an image."""
-    with pq.ParquetFile(min(folder.glob(f"data/{base}/{split}-*.parquet"))) as file:
+    with pq.ParquetFile(min(folder.glob(f"{data_prefix(base, split)}*.parquet"))) as file:
         names = [name for name in file.schema_arrow.names if name != "image"]
         (row,) = next(file.iter_batches(batch_size=1, columns=names)).to_pylist()
     return dict(row)

@@ -12,9 +12,15 @@ import pyarrow as pa
 
 from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import CROISSANT, README, metadata_file, protocol_file
+from shiftdata.format.paths import CROISSANT, DROPPED, README, metadata_file, protocol_file
 from shiftdata.format.schema import metadata_schema
-from shiftdata.verifying.bases import base_problems, config_problems, dataset_problems, origins_of
+from shiftdata.verifying.bases import (
+    base_problems,
+    config_problems,
+    dataset_problems,
+    dropped_problems,
+    origins_of,
+)
 from shiftdata.verifying.files import Files, Progress
 from shiftdata.verifying.manifest import manifest_problems, refuse, shards_of
 from shiftdata.verifying.problem import Problem
@@ -150,6 +156,8 @@ def _row_problems(files: Files) -> Iterator[Problem]:
         whole &= len(tables) == len(base.splits)
         for local in files.each(list(frozen)):
             yield from [*local.problems(), *config_problems(frozen[local.path], local, tables)]
-    yield from _file_problems(files, others)
+    for local in files.each(sorted({DROPPED} & others)):
+        yield from [*local.problems(), *dropped_problems(manifest, local)]
+    yield from _file_problems(files, others - {DROPPED})
     if origins:
         yield from dataset_problems(manifest, pa.concat_tables(origins), terms if whole else None)

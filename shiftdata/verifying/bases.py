@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.format.conditions import rows_matching
-from shiftdata.format.identity import base_content_id
+from shiftdata.format.identity import base_content_id, dropped_id
 from shiftdata.format.manifest import FILE_NAME, Config, Manifest, Split
 from shiftdata.format.paths import metadata_file
 from shiftdata.verifying.files import LocalFile
@@ -232,3 +233,15 @@ def _plain(table: pa.Table) -> pa.Table:
     """Rows with their terms as texts, as filters compare them."""
     fields = [pa.field(one.name, pa.string() if one.name in TERMS else one.type) for one in table.schema]
     return table.cast(pa.schema(fields))
+
+
+def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
+    """What was dropped, by name, against the counts and hashes of each base."""
+    rows = pq.read_table(local.file).to_pylist() if local.file is not None else []
+    for base in manifest.bases if local.file is not None else ():
+        pairs = [(row["key"], row["reason"]) for row in rows if row["base"] == base.name]
+        if dropped_id(pairs) != base.dropped_id or Counter(reason for _, reason in pairs) != base.dropped:
+            what = (
+                f"does not name what was dropped from {base.name}: fetch it again, or build the dataset again"
+            )
+            yield Problem(path=local.path, what=what, kind="dropped")

@@ -14,7 +14,7 @@ from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
 from shiftdata.format.identity import dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Base, Manifest
-from shiftdata.format.paths import data_file, data_files, index_file, metadata_file, protocol_file
+from shiftdata.format.paths import DROPPED, data_file, data_files, index_file, metadata_file, protocol_file
 from shiftdata.format.schema import FEATURE_TYPES, SPLITS, Modality, columns
 from shiftdata.verifying.problem import Problem
 
@@ -75,6 +75,9 @@ def _name_faults(manifest: Manifest) -> Iterator[str]:
     bases = {base.name for base in manifest.bases}
     if manifest.default_base not in bases:
         yield f"has the default base {manifest.default_base!r}, which it does not list"
+    built = manifest.part is None and not manifest.is_webdataset
+    if built and any(base.dropped for base in manifest.bases) and DROPPED not in manifest.files:
+        yield f"does not list {DROPPED}, which names what was dropped"
     for config in manifest.configs:
         if protocol_file(config.name) not in manifest.files:
             yield f"does not list {protocol_file(config.name)}, which the split {config.name!r} needs"
