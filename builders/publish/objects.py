@@ -99,11 +99,13 @@ class ObjectTarget(Target):
 
     def compare(self, source: Source) -> Changes:
         """Compare by size, and by the journal or else the manifest that lies there."""
+        changes = self.compared(source, self.store, self._journal.owned)
         system, root = self._place
         bucket = root.split("/")[0]
-        if "s3" in _protocols(system) and not system.exists(bucket):
+        is_empty = not (changes.same or changes.changed or changes.deleted or changes.foreign)
+        if is_empty and "s3" in _protocols(system) and not system.exists(bucket):
             raise NotFoundError(f"there is no bucket {bucket!r}, or you may not see it: make it first")
-        return self.compared(source, self.store, self._journal.owned)
+        return changes
 
     def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
         """Whether it is the file of the journal."""

@@ -76,7 +76,8 @@ class Remote(Store):
             try:
                 found: dict[str, Any] = system.info(where)
             except FileNotFoundError as error:  # over http: any failure
-                if error.__cause__ is None or getattr(error.__cause__, "status", None) in (404, 410):
+                cause = error.__cause__
+                if not self._is_http or cause is None or getattr(cause, "status", None) in (404, 410):
                     raise
                 raise OSError(str(error.__cause__)) from error
             return found
