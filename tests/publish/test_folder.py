@@ -191,7 +191,7 @@ FolderTarget._swap = lambda self, work: os.kill(os.getpid(), signal.SIGKILL)"""
 
 def test_a_catalog_that_cannot_be_read_is_told_before_anything_is_sent(publish, tiny, home):
     (home / "catalog.json").write_text("{")
-    assert "is no JSON" in publish(tiny, "--to", "place", "--catalog", "catalog.json", fails=True)
+    assert "is not JSON" in publish(tiny, "--to", "place", "--catalog", "catalog.json", fails=True)
     assert not (home / "place").exists()
 
 
