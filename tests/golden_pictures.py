@@ -34,6 +34,7 @@ from builders.sample import Item, Sample, Step
 from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import DOMAINS
 from builders.shifts.contexts.scene import Stage
+from builders.shifts.contexts.scenery import MATERIALS, PATTERNS
 from builders.shifts.steps import Contexts, Continuous, Corrupt, Domains, OnGround, Stylize
 from builders.shifts.styles.sliders import SLIDERS
 from shiftdata.errors import InputError
@@ -215,14 +216,17 @@ def _continuous() -> Iterator[tuple[str, Golden]]:
 
 
 def _contexts() -> Iterator[tuple[str, Golden]]:
-    """Every scene of a domain at half and full strength; then the step, which chooses scenes by name."""
+    """Every scene of each domain, every material, and the step, which chooses scenes by name."""
     for domain, makes in DOMAINS.items():
         pictures = [
-            in_context(_cutout(), make, Stage(64, rng("golden", domain, make.__name__), strength))
+            in_context(_cutout(), make, Stage(64, rng("golden", make.__name__, number), strength))
             for make in makes
-            for strength in (0.5, 1.0)
+            for number, strength in enumerate((0.5, 1.0, 1.0))
         ]
         yield f"contexts/{domain}", Golden(Contexts.code_version, _sheet(pictures))
+    for name, draw in {**MATERIALS, **PATTERNS}.items():
+        tiles = [draw(rng("golden", name, number)).reduce(2) for number in range(3)]
+        yield f"contexts/material-{name}", Golden(Contexts.code_version, _sheet(tiles))
     chosen = _made_by(Contexts(seed=0, dataset="golden", size=64), _cutout())
     yield "contexts", Golden(Contexts.code_version, _sheet([sample.image for sample in chosen]))
 

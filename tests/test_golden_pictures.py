@@ -11,6 +11,7 @@ from PIL import Image
 
 from builders.shifts.contexts import compose
 from builders.shifts.contexts.domains import DOMAINS
+from builders.shifts.contexts.scenery import MATERIALS, PATTERNS
 from builders.shifts.corruptions import CORRUPTIONS
 from builders.shifts.steps import Contexts
 from builders.shifts.styles.sliders import SLIDERS
@@ -47,6 +48,7 @@ def test_no_pixel_moved_without_a_new_code_version(made):
 
 def test_every_part_has_a_golden_picture_and_none_is_left_over(made):
     parts = [f"contexts/{domain}" for domain in DOMAINS]
+    parts += [f"contexts/material-{name}" for name in (*MATERIALS, *PATTERNS)]
     parts += [f"continuous/{shift}" for shift in (*SLIDERS, *WEATHERS)]
     parts += [f"corrupt/{name}" for name in CORRUPTIONS]
     assert set(parts) <= set(made) == set(recorded())
@@ -58,7 +60,10 @@ def test_every_part_has_a_golden_picture_and_none_is_left_over(made):
 def test_a_moved_constant_fails_until_the_version_is_raised_and_the_picture_recorded(monkeypatch, folder):
     monkeypatch.setattr(compose, "FILLED", 0.8)
     moved = contexts()
-    assert set(problems(moved)) == set(moved) - {"contexts"}  # at strength 1 no object stands on plain ground
+    scenes = {f"contexts/{domain}" for domain in DOMAINS}
+    assert (
+        set(problems(moved)) == scenes
+    )  # not the step at strength 1, where no object stands on plain ground
     assert "pixels changed and code_version is still 1" in problems(moved)["contexts/grass"]
     before = (folder / "pictures.tsv").read_text()
     with pytest.raises(
