@@ -58,12 +58,13 @@ def test_every_part_has_a_golden_picture_and_none_is_left_over(made):
 
 
 def test_a_moved_constant_fails_until_the_version_is_raised_and_the_picture_recorded(monkeypatch, folder):
+    few = {name: DOMAINS[name] for name in ("grass", "dim", "road")}
+    monkeypatch.setattr(golden_pictures, "DOMAINS", few)
+    monkeypatch.setattr(golden_pictures, "MATERIALS", {})
+    monkeypatch.setattr(golden_pictures, "PATTERNS", {})
     monkeypatch.setattr(compose, "FILLED", 0.8)
     moved = contexts()
-    scenes = {f"contexts/{domain}" for domain in DOMAINS}
-    assert (
-        set(problems(moved)) == scenes
-    )  # not the step at strength 1, where no object stands on plain ground
+    assert set(problems(moved)) == {"contexts/grass", "contexts/dim", "contexts/road"}
     assert "pixels changed and code_version is still 1" in problems(moved)["contexts/grass"]
     before = (folder / "pictures.tsv").read_text()
     with pytest.raises(

@@ -81,7 +81,7 @@ class TextEncoder(Encoder, Protocol):
 class Sketch:
     """A picture as 8 x 8 mean colours and, in 4 x 4 cells, how strong its edges are in 8 directions.
 
-    No network: it tells shapes, layouts and colours apart, and knows nothing of what they mean.
+    No network: it separates shapes, layouts and colours, and knows nothing of what they mean.
     """
 
     code_version: ClassVar[int] = 1
@@ -253,7 +253,7 @@ def cosines(a: Floats, b: Floats) -> Floats:
 
 
 def identity(scorer: Scorer) -> str:
-    """What tells a scorer from others that may have hit on the same fingerprint."""
+    """What separates a scorer from others that may have the same fingerprint."""
     return content_hash(type(scorer).__qualname__, scorer.fingerprint())
 
 

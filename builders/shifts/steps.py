@@ -302,6 +302,6 @@ class Domains:
         for sample in samples:
             if sample.item.nuisance is None:
                 raise InputError(
-                    f"the album gives {sample.item.key} no domain: name the folder or column that holds it"
+                    f"the album gives {sample.item.key} no domain: name the folder or column that gives it"
                 )
             yield replace(sample, nuisance=sample.item.nuisance, severity=None)

@@ -35,7 +35,7 @@ def in_crowd(stage: Stage) -> Scene:
 
 
 def in_hand(stage: Stage) -> Scene:
-    """Held by a hand from below."""
+    """In a hand that comes from below."""
     skin, x = stage.colour(SKINS), stage.some(0.46, 0.54)
     shade, front = tuple(part * 4 // 5 for part in skin), stage.layer(skin)
     pen = Pen(front)

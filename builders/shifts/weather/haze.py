@@ -19,7 +19,7 @@ FAR, NEAR = 1.6, 0.7
 
 @dataclass(frozen=True)
 class Medium:
-    """Droplets or dust in the air; figures hold for a scale of 1 and a depth of 1.
+    """Droplets or dust in the air; figures are for a scale of 1 and a depth of 1.
 
     air: the airlight.
     extinction: the optical depth for red, green and blue: dust takes blue first, droplets take all alike.
