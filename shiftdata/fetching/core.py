@@ -30,8 +30,8 @@ from shiftdata.fetching.staging import (
 from shiftdata.fetching.supply import NoPlaceError, Supply
 from shiftdata.files import clear_when_full
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.places.search import is_offline
-from shiftdata.places.store import OnBytes, store_at
+from shiftdata.places.search import is_offline, store_at
+from shiftdata.places.store import OnBytes
 from shiftdata.verifying.manifest import refuse
 
 README, CROISSANT = "README.md", "croissant.json"

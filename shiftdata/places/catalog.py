@@ -16,7 +16,8 @@ from typing import Any
 
 from shiftdata.errors import InputError, NotFoundError, StorageError, not_found
 from shiftdata.files import write_text
-from shiftdata.places.store import MissingFileError, is_url, store_at
+from shiftdata.places.search import store_at
+from shiftdata.places.store import MissingFileError, is_url
 
 FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.

@@ -9,8 +9,8 @@ from pathlib import Path
 from shiftdata.errors import NotFoundError
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.hubs import HubRepo
-from shiftdata.places.remote import Hub
-from shiftdata.places.store import Folder, Store, is_url, store_at
+from shiftdata.places.remote import Hub, Remote, filesystem
+from shiftdata.places.store import Folder, Store, is_url
 
 NAMESPACE = "shift"
 
@@ -51,6 +51,19 @@ def find(name: str | Path) -> Store:
     if folder.is_absolute() or text.startswith(".") or text.count("/") > 1:
         raise no_manifest(text)
     return Hub(HubRepo(text if owner else f"{NAMESPACE}/{text}"))
+
+
+def store_at(address: str | Path) -> Store:
+    """The store at an address: a folder, `hf://datasets/...`, `hf+https://...`, or a URL for fsspec."""
+    text = str(address)
+    kind = text.partition(":")[0].lower()
+    if not is_url(text):
+        return Folder(Path(text))
+    if kind in ("file", "local"):
+        return Folder(Path(filesystem(text)[1]))
+    if kind == "hf" or kind.startswith("hf+"):
+        return Hub.at(text)
+    return Remote(text.rstrip("/"))
 
 
 def is_offline() -> bool:

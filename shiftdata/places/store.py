@@ -1,7 +1,7 @@
 """A store: where the files of a dataset lie. One interface for folders, Hubs, http(s), s3 and memory.
 
-`store_at` makes the store of an address; `Folder` is here, everything that is reached through fsspec is in
-`remote`.
+`Folder` is here, everything that is reached through fsspec is in `remote`; `search` makes the store of an
+address.
 """
 
 from __future__ import annotations
@@ -124,21 +124,6 @@ def is_url(address: str) -> bool:
 def is_hidden(name: str) -> bool:
     """Whether a file belongs to a tool, such as `.git/` or the `.cache/` of a download from the Hub."""
     return any(part.startswith(".") for part in name.split("/"))
-
-
-def store_at(address: str | Path) -> Store:
-    """The store at an address: a folder, `hf://datasets/...`, `hf+https://...`, or a URL for fsspec."""
-    from shiftdata.places import remote  # imports this module for the interface
-
-    text = str(address)
-    kind = text.partition(":")[0].lower()
-    if not is_url(text):
-        return Folder(Path(text))
-    if kind in ("file", "local"):
-        return Folder(Path(remote.filesystem(text)[1]))
-    if kind == "hf" or kind.startswith("hf+"):
-        return remote.Hub.at(text)
-    return remote.Remote(text.rstrip("/"))
 
 
 class Folder(Store):
