@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
@@ -30,9 +30,10 @@ from shiftdata.threads import ahead
 class Source:
     """A dataset to export; data files that are not on this machine are downloaded into `cache`."""
 
-    def __init__(self, dataset: OpenDataset, cache: Path) -> None:
+    def __init__(self, dataset: OpenDataset, cache: Path, on_samples: Callable[[int], object]) -> None:
         self.dataset = dataset
         self.cache = cache
+        self.on_samples = on_samples
         self._roles = dataset.manifest.roles
         self._plain = list(columns(self._roles.nuisance))
 
@@ -71,6 +72,7 @@ class Source:
                 records = rows.take(part).to_pylist()
                 for row, example in zip(records, some, strict=True):
                     yield row["key"], self._members(row, example)
+                    self.on_samples(1)
 
     def _reader(self, base: str, split: str) -> ExampleReader:
         dataset = self.dataset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,13 @@ def export(
         return out
 
     def write(work: Path) -> None:
-        source = Source(opened, work / ".fetched")
+        source = Source(opened, work / ".fetched", on_samples)
         sample: dict[str, Any] = {}
         for one in manifest.bases:
             rows = source.rows(one)
             for split in one.splits:
                 order = _order(rows[split], manifest.roles.nuisance)
-                _write_split(source, one, split, rows[split], order, work, shard_bytes, on_samples)
+                _write_split(source, one, split, rows[split], order, work, shard_bytes)
                 if one.name == manifest.default_base and not sample:
                     sample = _as_loaded(next(source.samples(one, split, rows[split], order[:1]))[1])
         for name in beside:
@@ -162,7 +162,6 @@ def _write_split(
     order: Indices,
     work: Path,
     shard_bytes: int,
-    on_samples: Callable[[int], object],
 ) -> None:
     """Write the tars of a split; those with an index are whole already."""
     shards = _cut(order, rows["length"].to_numpy(), shard_bytes)
@@ -170,18 +169,10 @@ def _write_split(
         path = data_file(base.name, split, number, len(shards), "tar")
         index = work / index_file(path)
         if index.is_file():
-            on_samples(len(members))
+            source.on_samples(len(members))
             continue
-        places = write_tar(work / path, _counted(source.samples(base, split, rows, members), on_samples))
+        places = write_tar(work / path, source.samples(base, split, rows, members))
         _write_index(index, source.dataset.manifest.roles.nuisance, rows.take(members), places)
-
-
-def _counted(
-    samples: Iterator[tuple[str, Members]], on_samples: Callable[[int], object]
-) -> Iterator[tuple[str, Members]]:
-    for sample in samples:
-        yield sample
-        on_samples(1)
 
 
 def _cut(order: Indices, lengths: Indices, shard_bytes: int) -> list[Indices]:
