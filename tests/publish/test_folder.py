@@ -151,13 +151,13 @@ def test_a_file_that_arrives_damaged_is_named_and_the_place_stays(publish, tiny,
     assert contents(home / "place/tiny") == contents(later)
 
 
-def test_a_full_disk_is_told_before_anything_is_copied(publish, tiny, home, monkeypatch):
+def test_a_full_disk_is_reported_before_anything_is_copied(publish, tiny, home, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1000, 990, 10))
     assert "no space" in publish(tiny, "--to", "place", fails=True)
     assert not (home / "place").exists()
 
 
-def test_a_disk_that_fills_up_is_told_and_the_next_run_goes_on(publish, tiny, home, monkeypatch):
+def test_a_disk_that_fills_up_is_reported_and_the_next_run_goes_on(publish, tiny, home, monkeypatch):
     copy, copied = into_folder._copy, []
 
     def filling(old, new, tell):
@@ -189,7 +189,7 @@ FolderTarget._swap = lambda self, work: os.kill(os.getpid(), signal.SIGKILL)"""
     assert mine.read_text() == "newer"
 
 
-def test_a_catalog_that_cannot_be_read_is_told_before_anything_is_sent(publish, tiny, home):
+def test_a_catalog_that_cannot_be_read_is_reported_before_anything_is_sent(publish, tiny, home):
     (home / "catalog.json").write_text("{")
     assert "is not JSON" in publish(tiny, "--to", "place", "--catalog", "catalog.json", fails=True)
     assert not (home / "place").exists()

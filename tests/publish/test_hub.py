@@ -42,7 +42,7 @@ class Hub:
 
     tells: str = "git"
     flip: str = ""
-    told: list[tuple[str, Any]] = field(default_factory=list)
+    calls: list[tuple[str, Any]] = field(default_factory=list)
     commits: list[dict[str, bytes]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=lambda: {"private": False, "gated": False})
     tags: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Hub:
         return self
 
     def names(self) -> list[str]:
-        return [name for name, _ in self.told]
+        return [name for name, _ in self.calls]
 
     def dataset_info(self, repo_id: str) -> Any:
         if not self.commits:
@@ -62,19 +62,19 @@ class Hub:
         return SimpleNamespace(sha=oid(len(self.commits)), **self.settings)
 
     def create_repo(self, repo_id: str, **options: Any) -> None:
-        self.told.append(("create", options))
+        self.calls.append(("create", options))
         self.settings["private"] = bool(options["private"])
         self.commits.append({".gitattributes": b"*.parquet filter=lfs"})
 
     def update_repo_settings(self, repo_id: str, **options: Any) -> None:
-        self.told.append(("settings", options))
+        self.calls.append(("settings", options))
         self.settings |= {name: options[name] for name in ("private", "gated") if options[name] is not None}
 
     def preupload_lfs_files(self, repo_id: str, additions: Any, **options: Any) -> None:
-        self.told.append(("send", [addition.path_in_repo for addition in additions]))
+        self.calls.append(("send", [addition.path_in_repo for addition in additions]))
 
     def create_commit(self, repo_id: str, operations: Any, **options: Any) -> Any:
-        self.told.append(("commit", [(type(one), one.path_in_repo) for one in operations]))
+        self.calls.append(("commit", [(type(one), one.path_in_repo) for one in operations]))
         assert options["parent_commit"] == oid(len(self.commits))
         held = dict(self.commits[-1])
         for one in operations:
@@ -134,13 +134,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Hub:
 def test_data_first_the_manifest_last_and_later_only_what_changed(publish, tiny, later, server, tells):
     server.tells = tells
     publish(tiny, "--to", "hf://")
-    (operations,) = [told for name, told in server.told if name == "commit"]
+    (operations,) = [asked for name, asked in server.calls if name == "commit"]
     assert [path for _, path in operations][-3:] == ["README.md", "croissant.json", FILE_NAME]
     assert server.names().index("send") < server.names().index("commit")
     assert contents(tiny).items() <= server.commits[-1].items()
-    server.told.clear()
+    server.calls.clear()
     said = publish(later, "--to", "hf://")
-    (operations,) = [told for name, told in server.told if name == "commit"]
+    (operations,) = [asked for name, asked in server.calls if name == "commit"]
     changed = [path for kind, path in operations if kind is CommitOperationAdd]
     assert changed == [PICTURE, "README.md", "croissant.json", FILE_NAME]
     assert (CommitOperationDelete, "groups.png") in operations
@@ -150,8 +150,8 @@ def test_data_first_the_manifest_last_and_later_only_what_changed(publish, tiny,
 
 def test_a_repo_is_private_before_anything_lies_in_it(publish, tiny, server):
     publish(tiny, "--to", "hf://me/mine", "--private", "--gated", "auto")
-    assert server.told[0][0] == "create"
-    assert server.told[0][1]["private"] is True
+    assert server.calls[0][0] == "create"
+    assert server.calls[0][1]["private"] is True
     assert server.names().index("settings") < server.names().index("send")
     assert server.settings == {"private": True, "gated": "auto"}
 
@@ -166,7 +166,7 @@ def test_a_public_repo_is_made_private_and_nothing_is_made_more_open(publish, ti
 def test_a_dry_run_makes_no_repo(publish, tiny, server):
     said = publish(tiny, "--to", "hf://", "--private", "--dry-run")
     assert "there is no such repo, or you may not see it: it will be made, private" in said
-    assert server.told == []
+    assert server.calls == []
 
 
 @pytest.mark.parametrize("tells", ["git", "lfs", "none"])

@@ -320,10 +320,10 @@ def test_whatever_was_stopped_wherever_the_manifest_is_true_and_the_last_run_end
     MemoryFileSystem.store.clear()
 
 
-def test_every_byte_is_told_once(tiny, url, watched, home):
-    told: list[int] = []
+def test_every_byte_is_reported_once(tiny, url, watched, home):
+    counted: list[int] = []
     target = objects.ObjectTarget(f"{url}/tiny", home)
     source = Source.read(tiny)
     plan = target.compare(source)
-    target.apply(source, plan, "hash", told.append)
-    assert sum(told) == plan.bytes
+    target.apply(source, plan, "hash", counted.append)
+    assert sum(counted) == plan.bytes

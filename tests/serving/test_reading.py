@@ -209,7 +209,7 @@ def test_shiftdata_verifies_and_takes_tasks_from_it(reader, tiny, capsys):
 
 
 def test_examples_are_read_by_byte_ranges(tiny, tiny_out):
-    """A picture costs far fewer bytes than the shard that holds it."""
+    """A picture costs far fewer bytes than the shard that contains it."""
     with serving(tiny_out) as running:
         task = shiftdata.task(f"hf+{running.endpoint}/datasets/shift/tiny", "group-fairness", k=2, mu=0.1)
         pictures = task.dataset("test")
