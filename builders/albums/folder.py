@@ -168,7 +168,8 @@ class FolderAlbum:
                 file = "/".join((*levels, name))
                 picture = name.lower().endswith(ENDINGS) and name not in deeper | hidden
                 if not picture:
-                    left_out[file] = _why_left_out(name, deeper, hidden)
+                    why = "a folder" if name in deeper else f"not one of {', '.join(ENDINGS)}"
+                    left_out[file] = "hidden" if name in hidden else why
                 elif len(levels) != depth:
                     raise InputError(
                         f"{file} in {self.root} lies {len(levels)} folders deep; the layout {self.layout!r} "
@@ -249,12 +250,6 @@ def _has_meaning(letter: str) -> bool:
 
 def _unreadable(error: OSError) -> NoReturn:
     raise StorageError(f"cannot read {error.filename}: {error.strerror}; make it readable, or move it away")
-
-
-def _why_left_out(name: str, folders: set[str], hidden: set[str]) -> str:
-    if name in hidden:
-        return "hidden"
-    return "a folder" if name in folders else f"not one of {', '.join(ENDINGS)}"
 
 
 def _has_header(file: Path) -> bool:

@@ -193,7 +193,9 @@ class RowsAlbum:
         for part in PARTS:
             name = getattr(self.columns, part)
             if name is not None:
-                parts[part] = [text or "" for text in self._texts(name).to_pylist()]
+                parts[part] = [
+                    text or "" for text in _as_texts(self.path, name, self._table[name]).to_pylist()
+                ]
             if name is not None and part in ("label", "domain", "key") and "" in parts[part]:
                 raise InputError(
                     f"row {self._number(parts[part].index(''))} of {self.path} has no {part}: "
@@ -207,13 +209,10 @@ class RowsAlbum:
     @cached_property
     def _examples(self) -> dict[str, pa.ChunkedArray]:
         """The columns of the example: one of texts, or features whose values are plain in Python."""
-        if self.columns.text is not None:
-            return {self.columns.text: self._texts(self.columns.text)}
+        text = self.columns.text
+        if text is not None:
+            return {text: _as_texts(self.path, text, self._table[text])}
         return {name: _feature(self.path, name, self._table[name]) for name in self.columns.features}
-
-    def _texts(self, name: str) -> pa.ChunkedArray:
-        """A column as texts: numbers are written out, and NaN is null."""
-        return _as_texts(self.path, name, self._table[name])
 
     def _number(self, row: int) -> int:
         """The number of an item's row in the file, from 1."""
@@ -290,6 +289,7 @@ def _check_names(path: Path, names: Sequence[str], header: Sequence[str]) -> Non
 
 
 def _as_texts(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as texts: numbers are written out, and NaN is null."""
     try:
         return _without_nan(column).cast(pa.large_string())
     except pa.ArrowException as error:

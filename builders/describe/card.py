@@ -18,13 +18,7 @@ from shiftdata.format.schema import SPLITS
 CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"
 MOST_NAMES = 60
-SIZES = {
-    1_000: "n<1K",
-    10_000: "1K<n<10K",
-    100_000: "10K<n<100K",
-    1_000_000: "100K<n<1M",
-    10_000_000: "1M<n<10M",
-}
+SIZES = {10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M"}
 
 
 def render_card(manifest: Manifest, picture: str | None = None) -> str:
@@ -80,7 +74,7 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
         "tags": ["distribution-shift", manifest.family, "shiftdata", "croissant"],
     }
     if manifest.files:
-        rows = sum(split.rows for split in manifest.splits_of(manifest.default_base).values())
+        rows = manifest.base(manifest.default_base).rows
         front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
     names = manifest.config_names()
     front["configs"] = [config_entry(manifest, name) for name in names]

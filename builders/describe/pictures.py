@@ -22,22 +22,19 @@ FILTERS = "filters.png"
 
 def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
     """Draw the pictures of a packed dataset's card into its folder."""
-    written = []
+    drawn = {}
     if manifest.roles.modality == "image":
-        sheet = contact_sheet(folder, manifest, cell=56, most=(12, 14))
-        with whole_file(folder / PREVIEW) as temporary:
-            sheet.save(temporary, "JPEG", quality=85)
-        written.append(folder / PREVIEW)
+        drawn[PREVIEW] = contact_sheet(folder, manifest, cell=56, most=(12, 14))
     panels = _panels(folder, manifest)
     if panels:
-        with whole_file(folder / GROUPS) as temporary:
-            draw(panels).save(temporary, "PNG", optimize=True)
-        written.append(folder / GROUPS)
+        drawn[GROUPS] = draw(panels)
     if f"filters/{manifest.default_base}.parquet" in manifest.files:
-        with whole_file(folder / FILTERS) as temporary:
-            overview(judged_rows(folder, manifest.default_base)).save(temporary, "PNG", optimize=True)
-        written.append(folder / FILTERS)
-    return written
+        drawn[FILTERS] = overview(judged_rows(folder, manifest.default_base))
+    for name, picture in drawn.items():
+        with whole_file(folder / name) as temporary:
+            jpeg = name.endswith(".jpg")
+            picture.save(temporary, "JPEG" if jpeg else "PNG", quality=85, optimize=not jpeg)
+    return [folder / name for name in drawn]
 
 
 def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
