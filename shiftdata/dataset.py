@@ -129,17 +129,23 @@ def open_dataset(name: DatasetName) -> OpenDataset:
         return name
     store = find(name)
     try:
-        if isinstance(store, Hub):
-            pinned, written = store.pinned(FILE_NAME)
-            return opened(pinned, written)
-        version = store.info(FILE_NAME).version
-        return opened(store, store.read(FILE_NAME), version)
+        return open_store(store)[0]
     except StorageError as error:
         if isinstance(store, Hub) and not is_url(str(name)):
             raise _nowhere(store, error) from error
         if isinstance(store, Hub) or isinstance(error, MissingFileError):
             raise no_manifest(store.address) from error
         raise
+
+
+def open_store(store: Store) -> tuple[OpenDataset, bytes]:
+    """Open the dataset in a store, and give its manifest as it is written; a Hub is pinned to a commit."""
+    if isinstance(store, Hub):
+        pinned, written = store.pinned(FILE_NAME)
+        return opened(pinned, written), written
+    version = store.info(FILE_NAME).version
+    written = store.read(FILE_NAME)
+    return opened(store, written, version), written
 
 
 def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:

@@ -10,7 +10,6 @@ from shiftdata.errors import MissingExtraError
 #: The extra that installs a module. Modules of the extra `build` are needed from a checkout only.
 EXTRAS = {
     "aiohttp": "http",
-    "filelock": "build",
     "matplotlib": "plots",
     "mlcroissant": "build",
     "onnxruntime": "build",

@@ -41,6 +41,22 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Have a lock file alone, or raise `StorageError` with a message; a lock ends with its process."""
+    from filelock import FileLock, Timeout  # it takes a while to import
+
+    lock = FileLock(path, timeout=0, mode=0o600, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StorageError(message) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
 def clear_when_full(path: Path) -> Iterator[None]:
     """Say it plainly when the disk is full."""
     try:

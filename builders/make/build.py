@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from builders.albums import LeavesOut
@@ -26,9 +25,9 @@ from builders.make.render import Block, cut_into_blocks, render, render_item
 from builders.recipe import Recipe, file_versions, load_recipe
 from builders.sample import BadItem, Item
 from builders.spool import Spool
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset import export
-from shiftdata.files import swap
+from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.search import NAMESPACE
 
@@ -77,13 +76,9 @@ class Workshop:
     def locked(self) -> Iterator[None]:
         """One build of a dataset at a time; the lock goes with its process, however that ends."""
         self.work.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(self.work / "lock", timeout=0):
-                yield
-        except Timeout as error:
-            raise ShiftdataError(
-                f"another process is building {self.name} in {self.out}: wait for it to end"
-            ) from error
+        message = f"another process is building {self.name} in {self.out}: wait for it to end"
+        with locked(self.work / "lock", message):
+            yield
 
 
 def build(

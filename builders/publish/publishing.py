@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from builders.describe.renderings import write_without_pixels
 from builders.publish.addresses import target_of
 from builders.publish.checks import refuse_unchecked, refuse_withheld, rows_by_terms
@@ -17,7 +15,7 @@ from builders.publish.plain_errors import in_plain_words
 from builders.publish.source import Source
 from builders.publish.target import Changes, Target, Verify
 from builders.recipe import Recipe
-from shiftdata.errors import StorageError
+from shiftdata.files import locked
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import Manifest
 from shiftdata.places.catalog import Catalog, Entry
@@ -117,13 +115,8 @@ class Publication:
         """One publication to a place at a time from this machine; the lock goes with its process."""
         self.work.mkdir(parents=True, exist_ok=True)
         lock = self.work / f"{content_hash(self.target.address)[:NAME_DIGITS]}.lock"
-        try:
-            with FileLock(lock, timeout=0):
-                yield
-        except Timeout as error:
-            raise StorageError(
-                f"another process is publishing to {self.target.address}: wait for it to end"
-            ) from error
+        with locked(lock, f"another process is publishing to {self.target.address}: wait for it to end"):
+            yield
 
 
 def _entries(catalog: Path) -> dict[str, Entry]:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
-from shiftdata.fetching.core import carry_out
-from shiftdata.fetching.request import Outcome, Plan, Request
+from shiftdata.fetching.request import Outcome, Preview, Request
+from shiftdata.fetching.run import run
 
 #: Of one place; more would hide the others.
 MOST_PROBLEMS = 5
@@ -56,42 +56,42 @@ def command(dataset: str, split: str | None, plan_only: bool, quiet: bool, **opt
         # The metadata of a part comes before its plan, and can be much.
         bar = stack.enter_context(progress("metadata", None, "B", quiet=quiet))
 
-        def agree(plan: Plan) -> bool:
+        def agree(preview: Preview) -> bool:
             nonlocal bar
             bar.close()
-            print("\n".join(_lines(plan)), flush=True)
-            hidden = quiet or plan_only or not plan.bytes
-            bar = stack.enter_context(progress("fetch", plan.bytes, "B", quiet=hidden))
+            print("\n".join(_lines(preview)), flush=True)
+            hidden = quiet or plan_only or not preview.bytes
+            bar = stack.enter_context(progress("fetch", preview.bytes, "B", quiet=hidden))
             return not plan_only
 
-        outcome = carry_out(request, on_plan=agree, on_bytes=lambda count: bar.update(count))
+        outcome = run(request, on_preview=agree, on_bytes=lambda count: bar.update(count))
     if not plan_only:
         _print_summary(outcome)
 
 
-def _lines(plan: Plan) -> list[str]:
-    files = f"{plan.files:,} files, " if plan.files else ""
-    here = f", {plan.here / 1e6:,.1f} MB are here already" if plan.here else ""
+def _lines(preview: Preview) -> list[str]:
+    files = f"{preview.files:,} files, " if preview.files else ""
+    here = f", {preview.here / 1e6:,.1f} MB are here already" if preview.here else ""
     return [
-        plan.title,
-        f"  {files}{plan.bytes / 1e6:,.1f} MB to fetch{here}",
-        f"  into {plan.out}, where {plan.free / 1e6:,.1f} MB are free",
-        *(f"  from {place}" for place in plan.places),
-        *(f"  note: {note}" for note in plan.notes),
+        preview.title,
+        f"  {files}{preview.bytes / 1e6:,.1f} MB to fetch{here}",
+        f"  into {preview.out}, where {preview.free / 1e6:,.1f} MB are free",
+        *(f"  from {place}" for place in preview.places),
+        *(f"  note: {note}" for note in preview.notes),
     ]
 
 
 def _print_summary(outcome: Outcome) -> None:
-    supply = outcome.supply
-    for source in supply.sources:
-        size, files = supply.sizes[source.address], supply.files[source.address]
+    sources = outcome.sources
+    for store in sources.stores:
+        size, files = sources.sizes[store.address], sources.files[store.address]
         if size:
-            print(f"{size / 1e6:,.1f} MB, {files:,} whole files from {source.address}")
-        problems = supply.problems.get(source.address, [])
+            print(f"{size / 1e6:,.1f} MB, {files:,} whole files from {store.address}")
+        problems = sources.problems.get(store.address, [])
         for problem in problems[:MOST_PROBLEMS]:
-            print(f"  {source.address}: {problem}")
+            print(f"  {store.address}: {problem}")
         if len(problems) > MOST_PROBLEMS:
-            print(f"  {source.address}: {len(problems) - MOST_PROBLEMS:,} more problems")
+            print(f"  {store.address}: {len(problems) - MOST_PROBLEMS:,} more problems")
     for note in outcome.notes:
         print(note)
     print(f"{outcome.folder}: load it with shiftdata.load_dataset({str(outcome.folder)!r})")

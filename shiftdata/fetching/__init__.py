@@ -1,12 +1,12 @@
 """Fetch datasets from places that may fail, and check every byte.
 
-The way of a fetch: `resolve` (a name -> places) -> `supply` (the places in order, with their health) ->
-`sources` (how each kind gives a file) -> `files` (whole files) or `part` (rows: `selection` chooses, `rows`
-writes, `part_card` describes) -> `staging` (everything moves into its place). `core` joins them.
+`run` joins the steps of a fetch: `resolve` (a name -> places), `sources` (the places in order, with their
+health), `files` (whole files) or `part` (rows: `selection` chooses, `part_card` describes), and `staging`
+(everything moves into its place). `request` says what is asked, and what was done.
 """
 
 from __future__ import annotations
 
-from shiftdata.fetching.core import fetch
+from shiftdata.fetching.run import fetch
 
 __all__ = ["fetch"]

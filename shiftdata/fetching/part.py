@@ -1,4 +1,4 @@
-"""A part of a dataset: its metadata comes first and tells which bytes of the examples are needed."""
+"""A part of a dataset: its metadata comes first, and says which bytes of the examples are needed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shiftdata.dataset import BELIEVED, OpenDataset
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.fetching.files import bring_all
+from shiftdata.fetching.files import fetch_files
 from shiftdata.fetching.part_card import part_card
-from shiftdata.fetching.rows import row_groups_in_order
 from shiftdata.fetching.selection import Selection
-from shiftdata.fetching.staging import MANIFEST, check_space
-from shiftdata.fetching.supply import NoPlaceError, Supply
-from shiftdata.files import clear_when_full, write_text
+from shiftdata.fetching.sources import NoPlaceError, Sources
+from shiftdata.fetching.staging import MANIFEST
+from shiftdata.files import write_text
 from shiftdata.format.conditions import condition_text
 from shiftdata.format.manifest import FILE_NAME, Config, FileRecord, Manifest
+from shiftdata.format.paths import README, data_prefix, metadata_file, protocol_file
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices, finished, write_keys, write_split
+from shiftdata.format.writer import (
+    BYTES_PER_GROUP,
+    ROWS_PER_GROUP,
+    SMALL_STRETCH,
+    Indices,
+    finished,
+    within_limits,
+    write_keys,
+    write_split,
+)
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.places.store import OnBytes, Store
 
@@ -35,45 +45,52 @@ from shiftdata.places.store import OnBytes, Store
 INDEX = ".index"
 IMAGES = ".images"
 ENDLESS = 1 << 62
+#: As a build cuts them: pictures of one group in short stretches, all else in long ones.
+MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
 
 
 @dataclass
 class PartFetch:
     """Fetches the rows of a selection into `work`, and makes a dataset of them."""
 
-    supply: Supply
+    sources: Sources
     written: bytes
     manifest: Manifest
     selection: Selection
-    out: Path
     work: Path
     jobs: int
     tables: dict[str, pa.Table] = field(default_factory=dict)
     chosen: dict[str, Indices] = field(default_factory=dict)
 
-    def look(self, tell: OnBytes) -> dict[str, int]:
+    def metadata_files(self) -> dict[str, FileRecord]:
+        """The metadata in which rows are chosen."""
+        paths = [metadata_file(self.selection.base, split) for split in self.selection.splits]
+        for path in paths:
+            if path not in self.manifest.files:
+                raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
+        return {path: self.manifest.files[path] for path in paths}
+
+    def choose(self, files: Mapping[str, FileRecord], on_bytes: OnBytes) -> dict[str, int]:
         """Fetch the metadata and choose the rows; give the files that no place has."""
         index = self.work / INDEX
         index.mkdir(exist_ok=True)
         (index / FILE_NAME).write_bytes(self.written)
-        files = self._metadata_files()
-        check_space(self.out, sum(record.bytes for record in files.values()))
-        missing = bring_all(self.supply, index, files, jobs=self.jobs, tell=tell)
+        missing = fetch_files(self.sources, index, files, jobs=self.jobs, on_bytes=on_bytes)
         if missing:
             return missing
         for split in self.selection.splits:
-            table = pq.read_table(index / self._metadata_path(split)).replace_schema_metadata(None)
+            table = pq.read_table(index / metadata_file(self.selection.base, split))
             rows = self.selection.rows(table)
             if len(rows):
-                self.tables[split], self.chosen[split] = table, rows
+                self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
         if not self.chosen:
             raise InputError(
-                f"no row of {self.selection.name} is selected by {self.words()}: nothing to fetch"
+                f"no row of {self.selection.name} is selected by {self.description()}: nothing to fetch"
             )
         return {}
 
     def forget(self) -> None:
-        """Leave nothing behind of a look, unless an earlier fetch was cut here."""
+        """Leave nothing behind, unless an earlier fetch was interrupted here."""
         if not any((self.work / name).exists() for name in (IMAGES, "data")):
             shutil.rmtree(self.work)
 
@@ -85,73 +102,72 @@ class PartFetch:
             for split, rows in self.chosen.items()
             if not self._is_whole(split)
         )
-        kept = self.manifest.roles.modality == "image" and any(
-            source.is_far for source in self.supply.sources
-        )
+        kept = self.manifest.roles.modality == "image" and any(store.is_far for store in self.sources.stores)
         return whole + rows, whole + rows * (2 if kept else 1)
 
-    def words(self) -> str:
-        """The selection in words, as it was asked for."""
+    def description(self) -> str:
+        """The selection as it was asked for."""
         named = {"label": self.manifest.labels, self.manifest.roles.nuisance: self.manifest.nuisances}
-        told = [condition_text(one, named) for one in self.selection.conditions]
+        parts = [condition_text(one, named) for one in self.selection.conditions]
         if list(self.selection.splits) != list(self.manifest.splits_of(self.selection.name)):
-            told.append(f"split={','.join(self.selection.splits)}")
-        return " ".join([self.selection.name, *told])
+            parts.append(f"split={','.join(self.selection.splits)}")
+        return " ".join([self.selection.name, *parts])
 
-    def run(self, tell: OnBytes) -> dict[str, int]:
+    def fetch(self, on_bytes: OnBytes) -> dict[str, int]:
         """Fetch examples and write everything, the manifest last; give the files that no place has."""
         whole = self._whole_files()
-        missing = bring_all(self.supply, self.work, whole, jobs=self.jobs, tell=tell)
+        missing = fetch_files(self.sources, self.work, whole, jobs=self.jobs, on_bytes=on_bytes)
         with ExitStack() as stack:
             readers: dict[str, ExampleReader] = {}
             for split in self.chosen:
-                path = self._metadata_path(split)
+                path = metadata_file(self.selection.base, split)
                 if self._is_whole(split):
                     (self.work / path).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(self.work / INDEX / path, self.work / path)
                 else:
-                    missing |= self._write_split(split, readers, stack, tell)
-        configs = {config.name: config for config in self._configs()}
-        protocols = {f"protocols/{name}.parquet" for name in configs}
-        frozen = {path: record for path, record in self.manifest.files.items() if path in protocols}
-        missing |= bring_all(self.supply, self.work / INDEX, frozen, jobs=self.jobs, tell=lambda _: None)
+                    missing |= self._write_split(split, readers, stack, on_bytes)
+        configs = self._configs()
+        frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in configs)}
+        missing |= fetch_files(
+            self.sources, self.work / INDEX, frozen, jobs=self.jobs, on_bytes=lambda count: None
+        )
         if not missing:
-            for config in configs.values():
+            for config in configs:
                 self._freeze(config)
-            self._finish(list(configs.values()))
+            self._finish(configs)
         return missing
 
     def _write_split(
-        self, split: str, readers: dict[str, ExampleReader], stack: ExitStack, tell: OnBytes
+        self, split: str, readers: dict[str, ExampleReader], stack: ExitStack, on_bytes: OnBytes
     ) -> dict[str, int]:
         """Write the chosen rows of a split."""
         base, rows = self.selection.base, self.chosen[split]
         splits = self.manifest.base(base).splits
-        before = list(SPLITS)[: list(SPLITS).index(split)]
-        first = sum(splits[name].rows for name in before if name in splits)
+        first = sum(splits[name].rows for name in SPLITS if name in splits and SPLITS[name] < SPLITS[split])
 
         def read(numbers: Indices) -> list[bytes]:
-            def act(source: Store) -> list[bytes]:
-                if source.address not in readers:
-                    readers[source.address] = stack.enter_context(self._reader(source))
-                return readers[source.address].read((rows[numbers] + first).tolist())
+            def act(dataset: OpenDataset) -> list[bytes]:
+                dataset.check_unchanged(believe=BELIEVED)
+                address = dataset.address
+                if address not in readers:
+                    readers[address] = stack.enter_context(self._reader(dataset.store))
+                return readers[address].read((rows[numbers] + first).tolist())
 
-            found, source = self.supply.first(f"examples of data/{base}/{split}", act)
-            size = sum(map(len, found))
-            self.supply.sizes[source.address] += size
-            tell(size)
-            return found
+            examples, store = self.sources.first(f"examples of data/{base}/{split}", act)
+            size = sum(map(len, examples))
+            self.sources.count(store, size, files=0)
+            on_bytes(size)
+            return examples
 
         chosen = self.tables[split].take(pa.array(rows))
         try:
-            with clear_when_full(self.work):
-                groups = row_groups_in_order(chosen, self.manifest.roles.modality)
-                write_split(self.work, self.manifest, base, split, chosen, groups, read)
+            groups = row_groups_in_order(chosen, self.manifest.roles.modality)
+            write_split(self.work, self.manifest, base, split, chosen, groups, read)
         except NoPlaceError:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
         return {}
 
-    def _reader(self, source: Store) -> ExampleReader:
+    def _reader(self, store: Store) -> ExampleReader:
         return ExampleReader(
             self.work / INDEX,
             self.selection.base,
@@ -159,7 +175,7 @@ class PartFetch:
             cache=self.work / IMAGES,
             cache_limit=ENDLESS,
             connections=self.jobs,
-            source=source,
+            source=store,
         )
 
     def _configs(self) -> list[Config]:
@@ -167,7 +183,7 @@ class PartFetch:
         kept = []
         for config in self.manifest.configs:
             splits = [split for split in config.splits if split in self.chosen]
-            listed = f"protocols/{config.name}.parquet" in self.manifest.files
+            listed = protocol_file(config.name) in self.manifest.files
             if config.base != self.selection.base or not splits or not config.filters or not listed:
                 continue
             canonical = replace(self.selection, config=config, conditions=())
@@ -179,7 +195,7 @@ class PartFetch:
 
     def _freeze(self, config: Config) -> None:
         """The frozen keys of a canonical split: the whole's file, or its rows in the part's splits."""
-        path = f"protocols/{config.name}.parquet"
+        path = protocol_file(config.name)
         file, target = self.work / INDEX / path, self.work / path
         target.parent.mkdir(exist_ok=True)
         whole = self.manifest.config(config.name)
@@ -192,37 +208,25 @@ class PartFetch:
     def _finish(self, configs: Sequence[Config]) -> None:
         base = self.manifest.base(self.selection.base)
         rows = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in self.chosen}
+        cut = {} if all(map(self._is_whole, self.chosen)) else {"pyarrow": pa.__version__}
         whole = replace(
             self.manifest,
             default_base=base.name,
             configs=list(configs),
-            versions={**self.manifest.versions, **({"pyarrow": pa.__version__} if self._is_cut() else {})},
+            versions={**self.manifest.versions, **cut},
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
         made = finished(self.work, whole, {base.name: rows})
-        for name, text in (("README.md", part_card(made, self.words())), (MANIFEST, made.to_json())):
+        for name, text in ((README, part_card(made, self.description())), (MANIFEST, made.to_json())):
             write_text(self.work / name, text)
 
     def _is_whole(self, split: str) -> bool:
         """Whether every row of a split is chosen: its files are fetched as they are."""
         return len(self.chosen[split]) == len(self.tables[split])
 
-    def _is_cut(self) -> bool:
-        return not all(map(self._is_whole, self.chosen))
-
-    def _metadata_path(self, split: str) -> str:
-        return f"metadata/{self.selection.base}/{split}.parquet"
-
-    def _metadata_files(self) -> dict[str, FileRecord]:
-        paths = [self._metadata_path(split) for split in self.selection.splits]
-        for path in paths:
-            if path not in self.manifest.files:
-                raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
-        return {path: self.manifest.files[path] for path in paths}
-
     def _whole_files(self) -> dict[str, FileRecord]:
         starts = tuple(
-            f"data/{self.selection.base}/{split}-" for split in self.chosen if self._is_whole(split)
+            data_prefix(self.selection.base, split) for split in self.chosen if self._is_whole(split)
         )
         return {path: record for path, record in self.manifest.files.items() if path.startswith(starts)}
 
@@ -232,3 +236,24 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
     digest = hashlib.sha256(written).hexdigest()
     record: Mapping[str, Any] = asdict(selection.record(digest, manifest)) if selection else {}
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
+
+
+def row_groups_in_order(rows: pa.Table, modality: str) -> list[Indices]:
+    """Cut rows of metadata into row groups, in their order, so that a filter by group skips what it can.
+
+    Rows that stood in one row group of the whole are neighbours, and stay together as far as they fit.
+    """
+    lengths = rows["length"].to_numpy().astype(np.int64)
+    runs = [np.arange(len(lengths))]
+    if modality == "image":
+        numbers = pc.fill_null(rows["group"], -1).to_numpy()
+        runs = np.split(runs[0], np.flatnonzero(np.diff(numbers)) + 1)
+    groups: list[Indices] = []
+    for run in runs:
+        last = groups[-1] if groups else None
+        small = last is not None and max(len(last), len(run)) < SMALL_STRETCH
+        if last is not None and small and lengths[last].sum() + lengths[run].sum() <= BYTES_PER_GROUP:
+            groups[-1] = np.concatenate([last, run])
+        else:
+            groups += within_limits(run, lengths, MOST_ROWS[modality])
+    return groups

@@ -1,4 +1,4 @@
-"""What is asked of a fetch, what it plans to do, and what it did."""
+"""What is asked of a fetch, what it is about to do, and what it did."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from pathlib import Path
 
 from shiftdata.fetching.resolve import short_name
 from shiftdata.fetching.selection import Select, parsed
-from shiftdata.fetching.supply import Supply
+from shiftdata.fetching.sources import Sources
 from shiftdata.format.conditions import condition_text
 from shiftdata.places.search import NAMESPACE
+
+#: Comparisons as a file name can have them.
+SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
+SIGN = re.compile("|".join(SIGNS))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for, as `fetch` takes it."""
+    """What is asked for; see `fetch`."""
 
     name: str
     config: str | None = None
@@ -37,7 +41,7 @@ class Request:
 
     @property
     def target(self) -> Path:
-        """The folder to make: called as the dataset, for a part also by what was asked for."""
+        """The folder to make: named like the dataset, for a part also by what was asked for."""
         return self.out or Path(NAMESPACE) / _folder_name(self)
 
     @property
@@ -55,11 +59,11 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Preview:
     """What a fetch is about to do.
 
-    `files` counts whole files (rows of a part are in none), `here` are bytes that need not come, `free` those
-    that are free at the target.
+    `files` counts whole files (rows of a part are in none), `here` are bytes that are here already, `free`
+    those that are free at the target.
     """
 
     title: str
@@ -77,7 +81,7 @@ class Outcome:
     """What a fetch did: where everything is now, and what each place gave."""
 
     folder: Path
-    supply: Supply
+    sources: Sources
     notes: list[str] = field(default_factory=list)
 
 
@@ -91,17 +95,10 @@ def _folder_name(request: Request) -> str:
         for one in parsed(request.select or ())
     ]
     words += [request.split or ""] if isinstance(request.split, str | None) else list(request.split)
-    plain = "-".join(re.sub(r"[^\w.]+", "-", _spelled(word)).strip("-") for word in words if word)
+    plain = "-".join(
+        re.sub(r"[^\w.]+", "-", SIGN.sub(lambda sign: SIGNS[sign[0]], word)).strip("-")
+        for word in words
+        if word
+    )
     digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
     return plain if len(plain) <= 80 else f"{plain[:70]}-{digest}"
-
-
-def _spelled(word: str) -> str:
-    """Comparisons that a file name can hold."""
-    return (
-        word.replace("!=", "-not-")
-        .replace("<=", "-to-")
-        .replace(">=", "-from-")
-        .replace("<", "-below-")
-        .replace(">", "-above-")
-    )

@@ -13,8 +13,8 @@ from shiftdata.places.store import is_url
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a dataset is called for short, where it may be, and the sha256 of its manifest if one knows it."""
+class Candidates:
+    """The short name of a dataset, where it may be, and the sha256 of its manifest where that is known."""
 
     name: str
     addresses: tuple[str, ...]
@@ -22,7 +22,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Found:
+def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Candidates:
     """Where to fetch it from: `extra` first, then its catalog entry, or else what `places.find` says."""
     short, target = short_name(given), target.absolute()
     entry, notes = (None, []) if is_url(given) else catalog.look_up(given, offline=offline)
@@ -30,27 +30,27 @@ def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) ->
         entry, notes = catalog.look_up(short, offline=offline)
     found = list(entry.places) if entry else _by_name(given, bool(extra))
     addresses = [one for one in dict.fromkeys([*extra, *found]) if not _is_at(one, target)]
-    return Found(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
+    return Candidates(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
 
 
-def unknown(found: Found, reasons: Sequence[str], offline: bool) -> NotFoundError:
+def unknown(candidates: Candidates, reasons: Sequence[str], offline: bool) -> NotFoundError:
     """The error for a dataset that no place gave: each place with its reason, and what to do."""
     known = {path.name for path in places.local_datasets()} | _in_catalogs(offline)
     lines = [*(reasons or ["no place: none is known but the folder to write to"])]
-    lines += [f"catalog: {note}" for note in found.notes]
+    lines += [f"catalog: {note}" for note in candidates.notes]
     if not catalog.addresses():
         lines.append(f"catalogs: none (name one in ${catalog.VARIABLE})")
     hint = "\n".join(
         [
-            "It was asked of:",
+            "Places that were asked:",
             *(f"  {line}" for line in lines),
-            "Offline only folders of this machine are asked: fetch it when the network is there, "
-            f"`shiftdata fetch {found.name}`."
+            "Offline, only folders of this machine are asked; with the network, run "
+            f"`shiftdata fetch {candidates.name}`."
             if offline
-            else "Look at the name and the network, or name a place that has it: --from FOLDER_OR_URL.",
+            else "Check the name and the network, or give a place that has it: --from FOLDER_OR_URL.",
         ]
     )
-    return not_found("dataset", found.name, known, hint)
+    return not_found("dataset", candidates.name, known, hint)
 
 
 def _by_name(given: str, more: bool) -> list[str]:

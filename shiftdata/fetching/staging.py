@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.files import clear_when_full, sha256_of
+from shiftdata.files import clear_when_full, locked, sha256_of, swap
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.paths import data_prefix, protocol_file
 from shiftdata.verifying import RENDERINGS
 
 #: The manifest while files are still missing: a folder with a `manifest.json` is whole.
 MANIFEST = ".manifest.json"
 #: What a staging folder is for: files of one fetch must not get into another.
 PURPOSE = ".purpose"
+LOCK = ".lock"
 
-#: What a fetch finds at its target: nothing, files of the same dataset, or another one to be replaced.
+#: What is at a target: nothing, files of the same dataset, or another one to be replaced.
 State: TypeAlias = Literal["new", "same", "other"]
 
 
@@ -31,33 +32,27 @@ def staging_of(out: Path) -> Path:
 
 
 @contextmanager
-def locked(out: Path, purpose: str) -> Iterator[Path]:
-    """Make the staging folder of a target, for one fetch at a time; it stays when the fetch is cut.
+def staging(out: Path, purpose: str) -> Iterator[Path]:
+    """Make the staging folder of a target, for one fetch at a time; it stays when the fetch is interrupted.
 
-    What another fetch, of another `purpose`, left there goes.
+    What a fetch with another `purpose` left there is deleted.
     """
     folder = staging_of(out)
     with clear_when_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise StorageError(
-                    f"another fetch is writing to {folder}: wait for it, or give another --out"
-                ) from error
-            told = folder / PURPOSE
-            if not told.is_file() or told.read_text(encoding="utf-8") != purpose:
-                _empty(folder)
-                told.write_text(purpose, encoding="utf-8")
+        message = f"another fetch is writing to {folder}: wait for it, or give another --out"
+        with locked(folder / LOCK, message):
+            written = folder / PURPOSE
+            if not written.is_file() or written.read_text(encoding="utf-8") != purpose:
+                for left in folder.iterdir():
+                    if left.name != LOCK:
+                        shutil.rmtree(left) if left.is_dir() else left.unlink()
+                written.write_text(purpose, encoding="utf-8")
             yield folder
-        finally:
-            os.close(handle)
 
 
 def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) -> State:
-    """What is at the target; what is neither this dataset nor may be replaced is refused."""
+    """What is at the target; refuse what is neither this dataset nor may be replaced."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return "new"
     here = out / FILE_NAME
@@ -67,18 +62,14 @@ def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) ->
         if replace:
             return "other"
         raise InputError(
-            f"{out} holds another dataset, another version or another part than {manifest.name} "
-            f"{manifest.version}: give another --out, or --replace it"
+            f"{out} has another dataset, another version or another part than {manifest.name} "
+            f"{manifest.version}: give another --out, or replace it with --replace"
         )
     known = set(manifest.files) | RENDERINGS
-    found = (
-        {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
-        if out.is_dir()
-        else {""}
-    )
-    if all(path in known or path.startswith(".") for path in found):
+    inside = [path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()]
+    if out.is_dir() and all(path in known or path.startswith(".") for path in inside):
         return "same"
-    raise InputError(f"{out} is there and is no dataset of shiftdata: give another --out, or move it away")
+    raise InputError(f"{out} is there and is not a shiftdata dataset: give another --out, or move it away")
 
 
 def is_right(file: Path, record: FileRecord) -> bool:
@@ -88,8 +79,8 @@ def is_right(file: Path, record: FileRecord) -> bool:
 
 def check_paths(manifest: Manifest) -> None:
     """Refuse a manifest that would write outside its folder: it may come from anywhere."""
-    made = [f"data/{base.name}/x" for base in manifest.bases]
-    made += [f"protocols/{config.name}.parquet" for config in manifest.configs]
+    made = [data_prefix(base.name, "x") for base in manifest.bases]
+    made += [protocol_file(config.name) for config in manifest.configs]
     for path in [*manifest.files, *made]:
         parts = path.split("/")
         if "\\" in path or any(part in ("", "..") or part.startswith(".") for part in parts):
@@ -117,36 +108,23 @@ def check_space(out: Path, need: int) -> None:
 def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]) -> None:
     """Bring what was gathered into its place, the manifest last; `work` is gone then."""
     (work / MANIFEST).replace(work / FILE_NAME)
-    for left in [*work.rglob(".*"), *work.rglob("*.part")]:  # all that is none of the dataset
+    for left in [*work.rglob(".*"), *work.rglob("*.part")]:  # everything that is not of the dataset
         if left.exists() and left.name != PURPOSE:  # which goes last: without it, all would be fetched again
             shutil.rmtree(left) if left.is_dir() else left.unlink()
     if state == "same":
         _move_into(work, out)
         return
-    old = work.with_name(f"{work.name}-replaced")
-    shutil.rmtree(old, ignore_errors=True)
-    if state == "other":
-        for path, record in files.items():  # what the new version has unchanged
-            if not (work / path).exists() and is_right(out / path, record):
-                (work / path).parent.mkdir(parents=True, exist_ok=True)
-                _link(out / path, work / path)
-        out.rename(old)
-    else:
-        with suppress(FileNotFoundError):
-            out.rmdir()  # it was empty
-    work.rename(out)
+    for path, record in files.items() if state == "other" else ():  # what the new version has unchanged
+        if not (work / path).exists() and is_right(out / path, record):
+            (work / path).parent.mkdir(parents=True, exist_ok=True)
+            _link(out / path, work / path)
+    swap(work, out, work.with_name(f"{work.name}-replaced"))
     (out / PURPOSE).unlink()
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _empty(folder: Path) -> None:
-    for left in folder.iterdir():
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _move_into(work: Path, out: Path) -> None:
-    found = sorted(path for path in work.rglob("*") if path.is_file() and path.name != PURPOSE)
-    for file in [*(path for path in found if path != work / FILE_NAME), work / FILE_NAME]:
+    gathered = sorted(path for path in work.rglob("*") if path.is_file() and path.name != PURPOSE)
+    for file in [*(path for path in gathered if path != work / FILE_NAME), work / FILE_NAME]:
         target = out / file.relative_to(work)
         target.parent.mkdir(parents=True, exist_ok=True)
         file.replace(target)

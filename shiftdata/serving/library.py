@@ -7,12 +7,12 @@ import shutil
 import threading
 import time
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
 
-from filelock import FileLock, Timeout
-
 from shiftdata.errors import NotFoundError, StorageError
+from shiftdata.files import locked
 from shiftdata.serving.blobs import Blobs, sync_folder, write_whole
 from shiftdata.serving.folders import BELIEVED, FolderRepo, find_folders
 from shiftdata.serving.names import is_repo_part
@@ -40,21 +40,18 @@ class Library:
         self._looked = 0.0
         self._lock = threading.Lock()
         self._repo_locks: dict[tuple[str, str], threading.Lock] = {}
-        self._writing = FileLock(self.folder / "lock", timeout=0, mode=0o600, thread_local=False)
+        self._writing = ExitStack()
         self.key = self._prepare() if writable else os.urandom(32)  # it signs upload URLs
 
     def close(self) -> None:
-        self._writing.release()
+        self._writing.close()
 
     def _prepare(self) -> bytes:
         """Lock the folder, clear what an earlier server left half done, and return the key that it used."""
         try:
             self.folder.mkdir(exist_ok=True)
-            self._writing.acquire()
-        except Timeout:
-            raise StorageError(
-                f"another writable server runs on {self.root}: stop it, or serve without --writable"
-            ) from None
+            message = f"another writable server runs on {self.root}: stop it, or serve without --writable"
+            self._writing.enter_context(locked(self.folder / "lock", message))
         except OSError as error:
             raise StorageError(
                 f"cannot write below {self.root} ({error}): serve it without --writable"

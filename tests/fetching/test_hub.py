@@ -16,8 +16,8 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.errors import NotFoundError
-from shiftdata.fetching.core import carry_out
 from shiftdata.fetching.request import Request
+from shiftdata.fetching.run import run
 from shiftdata.format.manifest import Manifest
 from tests.fetching.conftest import copied, flip, same
 
@@ -52,9 +52,9 @@ def test_a_part_is_that_of_a_folder(tiny, mirror, address):
 
 def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
     monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
-    outcome = carry_out(Request(name="tiny"))
+    outcome = run(Request(name="tiny"))
     assert same(outcome.folder, tiny)
-    assert list(outcome.supply.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
+    assert list(outcome.sources.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
 
 
 def test_a_name_without_a_catalog_is_asked_of_the_hub_of_the_environment(tiny, mirror, tmp_path):
@@ -82,7 +82,7 @@ def test_a_cut_connection_is_made_good(tiny, mirror, address):
 
 def test_killed_it_goes_on_with_the_rest(tiny, mirror, address):
     code = (
-        "import sys, time, shiftdata as sd; from shiftdata.fetching import sources; sources.CHUNK = 20000;"
+        "import sys, time, shiftdata as sd; from shiftdata.places import remote; remote.CHUNK = 20000;"
         "sd.fetch(sys.argv[1], out='out', jobs=2, on_bytes=lambda count: time.sleep(0.02))"
     )
     environment = serving.client_env(mirror.endpoint, Path("home").absolute())
@@ -117,10 +117,10 @@ def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeyp
     flip(bad / "data/mini/test-00000-of-00001.parquet")
     with serving.serving(tmp_path / "served") as running:
         place = f"hf+{running.endpoint}/datasets/shift/tiny"
-        outcome = carry_out(Request(name=str(tiny), places=[place], out=Path("out")))
-        part = carry_out(Request(name=str(tiny), places=[place], out=Path("part"), select={"style": [2]}))
+        outcome = run(Request(name=str(tiny), places=[place], out=Path("out")))
+        part = run(Request(name=str(tiny), places=[place], out=Path("part"), select={"style": [2]}))
     assert same(outcome.folder, tiny)
-    assert outcome.supply.files[str(tiny)] == 1
+    assert outcome.sources.files[str(tiny)] == 1
     assert same(part.folder, sd.fetch(tiny, select={"style": [2]}, out="other"))
 
 

@@ -86,5 +86,5 @@ def test_a_name_that_is_not_here(tiny, catalogued, offline):
 def test_reading_says_that_it_is_offline(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for read in (sd.info, sd.load_dataset):
-        with pytest.raises(NotFoundError, match=r"this is offline .* run `shiftdata fetch toy`"):
+        with pytest.raises(NotFoundError, match=r"the network is off .* run `shiftdata fetch toy`"):
             read("toy")
