@@ -16,10 +16,7 @@ from sklearn.datasets import load_sample_image
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts import weather
 from builders.shifts.steps import OnGround
-from builders.shifts.weather import MAX_SCALE, WEATHERS, render
-from builders.shifts.weather.figures import FIGURES
-from builders.shifts.weather.haze import ground_plane
-from builders.shifts.weather.particles import fall
+from builders.shifts.weather import FIGURES, MAX_SCALE, WEATHERS, fall, ground_plane, render
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import content_hash, rng
 

@@ -24,8 +24,7 @@ from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.bank import StyleBank
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
-from builders.shifts.weather import WEATHERS, render
-from builders.shifts.weather.figures import FIGURES
+from builders.shifts.weather import FIGURES, WEATHERS, render
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -44,7 +43,6 @@ class OnGround:
 
     @property
     def inner(self) -> int:
-        """The side of the square that the picture has to itself."""
         return self.size - 2 * round(self.size * self.margin)
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
@@ -52,7 +50,6 @@ class OnGround:
             yield replace(sample, example=self.compose(sample.image))
 
     def compose(self, picture: Image.Image) -> Image.Image:
-        """One picture on the ground, without alpha."""
         scale = self.inner / max(picture.size)
         fitted = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
         cutout = picture.convert("RGBA")
@@ -78,7 +75,6 @@ class _OneStrength:
 
     @property
     def severities(self) -> tuple[float, ...]:
-        """The one strength."""
         return (self.strength,)
 
 
@@ -90,7 +86,6 @@ class Stylize(_OneStrength):
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        """The names of the styles."""
         return StyleBank.load().names
 
     def fingerprint(self) -> str:
@@ -137,7 +132,6 @@ class Contexts(_OneStrength):
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        """The common domains, then the unique ones of all classes."""
         return tuple(DOMAINS)
 
     def fingerprint(self) -> str:
@@ -146,7 +140,6 @@ class Contexts(_OneStrength):
         return content_hash(*parts, TABLE.read_bytes())
 
     def nuisances_of(self, item: Item) -> tuple[str, ...]:
-        """The common domains, and the unique ones of the item's class."""
         return (*COMMON, *unique_of(item.label))
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
@@ -186,12 +179,10 @@ class Corrupt:
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        """The corruptions."""
         return self.names
 
     @property
     def severities(self) -> tuple[float, ...]:
-        """The severities, as a scale."""
         return tuple(float(step) for step in self.steps)
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
@@ -230,12 +221,10 @@ class Continuous:
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        """The 14 shifts, in the order of the paper."""
         return (*SLIDERS, *WEATHERS)
 
     @property
     def severities(self) -> tuple[float, ...]:
-        """The scales."""
         return SCALES
 
     def fingerprint(self) -> str:
@@ -290,12 +279,10 @@ class Domains:
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        """The domains."""
         return self.names
 
     @property
     def severities(self) -> tuple[float, ...]:
-        """Domains have no scale."""
         return ()
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:

@@ -165,7 +165,6 @@ def in_a_row(stage: Stage) -> Scene:
 
 
 def _edited(stage: Stage, colour: Edit) -> Scene:
-    """The object with other colours, its outline kept."""
 
     def edit(cut: Image.Image) -> Image.Image:
         made = Image.blend(cut.convert("RGB"), colour(cut), stage.strength)
@@ -176,7 +175,6 @@ def _edited(stage: Stage, colour: Edit) -> Scene:
 
 
 def _floating_shadow(stage: Stage, image: Image.Image) -> None:
-    """The shadow of something above the ground."""
     shade = Image.new("L", image.size)
     Pen(shade).oval(around(0.5, 0.91, 0.18, 0.04), 130)
     image.paste((20, 22, 30), (0, 0), shade.filter(ImageFilter.GaussianBlur(stage.px(0.015))))

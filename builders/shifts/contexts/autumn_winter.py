@@ -111,14 +111,12 @@ def drifts(stage: Stage) -> Scene:
 
 
 def _fallen(stage: Stage, count: int = 36) -> Image.Image:
-    """Leaves before the foot."""
     layer = stage.layer((190, 90, 30))
     scenery.leaves(stage, layer, LEAVES, count, (0.87, 1), 0.032)
     return layer
 
 
 def _drift(stage: Stage, flakes: int, height: float = 0.89) -> Image.Image:
-    """Snow before the foot, and flakes in the air."""
     layer = stage.layer((246, 250, 255))
     scenery.ridge(stage, layer, height, stage.colour("eef4fb f6faff"), swing=0.02)
     scenery.specks(stage, layer, "ffffff f2f7ff", flakes, (0, 1), 0.009)

@@ -109,7 +109,7 @@ def fisheye(stage: Stage) -> Scene:
 
 
 def _bulged(size: int, amount: float) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
-    """Squares of a picture, and where in it the corners of each are taken from: nearer to the middle."""
+    # Squares of a picture, and where in it the corners of each are taken from: nearer to the middle.
     edges = np.rint(np.linspace(0, size, 17)).astype(int).tolist()
 
     def source(x: int, y: int) -> tuple[float, float]:

@@ -88,7 +88,6 @@ def behind_bars(stage: Stage) -> Scene:
 
 
 def _person(stage: Stage, pen: Pen, x: float, top: float, foot: float) -> None:
-    """A figure of a head, a body, arms and legs."""
     tall, skin, shirt = foot - top, stage.colour(SKINS), stage.colour(SHIRTS)
     hip = top + 0.66 * tall
     for hand in (-1, 1):

@@ -48,7 +48,6 @@ def _between(start: float, end: float, strength: float) -> float:
 
 
 def _inside(middle: float, width: float) -> float:
-    """The place of something of a width that keeps it within the frame."""
     half = min(0.5, width / 2 + 0.01)
     return min(max(middle, half), 1 - half)
 

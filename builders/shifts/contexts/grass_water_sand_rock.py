@@ -189,7 +189,6 @@ def scree(stage: Stage) -> Scene:
 
 
 def _blades(stage: Stage, foot: float, tall: float, count: int = 80) -> Image.Image:
-    """Grass that hides the object's foot."""
     layer = stage.layer((70, 140, 50))
     scenery.blades(stage, layer, foot, tall, "2f7022 479633 66b343 86c95a", count)
     return layer
@@ -209,7 +208,6 @@ def _afloat(stage: Stage, line: float, family: str) -> dict[str, Any]:
 
 
 def _heap(stage: Stage, height: float, family: str) -> Image.Image:
-    """Sand that the foot has sunk into."""
     colour = stage.colour(family)
     layer = stage.layer(colour)
     scenery.ridge(stage, layer, height, colour, swing=0.02)
@@ -218,7 +216,6 @@ def _heap(stage: Stage, height: float, family: str) -> Image.Image:
 
 
 def _rubble(stage: Stage, family: str) -> Image.Image:
-    """Stones before the foot."""
     layer = stage.layer((110, 108, 105))
     scenery.stones(stage, layer, family, 9, (0.93, 1.03), 0.075)
     return layer

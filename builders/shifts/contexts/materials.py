@@ -202,7 +202,6 @@ def chessboard(random: np.random.Generator) -> Image.Image:
 
 
 def _one_of(random: np.random.Generator, *families: str) -> list[Colour]:
-    """The colours of one of some families."""
     return palette(random, families[int(random.integers(len(families)))])
 
 

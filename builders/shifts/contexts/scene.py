@@ -30,7 +30,6 @@ class Stage:
 
     @property
     def side(self) -> int:
-        """The side of the drawing in pixels."""
         return SCALE * self.size
 
     def px(self, share: float) -> int:
@@ -38,19 +37,15 @@ class Stage:
         return round(share * self.side)
 
     def some(self, low: float, high: float) -> float:
-        """Any number between two."""
         return float(self.rng.uniform(low, high))
 
     def any(self, choices: Sequence[T]) -> T:
-        """Any of some things."""
         return choices[int(self.rng.integers(len(choices)))]
 
     def colours(self, family: str) -> list[Colour]:
-        """Colours near those of a family, given as hexadecimal numbers between spaces."""
         return palette(self.rng, family)
 
     def colour(self, family: str) -> Colour:
-        """One colour near one of a family."""
         return self.any(self.colours(family))
 
     def layer(self, colour: Colour) -> Image.Image:
@@ -99,28 +94,22 @@ class Pen:
     def box(
         self, box: Box, fill: Ink | int | None, *, rim: Ink | None = None, width: float = 0, corner: float = 0
     ) -> None:
-        """A rectangle, its corners round where a radius is given."""
         radius, line = self._px(corner), self._px(width)
         self._draw.rounded_rectangle(self._pixels(box), radius, fill=fill, outline=rim, width=line)
 
     def oval(self, box: Box, fill: Ink | int | None, *, rim: Ink | None = None, width: float = 0) -> None:
-        """An ellipse."""
         self._draw.ellipse(self._pixels(box), fill=fill, outline=rim, width=self._px(width))
 
     def dome(self, box: Box, fill: Ink) -> None:
-        """The upper half of an ellipse."""
         self._draw.pieslice(self._pixels(box), 180, 360, fill=fill)
 
     def arc(self, box: Box, start: float, length: float, ink: Ink, width: float) -> None:
-        """A part of an ellipse's line, in degrees."""
         self._draw.arc(self._pixels(box), start, start + length, fill=ink, width=self._px(width))
 
     def shape(self, corners: Iterable[Point], fill: Ink | int) -> None:
-        """A polygon."""
         self._draw.polygon([(x * self._side, y * self._side) for x, y in corners], fill=fill)
 
     def line(self, points: Sequence[Point], ink: Ink, width: float) -> None:
-        """A line through some points."""
         scaled = [(x * self._side, y * self._side) for x, y in points]
         self._draw.line(scaled, fill=ink, width=max(1, self._px(width)), joint="curve")
 
@@ -128,6 +117,5 @@ class Pen:
         return round(share * self._side)
 
     def _pixels(self, box: Box) -> list[int]:
-        """The box in whole pixels, at least one in each direction."""
         left, top, right, bottom = (self._px(part) for part in box)
         return [left, top, max(left, right), max(top, bottom)]

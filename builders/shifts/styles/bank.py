@@ -34,20 +34,16 @@ class StyleBank:
     @staticmethod
     @cache
     def load() -> StyleBank:
-        """The bank that ships with the package, read once a process."""
         return read_bank(BANK)
 
     @property
     def size(self) -> int:
-        """How many style pictures each style has."""
         return int(self.codes.shape[1])
 
     def code(self, style: str, index: int) -> NDArray[np.float32]:
-        """The code of one style picture, as a copy that the caller may change."""
         return np.array(self.codes[self._position(style, index)])
 
     def provenance(self, style: str, index: int) -> dict[str, Json]:
-        """What the style picture shows, what seeded it, and its licence."""
         style_at, index_at = self._position(style, index)
         return dict(self.records[style_at][index_at])
 

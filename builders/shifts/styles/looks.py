@@ -139,7 +139,6 @@ def _noise(rng: np.random.Generator, cells: int, shape: tuple[int, ...]) -> Fiel
 
 
 def _drift(rng: np.random.Generator, shape: tuple[int, ...]) -> Field:
-    """A direction at each pixel that changes slowly over the picture."""
     return 2 * math.pi * _noise(rng, 3, shape)
 
 
@@ -149,12 +148,10 @@ def _colour(pixel: Field) -> tuple[int, int, int]:
 
 
 def _grey(field: Field) -> Field:
-    """How bright each pixel is."""
     return np.asarray(field @ LUMA)
 
 
 def _saturated(field: Field, factor: float) -> Field:
-    """The same brightness with stronger colours."""
     neutral = _grey(field)[..., np.newaxis]
     return np.asarray((neutral + (field - neutral) * factor).clip(0, 1))
 
@@ -169,7 +166,6 @@ def _median(field: Field) -> Field:
 
 
 def _blurred(values: Field, sigma: float) -> Field:
-    """Gaussian blur of one channel."""
     reach = max(1, math.ceil(2.5 * sigma))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     kernel /= kernel.sum()
@@ -213,7 +209,6 @@ def _strands(rng: np.random.Generator, turn: Field, length: int) -> Field:
 
 
 def _bricks(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
-    """A brick wall as a factor of brightness: dark joints, rough faces."""
     y, x = np.mgrid[: shape[0], : shape[1]]
     high = max(shape) / 13
     course = y / high + rng.random()

@@ -44,7 +44,6 @@ class Subject:
 
     @staticmethod
     def of(image: Image.Image) -> Subject:
-        """The subject of a picture."""
         plain = image.convert("RGB")
         return Subject(plain, network.features(plain), network.code(plain))
 
