@@ -46,12 +46,6 @@ def test_exported_names_are_sorted_and_there():
         shiftdata.laod_dataset  # noqa: B018
 
 
-def test_doors_are_closed():
-    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.parametrize(
     ("place", "line", "refused"),
     [

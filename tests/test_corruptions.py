@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from sklearn.datasets import load_sample_image
@@ -18,6 +18,7 @@ from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import Corrupt
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.schema import KEY_PATTERN
+from tests.properties import share
 
 KEY = (0, "test", "picture")
 
@@ -124,7 +125,7 @@ def test_fog_pales_the_dark():
     assert np.ptp(made, axis=2).max() == 0
 
 
-@settings(max_examples=30, deadline=None)
+@share(0.5)
 @given(
     name=st.sampled_from(CORRUPTIONS),
     size=st.tuples(*2 * [st.integers(16, 90)]),

@@ -58,7 +58,7 @@ def recipe(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(recipe) -> Path:
-    return build(str(recipe), recipe.parent, workers=2, quiet=True)
+    return build(str(recipe), recipe.parent, workers=1, quiet=True)
 
 
 def test_it_holds_every_concept_by_every_vendor_and_nothing_is_wrong(recipe, small):

@@ -137,7 +137,7 @@ def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints
     for wanted in ("spool-*/scores-*/*.arrow", "packing/filters"):
         with subprocess.Popen(command, cwd=ROOT) as process:
             while process.poll() is None and not any(work.glob(wanted)):
-                time.sleep(0.002)
+                time.sleep(0.01)
             os.kill(process.pid, signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
         assert not (tmp_path / "shift").exists()

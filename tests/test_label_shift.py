@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 from sklearn.linear_model import LogisticRegression
@@ -175,7 +175,6 @@ def test_the_gap_is_honest(seed, with_prior):
 
 
 @given(st.integers(0, 10_000), st.floats(-6, 1))
-@settings(max_examples=60)
 def test_quadratic_problems_are_solved_both_ways(seed, exponent):
     confusion, observed, prior, _ = random_problem(seed)
     kappa, ones = 10**exponent, np.ones(len(observed))
@@ -534,7 +533,6 @@ def test_other_refusals():
 
 
 @given(st.integers(0, 10_000), st.sampled_from(sorted(ESTIMATORS)), st.sampled_from([None, "code"]))
-@settings(max_examples=60)
 def test_estimates_are_marginals_and_do_not_depend_on_the_order_of_rows(seed, method, variant):
     world = World(seed, n=150, n_classes=3)
     assume(np.isin(np.arange(3), world.labels).all())

@@ -41,7 +41,7 @@ SMALL = """
 def small(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("small") / "small.py"
     path.write_text(textwrap.dedent(SMALL))
-    return build(str(path), path.parent, workers=2, quiet=True)
+    return build(str(path), path.parent, workers=1, quiet=True)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
@@ -18,6 +18,7 @@ from shiftdata.errors import InputError
 from shiftdata.format.conditions import rows_matching
 from shiftdata.metadata.folds import quantiles
 from shiftdata.protocols import GroupFairness
+from tests.properties import share
 from tests.protocols import made
 
 LABELS = [f"label{number}" for number in range(20)]
@@ -39,7 +40,6 @@ TABLE = metadata(SIZES)
 ROWS = made.metadata(6, 6, 30)
 
 
-@settings(max_examples=40)
 @given(st.integers(2, 20), st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.5, 1.0]), st.integers(0, 1000))
 def test_counts_are_the_papers(k, mu, seed):
     protocol = GroupFairness(k=k, mu=mu, seed=seed)
@@ -109,7 +109,7 @@ def test_draws_and_filters_never_change():
     assert digest.hexdigest() == "1d1614ed3489422ddeb4255778e61aca26a134da71d2a8cc67bd6bdff649c4b3"
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(st.integers(2, 5), st.sampled_from([(0.05, 0.1), (0.1, 0.5), (0.5, 1.0)]), st.integers(0, 50))
 def test_tasks_are_nested_in_k_and_mu(k, mus, seed):
     few, many = (sd.task(ROWS, "group-fairness", k=k, mu=mu, seed=seed) for mu in mus)

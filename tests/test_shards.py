@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.make import row_groups as shards
@@ -27,7 +27,6 @@ def rows(draw):
 
 
 @given(rows())
-@settings(max_examples=60)
 def test_row_groups_hold_every_row_once_within_the_limits(made):
     groups = shards.row_groups(made)
     assert sorted(np.concatenate(groups).tolist()) == list(range(len(made.keys)))
@@ -38,7 +37,6 @@ def test_row_groups_hold_every_row_once_within_the_limits(made):
 
 
 @given(rows())
-@settings(max_examples=60)
 def test_a_row_group_is_one_stretch_of_one_group_unless_groups_are_small(made):
     counts = np.bincount(made.cells)
     small = counts[made.cells] < shards.SMALL_STRETCH
@@ -55,7 +53,6 @@ def test_a_row_group_is_one_stretch_of_one_group_unless_groups_are_small(made):
 
 
 @given(rows(), st.randoms())
-@settings(max_examples=30)
 def test_row_groups_do_not_depend_on_row_order(made, random):
     order = np.array(random.sample(range(len(made.keys)), len(made.keys)))
     shuffled = shards.Rows(

@@ -1,4 +1,4 @@
-"""The recipe of `sma_emoji`, smaller: one vendor, 48 pixels, 10 pictures a class, by the same code."""
+"""The recipe of `sma_emoji` by the same code, smaller: 8 classes, one vendor, 48 pixels, 10 pictures each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import datasets
 import numpy as np
 import pytest
 
+from builders.albums.emoji import EmojiAlbum
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe
 from shiftdata.format.manifest import Manifest
+from tests.few_emoji import few_classes
 
 SMALL = """
     from dataclasses import replace
+    from pathlib import Path
 
     from builders.albums.emoji import EmojiAlbum
     from builders.recipe import Base, load_recipe
@@ -26,7 +29,7 @@ SMALL = """
     RECIPE = replace(
         load_recipe("sma_emoji"),
         name="small",
-        album=EmojiAlbum(vendors=("noto",), size=GROUND.inner),
+        album=EmojiAlbum(vendors=("noto",), assets=Path(__file__).parent / "emoji", size=GROUND.inner),
         prepare=(GROUND,),
         bases=(
             Base(name="content", summary="Untouched.", layer="content"),
@@ -39,6 +42,7 @@ SMALL = """
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("small") / "small.py"
+    few_classes(path.parent / "emoji", EmojiAlbum().labels[:8])
     path.write_text(textwrap.dedent(SMALL))
     return path
 
@@ -50,9 +54,9 @@ def small(recipe) -> Path:
 
 def test_it_holds_every_class_in_every_style_and_nothing_is_wrong(small):
     manifest = Manifest.read(small)
-    assert (len(manifest.labels), len(manifest.nuisances)) == (20, 20)
+    assert (len(manifest.labels), len(manifest.nuisances)) == (8, 20)
     rows = {split: record.rows for split, record in manifest.base("mini").splits.items()}
-    assert rows == {"train": 2000, "validation": 800, "test": 1200}
+    assert rows == {"train": 800, "validation": 320, "test": 480}
     assert manifest.license == "Apache-2.0"
     assert not any(base.dropped for base in manifest.bases)
     assert check(small) == []

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
@@ -20,6 +20,7 @@ from shiftdata.format.conditions import matches
 from shiftdata.metadata import folds
 from shiftdata.protocols import protocols, severity
 from shiftdata.stable import hash64
+from tests.properties import share
 from tests.protocols.made import metadata, table
 
 PURE = {
@@ -133,7 +134,7 @@ def test_a_table_of_ones_own_by_hand():
     assert not made.origins_shared
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(st.integers(0, 1000), st.booleans())
 def test_own_tables_do_not_depend_on_the_order_of_rows(order, stepped):
     options = {"severities": (0.0, 1.0)} if stepped else {}

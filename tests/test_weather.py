@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from scipy.ndimage import uniform_filter
@@ -19,6 +19,7 @@ from builders.shifts.steps import OnGround
 from builders.shifts.weather import FIGURES, MAX_SCALE, WEATHERS, fall, ground_plane, render
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import content_hash, rng
+from tests.properties import share
 
 KEY = (0, "test", "picture")
 SCALES = np.linspace(0, MAX_SCALE, 6)
@@ -92,7 +93,7 @@ def test_a_trajectory_keeps_its_draws(name):
 
 
 @pytest.mark.parametrize("name", PARTICLES)
-@settings(max_examples=15, deadline=None)
+@share(0.4)
 @given(scales=st.tuples(*2 * [st.floats(0, MAX_SCALE)]), width=st.integers(16, 80), seed=st.integers(0, 9))
 def test_particles_stay_and_others_join_them(name, scales, width, seed):
     """White particles before black: a pixel that is covered stays covered as the scale grows."""
@@ -146,7 +147,7 @@ def test_snow_lies_on_what_faces_up():
     assert made[125:].mean() > made[100:110].mean() + 20  # on the ground
 
 
-@settings(max_examples=30, deadline=None)
+@share(0.5)
 @given(
     name=st.sampled_from(WEATHERS),
     size=st.tuples(*2 * [st.integers(16, 90)]),

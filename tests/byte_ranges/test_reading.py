@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
@@ -32,6 +32,7 @@ from shiftdata.loading.byte_ranges.cache import Cache
 from shiftdata.loading.byte_ranges.ranges import LONGEST, WASTE, Piece, spans
 from tests.byte_ranges.server import Served, ranges
 from tests.contracts.kinds import prepare
+from tests.properties import share
 from tests.test_places import at_once, memory, needs_http
 
 __all__ = ["at_once", "memory"]  # fixtures
@@ -90,7 +91,7 @@ def test_positions_are_those_of_metadata(tiny, whole):
 
 
 @given(rows=st.lists(st.integers(0, 799), max_size=40), tolerance=st.sampled_from([0, 500, 64 << 10]))
-@settings(max_examples=25)
+@share(0.5)
 def test_any_rows_in_any_order_are_what_pyarrow_reads(tiny, whole, rows, tolerance):
     rows = [row % len(whole) for row in rows]
     system = fsspec.filesystem("memory")

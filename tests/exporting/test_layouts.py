@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
@@ -23,6 +23,7 @@ from shiftdata.errors import InputError
 from shiftdata.exporting.folders import LAYOUTS, read_back
 from shiftdata.exporting.webdataset import export as export_tars
 from tests.contracts.kinds import prepare
+from tests.properties import share
 
 #: What is known of an example, by its set: key, label, nuisance, hash of its picture.
 Rows = dict[str, Counter[tuple[str, ...]]]
@@ -94,7 +95,7 @@ def test_the_round_trip(layout, of, request, tmp_path):
     assert set(keys["license"]) == {"CC0-1.0"}
 
 
-@settings(max_examples=30)
+@share(0.3)
 @given(data=st.data(), layout=st.sampled_from(list(LAYOUTS)))
 def test_the_round_trip_of_any_rows_drawn_any_number_of_times(tiny, data, layout):
     task = sd.task(tiny, "group-fairness", k=2, mu=0.2)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
@@ -29,6 +29,7 @@ from shiftdata.format.writer import counted
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.verifying import verify
 from tests.fetching.conftest import copied, flip, same
+from tests.properties import share
 from tests.test_places import needs_http
 from tests.test_verification import retold, with_column
 
@@ -168,7 +169,7 @@ def test_a_part_is_the_same_from_every_place(tiny, server, memory):
         assert same(sd.fetch(place, select=swapped, split=["train", "test"], out=f"other/{number}"), local)
 
 
-@settings(max_examples=12)
+@share(0.25)
 @given(
     labels=st.sets(st.integers(0, 3), min_size=1),
     styles=st.sets(st.integers(0, 4), min_size=1),

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 from shiftdata.errors import InputError
 from shiftdata.meters import covariate_shift, domain_classifier
+from tests.properties import share
 
 
 def normal(seed, n=300, d=6, mean=0.0, deviation=1.0):
@@ -60,7 +61,7 @@ def test_a_change_of_correlation_is_seen():
     assert covariate_shift(source, target).value == pytest.approx(expected, abs=noise(300, 300))
 
 
-@settings(max_examples=10, deadline=None)
+@share(0.2)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0]), st.sampled_from([40, 55]))
 def test_swapping_changes_nothing(seed, mean, m):
     source, target = normal(seed, 40, 3), normal(seed + 1, m, 3, mean=mean)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,7 +15,6 @@ VALUES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, m
 
 
 @given(VALUES)
-@settings(deadline=None)
 def test_ranks_and_correlations_are_those_of_scipy(pairs):
     a, b = np.array(pairs, float).T
     np.testing.assert_allclose(ranks(a), stats.rankdata(-a))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.papers import published, published_tables
@@ -86,7 +86,6 @@ VALUES = st.lists(st.integers(0, 9999).map(lambda number: number / 100), min_siz
 
 
 @given(VALUES, st.sampled_from([0.005, 0.05, 0.5]))
-@settings(max_examples=60, deadline=None)
 def test_the_room_of_a_standard_deviation_holds_every_corner_and_no_more(values, half):
     halves = [half] * len(values)
     corners = [np.array(signs) * half + values for signs in itertools.product((-1, 1), repeat=len(values))]
@@ -99,14 +98,12 @@ def test_the_room_of_a_standard_deviation_holds_every_corner_and_no_more(values,
 
 
 @given(VALUES)
-@settings(max_examples=60, deadline=None)
 def test_the_room_of_a_mean_is_half_a_unit(values):
     value, low, high = box(lambda x: float(x.mean()))(values, [0.05] * len(values))
     assert (low, high) == (pytest.approx(value - 0.05), pytest.approx(value + 0.05))
 
 
 @given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=2, max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_the_spread_of_a_mean_over_seeds_is_always_called_possible(accuracies):
     seeds = np.array(accuracies)  # domains x seeds
     of_parts, of_mean = seeds.std(axis=1), seeds.mean(axis=0).std()

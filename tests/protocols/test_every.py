@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
@@ -13,6 +13,7 @@ from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.conditions import rows_matching
 from shiftdata.protocols import protocol, protocols, severity
 from shiftdata.tasks import LeakWarning
+from tests.properties import share
 from tests.protocols.made import NICO, metadata
 
 SHARED = metadata(6, NICO, 20)
@@ -70,7 +71,7 @@ def test_filters_keep_the_same_rows_or_a_reason_is_given(name, rows, seed):
     assert (name in PURE) <= all(filters is not None for filters in made.filters().values())
 
 
-@settings(max_examples=25)
+@share(0.5)
 @given(st.sampled_from(PURE), st.sampled_from([severity <= 1, severity == 0, severity.isin([0, 2])]))
 def test_pure_filters_commute(name, condition):
     params = {"source": "kind0", "target": "kind2", "test": "kind1", "group": 1, "k": 2, "mu": 0.5}

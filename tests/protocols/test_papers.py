@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.protocols import SCENARIOS, GroupFairness, LabelShift, protocol
+from tests.properties import share
 from tests.protocols.made import NICO, kinds, labels, metadata, origins
 
 SHARED = metadata(6, NICO, 100)
@@ -219,7 +220,7 @@ def test_label_marginals_are_the_targets_in_expectation(variant):
     assert shares.var(axis=0).mean() == pytest.approx(expected, rel=0.25)
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(st.integers(2, 6), st.integers(0, 50))
 def test_the_released_codes_group_fairness(k, seed):
     drawn = GroupFairness(k=k, mu=0.2, seed=seed, variant="code").pairs(NAMES, NAMES)

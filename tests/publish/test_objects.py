@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import fsspec
-import hypothesis
 import pytest
 from filelock import FileLock
 from fsspec.implementations.local import LocalFileSystem
@@ -26,6 +25,7 @@ from builders.publish.publishing import WORK
 from builders.publish.source import Source
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.catalog import Catalog
+from tests.properties import share
 from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, run_killed
 
 NEW = {PICTURE, "README.md", "croissant.json", FILE_NAME}
@@ -280,7 +280,7 @@ class StoppedError(BaseException):
     runs=st.lists(st.tuples(st.booleans(), st.integers(0, 35)), min_size=1, max_size=5),
     one_machine=st.booleans(),
 )
-@hypothesis.settings(max_examples=25)
+@share(0.4)
 def test_whatever_was_stopped_wherever_the_manifest_is_true_and_the_last_run_ends_well(
     versions, runs, one_machine
 ):
