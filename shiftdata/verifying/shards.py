@@ -22,7 +22,7 @@ from shiftdata.threads import ahead, available_cores
 from shiftdata.verifying.files import LocalFile, Progress
 from shiftdata.verifying.manifest import Shard
 from shiftdata.verifying.problem import Problem
-from shiftdata.verifying.tables import RowsInOrder, differing, first_line, table_problems, unreadable
+from shiftdata.verifying.tables import RowsInOrder, batches, differing, first_line, table_problems, unreadable
 
 #: Rows that are checked at a time: few where each is an image.
 IMAGES_AT_A_TIME = 64
@@ -55,8 +55,7 @@ def _beside(data: Path, metadata: Path, first: int, count: int) -> Iterator[tupl
     """Rows of a data file and, one for one, their metadata."""
     with pq.ParquetFile(data) as file:
         beside = RowsInOrder(metadata, first)
-        for batch in file.iter_batches(count, use_threads=False):
-            table = pa.Table.from_batches([batch]).replace_schema_metadata(None)
+        for table in batches(file, range(file.num_row_groups), count):
             table.validate(full=True)
             meta = beside.take(len(table))
             yield table.slice(0, len(meta)), meta  # fewer rows are a problem of their own

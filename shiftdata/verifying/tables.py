@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +74,13 @@ def _column_faults(found: pa.Schema, expected: pa.Schema) -> Iterator[str]:
             yield f"has the column {name} as {given} and not as {wanted}"
 
 
+def batches(file: pq.ParquetFile, groups: Iterable[int], count: int) -> Iterator[pa.Table]:
+    """The rows of some row groups, a few at a time; asked for together, all would stay in memory."""
+    for group in groups:
+        for batch in file.iter_batches(count, [group], use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+
 class RowsInOrder:
     """The rows of a file from one on, a few at a time."""
 
@@ -82,14 +89,14 @@ class RowsInOrder:
         counts = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
         ends = np.cumsum([0, *counts])
         group = int(np.searchsorted(ends, first, side="right")) - 1
-        self._batches = opened.iter_batches(BATCH_ROWS, range(group, len(counts)), use_threads=False)
+        self._batches = batches(opened, range(group, len(counts)), BATCH_ROWS)
         self._left = opened.schema_arrow.empty_table()
         self.take(first - int(ends[group]))
 
     def take(self, count: int) -> pa.Table:
         """The next rows; fewer at the end of the file."""
         while len(self._left) < count and (batch := next(self._batches, None)) is not None:
-            self._left = pa.concat_tables([self._left, pa.Table.from_batches([batch])])
+            self._left = pa.concat_tables([self._left, batch])
         rows, self._left = self._left.slice(0, count), self._left.slice(count)
         return rows
 
