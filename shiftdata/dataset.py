@@ -161,7 +161,6 @@ def opened(store: Store, written: bytes, version: str | None = None) -> OpenData
 
 
 def _nowhere(store: Hub, error: Exception) -> NotFoundError:
-    """The error for a name that neither this machine nor the Hub knows."""
     name = store.repo.repo_id.partition("/")[2]
     reason = str(error.__cause__ or error).partition("\n")[0]
     hint = (

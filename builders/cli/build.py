@@ -62,7 +62,6 @@ def _print_size(folder: Path) -> None:
 
 
 def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:
-    """Name the groups of a base without a row in any split, such as a domain that a class lacks."""
     rows = pq.read_table(folder / f"metadata/{base}", columns=["group"])["group"]
     present = set(rows.to_pylist()) - {None}
     groups = [f"{label}/{nuisance}" for label in manifest.labels for nuisance in manifest.nuisances]

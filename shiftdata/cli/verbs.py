@@ -34,7 +34,6 @@ class Verb(click.Command):
             formatter.write(f"\n{inspect.cleandoc(self.epilog)}\n")
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the verb; the exit status is 0 if it returns none."""
         try:
             return super().invoke(ctx) or 0
         except KeyboardInterrupt:
@@ -52,13 +51,11 @@ class Verbs(Verb, click.Group):
         self.package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order given, not sorted."""
         return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Import the verb that is named."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None:
             command = import_module(f"{self.package}.{name.replace('-', '_')}").command

@@ -1,4 +1,4 @@
-"""Folds and quantiles: where a row stands, by stable hash of names. Both halves of the house share them."""
+"""Folds and quantiles: where a row stands, by stable hash of names. Loading and building share them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ FEWEST = 4
 def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
     """The fold of each origin, from (label, nuisance, origin): its percentile by stable hash in its label.
 
-    Where nuisances are given and no origin has several, among those of its label and nuisance: each group is
-    then cut in the same shares. Groups too small to be in every split are cut together with the others of
-    their label that are. No dataset's name plays a part, so that every dataset made from the same
-    origins has the same folds.
+    Where nuisances are given and no origin has several, within its label and nuisance: each group is then cut
+    in the same shares, and a label's groups too small to be in every split are cut together. Datasets
+    made from the same origins have the same folds.
 
     >>> folds([("bird", None, "dove"), ("bird", None, "owl"), ("bird", None, "dove"), ("fish", None, "carp")])
     {'dove': 0, 'owl': 50, 'carp': 0}
@@ -32,7 +31,7 @@ def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
     nuisances_of: dict[str, set[str | None]] = defaultdict(set)
     for _, nuisance, origin in known:
         nuisances_of[origin].add(nuisance)
-    shared = any(len(found) > 1 for found in nuisances_of.values())
+    shared = any(len(several) > 1 for several in nuisances_of.values())
     strata: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for label, nuisance, origin in known:
         strata[label, None if shared else nuisance].add(origin)
@@ -102,7 +101,8 @@ def cut(shares: Mapping[str, int], seed: int = 0) -> dict[str, Clause]:
 def fold_clause(wanted: Sequence[int]) -> Clause:
     """The conditions that keep these folds, the splits that they touch first."""
     ordered = sorted(wanted)
-    touched = [name for name in SPLITS if any(split_of_fold(fold) == name for fold in ordered)]
+    splits = {split_of_fold(fold) for fold in ordered}
+    touched = [name for name in SPLITS if name in splits]
     clause: Clause = []
     if len(touched) == 1:
         clause.append(("split", "==", touched[0]))

@@ -1,9 +1,11 @@
-"""Metadata from a table of one's own: what it lacks is computed by stable hash."""
+"""Metadata from your own table: what it lacks is computed by stable hash."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,62 +45,56 @@ def metadata_from_table(
         fold: 0-99; default: the percentile of the origin within its label, or within its group where no
             origin has several nuisances (and within its split, where one is given).
         quantile: the position in the group; default: by stable hash.
-        labels, nuisances: the names in their order; default: those found, sorted.
+        labels, nuisances: the names in their order; default: those in the table, sorted.
         name: what to call the table in errors and reports.
 
     """
-    named = {"key": key, "label": label, "nuisance": nuisance, "origin": origin or key}
-    named |= {what: one for what, one in (("severity", severity), ("split", split), ("fold", fold)) if one}
-    held = {what: _column(table, one) for what, one in named.items()}
-    keys = [str(one) for one in held["key"].to_pylist()]
+    given = {"key": key, "label": label, "nuisance": nuisance, "origin": origin or key}
+    given |= {what: one for what, one in (("severity", severity), ("split", split), ("fold", fold)) if one}
+    read = {what: _column(table, one) for what, one in given.items()}
+    keys, origins = ([str(one) for one in read[what].to_pylist()] for what in ("key", "origin"))
     if len(set(keys)) < len(keys):
         repeated = min(one for one, count in Counter(keys).items() if count > 1)
         raise InputError(f"the key {repeated!r} occurs more than once in {key!r}: keys must be unique")
-    origins = [str(one) for one in held["origin"].to_pylist()]
-    label_names, label_codes = _coded("label", held["label"], labels)
-    kind_names, kind_codes = _coded(nuisance, held["nuisance"], nuisances)
-    of_split = _splits(held["split"]) if split else None
-    names = [
-        [known[code] for code in codes]
-        for known, codes in ((label_names, label_codes), (kind_names, kind_codes))
-    ]
-    of_fold = (
-        _checked_folds(held["fold"]) if fold else _folds(list(zip(*names, origins, strict=True)), of_split)
-    )
+    known_labels, label_codes = _coded("label", read["label"], labels)
+    known_nuisances, nuisance_codes = _coded(nuisance, read["nuisance"], nuisances)
+    splits = _splits(read["split"]) if split else None
+    if fold:
+        of_fold = _checked_folds(read["fold"])
+    else:
+        names = (
+            [known_labels[code] for code in label_codes],
+            [known_nuisances[code] for code in nuisance_codes],
+        )
+        of_fold = _folds(list(zip(*names, origins, strict=True)), splits)
     expected = [split_of_fold(one) for one in of_fold]
-    if of_split is not None and of_split != expected:
+    if splits not in (None, expected):
         raise InputError(
             f"{split!r} and {fold!r} disagree: give one of them; "
             "train is fold 0-49, validation 50-69, test 70-99"
         )
-    groups = label_codes * len(kind_names) + kind_codes
-    steps = held["severity"].cast(pa.float64()) if severity else pa.nulls(len(keys), pa.float64())
+    groups = label_codes * len(known_nuisances) + nuisance_codes
+    steps = read["severity"].cast(pa.float64()) if severity else pa.nulls(len(keys), pa.float64())
+    if quantile:
+        of_quantile = _column(table, quantile).cast(pa.float64())
+    else:
+        of_quantile = pa.array(_quantiles(keys, origins, expected, groups, steps))
     columns = {
         "key": pa.array(keys, pa.string()),
         "split": pa.array(expected, pa.string()),
         "fold": pa.array(of_fold, pa.int8()),
         "label": pa.array(label_codes, pa.int64()),
-        nuisance: pa.array(kind_codes, pa.int64()),
+        nuisance: pa.array(nuisance_codes, pa.int64()),
         "severity": steps,
         "group": pa.array(groups, pa.int32()),
         "origin": pa.array(origins, pa.string()),
-        "quantile": (
-            _column(table, quantile).cast(pa.float64())
-            if quantile
-            else pa.array(_quantiles(keys, origins, expected, groups, steps))
-        ),
+        "quantile": of_quantile,
     }
     if len(columns) < 9:
         raise InputError(f"the nuisance column cannot be called {nuisance!r}: that name is taken, rename it")
-    kinds_of_origin = set(zip(origins, kind_codes.tolist(), strict=True))
-    return Metadata(
-        table=pa.table(columns),
-        labels=label_names,
-        nuisances=kind_names,
-        nuisance_column=nuisance,
-        origins_shared=len(kinds_of_origin) > len(set(origins)),
-        name=name,
-    )
+    nuisances_of_origins = set(zip(origins, nuisance_codes.tolist(), strict=True))
+    shared = len(nuisances_of_origins) > len(set(origins))
+    return Metadata(pa.table(columns), known_labels, known_nuisances, nuisance, shared, name)
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
@@ -113,20 +109,15 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _coded(what: str, column: pa.ChunkedArray, names: Sequence[str] | None) -> tuple[tuple[str, ...], Array]:
-    """The names of a category and the number of each row's."""
-    found = pc.unique(column).to_pylist()
-    if names is None:
-        ordered = sorted(found)
-        known = tuple(str(one) for one in ordered)
-    elif pa.types.is_integer(column.type):
-        known, ordered = tuple(names), list(range(len(names)))
-    else:
-        known, ordered = tuple(names), list(names)
+    present = pc.unique(column).to_pylist()
+    ordered: list[Any] = sorted(present) if names is None else list(names)
+    known = tuple(map(str, ordered))
+    if names is not None and pa.types.is_integer(column.type):
+        ordered = list(range(len(names)))
     if len(set(known)) < len(known):
         raise InputError(f"a {what} is named twice in {', '.join(known)}: give each name once")
-    for one in found:
-        if one not in ordered:
-            raise not_found(what, str(one), map(str, ordered), "A row has it, and the names given do not.")
+    for one in set(present) - set(ordered):
+        raise not_found(what, str(one), map(str, ordered), "A row has it, and the names given do not.")
     codes: Array = pc.index_in(column, value_set=pa.array(ordered, column.type)).to_numpy().astype(np.int64)
     return known, codes
 
@@ -153,16 +144,14 @@ def _folds(groups: list[tuple[str, str, str]], splits: list[str] | None) -> list
             pair = " and ".join(sorted({label, label_of[origin]}))
             raise InputError(f"the origin {origin!r} occurs under {pair}: give `fold`, or mend it")
     if splits is None:
-        found = folds(groups)
-        return [found[origin] for _, _, origin in groups]
+        fold_of = folds(groups)
+        return [fold_of[origin] for _, _, origin in groups]
     result = [0] * len(groups)
-    bounds = [*SPLITS.values(), 100]
-    for number, split in enumerate(SPLITS):
+    for split, (first, end) in zip(SPLITS, pairwise([*SPLITS.values(), 100]), strict=True):
         rows = [row for row, one in enumerate(splits) if one == split]
-        found = folds(groups[row] for row in rows)
+        fold_of = folds(groups[row] for row in rows)
         for row in rows:
-            width = bounds[number + 1] - bounds[number]
-            result[row] = bounds[number] + found[groups[row][2]] * width // 100
+            result[row] = first + fold_of[groups[row][2]] * (end - first) // 100
     return result
 
 
@@ -175,7 +164,7 @@ def _quantiles(
     step = np.unique(severity, return_inverse=True)[1]
     cells = ((groups * len(SPLITS) + split) * (int(step.max(initial=0)) + 1) + step).astype(np.int64)
     once = len(set(zip(cells.tolist(), origins, strict=True))) == len(keys)
-    order = np.argsort(np.array(keys))  # equal hashes must not be told apart by the rows' order
+    order = np.argsort(np.array(keys))  # equal hashes must not be ordered by the rows' order
     result = np.empty(len(keys))
     names = origins if once else keys
     result[order] = quantiles(cells[order], [names[row] for row in order.tolist()])

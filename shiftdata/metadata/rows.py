@@ -62,7 +62,6 @@ class Metadata:
 
     @property
     def label(self) -> Array:
-        """The number of each row's label."""
         return self.columns["label"]
 
     @property
@@ -78,7 +77,6 @@ class Metadata:
 
     @cached_property
     def origin(self) -> Array:
-        """A number for each row's origin."""
         encoded = pc.dictionary_encode(self.table["origin"]).unify_dictionaries()
         parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
         numbers: Array = np.concatenate(parts) if parts else np.zeros(0, np.int32)
@@ -98,14 +96,14 @@ class Metadata:
         return {"label": numbers // size, self.nuisance_column: numbers % size}
 
     def group_name(self, group: int) -> str:
-        """A group by names: its label and its nuisance."""
         label, nuisance = divmod(group, len(self.nuisances))
         return f"{self.labels[label]}/{self.nuisances[nuisance]}"
 
     def numbers(self, column: str, names: Sequence[str]) -> list[int]:
         """The numbers of labels (`column` is "label") or nuisances; `_`, spaces and case do not count."""
-        known = self.labels if column == "label" else self.nuisances
-        what = "label" if column == "label" else self.nuisance_column
+        what, known = self.nuisance_column, self.nuisances
+        if column == "label":
+            what, known = "label", self.labels
         return [number_of(what, name, known, f"It was asked of {self.name}.") for name in names]
 
 
@@ -123,20 +121,13 @@ def _read(dataset: OpenDataset, base: str) -> Metadata:
     splits = in_order(manifest.base(base).splits)
     table = pa.concat_tables(read_columns(dataset, metadata_file(base, split), names) for split in splits)
     dataset.check_unchanged()  # else these rows may be of another version
-    return Metadata(
-        table=table,
-        labels=tuple(manifest.labels),
-        nuisances=tuple(manifest.nuisances),
-        nuisance_column=column,
-        origins_shared=manifest.origins_shared,
-        name=f"{manifest.name}/{base}",
-        dataset=dataset,
-        base=base,
-    )
+    labels, nuisances = tuple(manifest.labels), tuple(manifest.nuisances)
+    name, shared = f"{manifest.name}/{base}", manifest.origins_shared
+    return Metadata(table, labels, nuisances, column, shared, name, dataset, base)
 
 
-def _array(column: pa.ChunkedArray, kind: Any) -> Array:
+def _array(column: pa.ChunkedArray, dtype: Any) -> Array:
     values: Array = column.to_numpy()
-    if values.dtype.kind == "f" and np.dtype(kind).kind == "i" and np.isnan(values).any():
+    if values.dtype.kind == "f" and np.dtype(dtype).kind == "i" and np.isnan(values).any():
         raise InputError("a label, fold or group is missing in some row: every row needs one")
-    return values.astype(kind, copy=False)
+    return values.astype(dtype, copy=False)

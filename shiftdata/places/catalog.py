@@ -49,7 +49,6 @@ class Catalog:
 
     @classmethod
     def read(cls, address: str | Path) -> Catalog:
-        """Read a catalog from a file or a URL."""
         where = str(address)
         place, name = os.path.split(where) if is_url(where) else os.path.split(Path(where).expanduser())
         try:
@@ -86,7 +85,6 @@ class Catalog:
         write_text(path, text)
 
     def find(self, name: str) -> Entry:
-        """The entry of that name."""
         if name not in self.entries:
             raise not_found("dataset", name, self.entries, f"Looked in {self.where}.")
         return self.entries[name]

@@ -34,7 +34,6 @@ class HubRepo:
 
     @classmethod
     def parse(cls, address: str) -> HubRepo:
-        """Read an address."""
         found = ADDRESS.fullmatch(address.rstrip("/"))
         if not found:
             raise InputError(
@@ -45,12 +44,10 @@ class HubRepo:
 
     @property
     def path(self) -> str:
-        """Where it is in the Hub's file system."""
         return f"datasets/{self.repo_id}" + (f"@{self.revision}" if self.revision else "")
 
     @property
     def address(self) -> str:
-        """What `parse` reads."""
         return f"hf+{self.endpoint}/{self.path}" if self.endpoint else f"hf://{self.path}"
 
     def filesystem(self) -> Any:

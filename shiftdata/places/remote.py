@@ -107,7 +107,6 @@ class Remote(Store):
         return self._try(path, once)
 
     def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
-        """Fetch what is missing, by ranges; from a server that gives none, the whole file."""
         if record is None or not self._gives_ranges(path):
             on_bytes(-file.stat().st_size if file.is_file() else 0)
             self._try(path, lambda system, where: system.get_file(where, str(file)))
@@ -200,7 +199,6 @@ class Hub(Remote):
 
     @classmethod
     def at(cls, address: str) -> Hub:
-        """The store at `hf://datasets/...`, or at `hf+https://...` for another server."""
         return cls(HubRepo.parse(address))
 
     def pinned(self, path: str) -> tuple[Hub, bytes]:
@@ -210,11 +208,9 @@ class Hub(Remote):
         return Hub(replace(self.repo, revision=commit)), file.read_bytes()
 
     def read(self, path: str) -> bytes:
-        """Through the Hub's own cache."""
         return self._cached(path).read_bytes()
 
     def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
-        """Copy it from the cache if it is there and right, else fetch what is missing."""
         try:
             cached = self._cached(path, local_files_only=record is not None)
         except StorageError:

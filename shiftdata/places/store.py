@@ -67,7 +67,6 @@ class Store(ABC):
         """Every file but hidden ones, or None where the store cannot list them."""
 
     def names(self) -> set[str] | None:
-        """The names in the listing."""
         listing = self.listing()
         return None if listing is None else set(listing)
 
@@ -178,7 +177,6 @@ class Folder(Store):
             raise self.failed(path, error) from error
 
     def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
-        """Copy it from the start: a disk is quick."""
         with self.open(path) as source:
             copy(source, file, on_bytes)
 

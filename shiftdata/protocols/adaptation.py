@@ -40,8 +40,8 @@ SETS = ("source_train", "target_train", "target_test")
 class UDA(Protocol):
     """Closed-set adaptation: labelled rows of one style, unlabelled and test rows of another.
 
-    Where origins occur under several styles, each set has origins of its own: half of them for the source, a
-    quarter each for the target's two sets. Where they do not, each style is cut 50/50 as in the paper. Give
+    Where origins occur under several styles, no two sets share one: half of them are the source's, a quarter
+    each the target's two sets'. Where they do not, each style is cut 50/50 as in the paper. Give
     `source` and `target`, or the number of one of the paper's 25 scenarios.
     """
 
@@ -49,7 +49,6 @@ class UDA(Protocol):
     target: str | None = None
     scenario: int | None = None
     seed: int = 0
-    variant: str = ""
 
     id: ClassVar[str] = "uda"
     paper: ClassVar[str] = "Stylized Meta-Album, section 3.2"
@@ -61,7 +60,7 @@ class UDA(Protocol):
     leaking: ClassVar = ("paper",)
 
     def __post_init__(self) -> None:
-        self.check_variant(self.variant)
+        super().__post_init__()
         if (self.scenario is None) == (self.source is None and self.target is None):
             raise InputError("give source and target, or scenario (1-25) alone")
         if self.scenario is not None and not 1 <= self.scenario <= len(SCENARIOS):
@@ -72,11 +71,9 @@ class UDA(Protocol):
 
     @property
     def pair(self) -> tuple[str | None, str | None]:
-        """The names of the source's and the target's nuisance."""
         return SCENARIOS[self.scenario - 1] if self.scenario else (self.source, self.target)
 
     def make(self, task: Task) -> Task:
-        """Cut the sets source_train, target_train and target_test."""
         rows = task.metadata
         source, target = rows.numbers("nuisance", [str(name) for name in self.pair])
         of_labels = self.label_clauses(task)
@@ -86,19 +83,19 @@ class UDA(Protocol):
         }
         if self.variant == "paper":
             return self._drawn(task, clauses)
-        halves = cut({"first": 50, "second": 50}, self.seed)
-        parts = dict(zip(SETS, (halves["first"], halves["first"], halves["second"]), strict=True))
-        if rows.origins_shared and self.variant != "paired":
+        if rows.origins_shared and not self.variant:
             parts = cut(dict(zip(SETS, (50, 25, 25), strict=True)), self.seed)
+        else:
+            first, second = cut({"first": 50, "second": 50}, self.seed).values()
+            parts = dict(zip(SETS, (first, first, second), strict=True))
         sides = {"source_train": "train", "target_train": "train"} if self.variant == "paired" else None
         return task.recut({name: [[*parts[name], *clauses[name]]] for name in SETS}, sides)
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
-        """Which labels the source and the target have."""
         return {"source": [], "target": []}
 
     def _drawn(self, task: Task, clauses: dict[str, Clause]) -> Task:
-        """Halves of each class by a draw of the source's own and one of the target's own."""
+        """Halves of each class, drawn for the source and for the target apart."""
         reason = "the paper's variant draws the halves of each style on their own"
         made = task.recut({name: [clause] for name, clause in clauses.items()})
         for name in SETS:
@@ -126,7 +123,6 @@ class UniDA(UDA):
     about: ClassVar[str] = "universal domain adaptation: 10 shared, 5 source and 5 target classes"
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
-        """Shared and private labels of both."""
         names = task.metadata.labels
         ordered = sorted(range(len(names)), key=lambda number: names[number])
         ends = np.cumsum([self.shared, self.source_private, self.target_private]).tolist()

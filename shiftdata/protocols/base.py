@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import NUMBERS, resolve
+from shiftdata.format.manifest import Clause
 from shiftdata.metadata import Metadata
-from shiftdata.metadata.folds import hashes64
+from shiftdata.metadata.folds import cut, hashes64
 from shiftdata.tasks import Task
 
 #: What stands for the default of a parameter that must be given.
 REQUIRED = "(required)"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
     """A named, versioned rule from a task to a task; `(a & b)(task)` is `b(a(task))`.
 
@@ -28,36 +30,40 @@ class Protocol(ABC):
     matters. After it, no origin may be on two sides of the task.
     """
 
+    variant: str = ""
+
     id: ClassVar[str]
     version: ClassVar[int] = 1
     paper: ClassVar[str] = ""
     about: ClassVar[str] = ""
-    #: What each named variant does otherwise; "" is the default.
+    #: What each named variant does differently; "" is the default.
     variants: ClassVar[Mapping[str, str]] = {}
     #: The variants that leak as their paper does; they warn where they do.
     leaking: ClassVar[Sequence[str]] = ()
+
+    def __post_init__(self) -> None:
+        if self.variant and self.variant not in self.variants:
+            raise not_found(f"variant of {self.id}", self.variant, self.variants, "The default has no name.")
 
     @abstractmethod
     def make(self, task: Task) -> Task:
         """The new task, before it is checked."""
 
     def __call__(self, task: Task, *, on_empty: Literal["error", "report"] = "error") -> Task:
-        """Make the new task and check it for leaks and for groups without rows."""
         if on_empty not in ("error", "report"):
             raise InputError(f'on_empty is "error" or "report", got {on_empty!r}')
         made = replace(self.make(task), history=(*task.history, str(self)))
         if not made.leaky:
-            warn = getattr(self, "variant", None) in self.leaking
-            made = replace(made, leaky=made.check_leaks(warn=warn))
+            made = replace(made, leaky=made.check_leaks(warn=self.variant in self.leaking))
         if on_empty == "error":
             made.check_empty()
         return made
 
     def __and__(self, other: Protocol) -> Chain:
-        """Do this, then another protocol."""
         if not isinstance(other, Protocol):
             raise InputError(f"a protocol is joined with a protocol or (severity <= 1.5), got {other!r}")
-        return Chain((*_steps(self), *_steps(other)))
+        first, then = (one.steps if isinstance(one, Chain) else (one,) for one in (self, other))
+        return Chain((*first, *then))
 
     def __str__(self) -> str:
         values = ((name, getattr(self, name)) for name in self.parameters())
@@ -67,30 +73,25 @@ class Protocol(ABC):
     @classmethod
     def parameters(cls) -> dict[str, Any]:
         """Its parameters with their defaults; `REQUIRED` for those that must be given."""
-        every = fields(cls)  # type: ignore[arg-type]  # each protocol is a dataclass
-        return {one.name: REQUIRED if one.default is MISSING else one.default for one in every}
+        known = {one.name: REQUIRED if one.default is MISSING else one.default for one in fields(cls)}
+        variant = {"variant": known.pop("variant")}
+        return known | (variant if cls.variants else {})
 
     @property
     def name(self) -> str:
         """Its name with its version, by which its draws are keyed."""
         return f"{self.id}@{self.version}"
 
-    def check_variant(self, variant: str) -> None:
-        """Refuse a variant that there is not."""
-        if variant and variant not in self.variants:
-            raise not_found(f"variant of {self.id}", variant, self.variants, "The default has no name.")
-
 
 @dataclass(frozen=True, repr=False)
 class Chain(Protocol):
-    """Protocols one after the other."""
+    """Protocols one after the other, each checked."""
 
     steps: tuple[Protocol, ...]
     id: ClassVar[str] = "chain"
 
     def make(self, task: Task) -> Task:
-        """Never asked for: each step is called, so that each is checked."""
-        raise NotImplementedError
+        return self(task)
 
     def __call__(self, task: Task, *, on_empty: Literal["error", "report"] = "error") -> Task:
         for step in self.steps:
@@ -111,18 +112,13 @@ class Where(Protocol):
     id: ClassVar[str] = "where"
 
     def make(self, task: Task) -> Task:
-        """Restrict every set."""
         rows = task.metadata
-        found = resolve(
-            (self.column, self.operator, self.value),
-            labels=rows.labels,
-            nuisance=rows.nuisance_column,
-            nuisances=rows.nuisances,
-        )
-        if found[0] not in rows.columns:
-            allowed = ", ".join(["label", rows.nuisance_column, *NUMBERS])
-            raise InputError(f"a task cannot be restricted by {found[0]}: use {allowed}")
-        return task.restrict([[found]])
+        asked, nuisance = (self.column, self.operator, self.value), rows.nuisance_column
+        condition = resolve(asked, labels=rows.labels, nuisance=nuisance, nuisances=rows.nuisances)
+        if condition[0] not in rows.columns:
+            allowed = ", ".join(["label", nuisance, *NUMBERS])
+            raise InputError(f"a task cannot be restricted by {condition[0]}: use {allowed}")
+        return task.restrict([[condition]])
 
     def __str__(self) -> str:
         sign = {"in": "==", "not in": "!="}.get(self.operator, self.operator)
@@ -155,7 +151,6 @@ class Column:
         return Where(self.name, "!=", value)
 
     def isin(self, values: Iterable[float]) -> Where:
-        """One of some values."""
         return Where(self.name, "in", list(values))
 
     __hash__ = None  # type: ignore[assignment]
@@ -165,6 +160,16 @@ class Column:
 severity = Column("severity")
 
 
+def train_folds(task: Task, seed: int, *, whole: bool = False) -> dict[str, Clause]:
+    """The folds that train and validate; and those that test, where origins occur under several nuisances.
+
+    `whole` gives every fold to training and validation, though origins then leak into the test.
+    """
+    apart = task.metadata.origins_shared and not whole
+    shares = {"train": 50, "validation": 20, "test": 30} if apart else {"train": 80, "validation": 20}
+    return cut(shares, seed)
+
+
 def named(names: str | Sequence[str]) -> list[str]:
     """One name or some names, as a list."""
     return [names] if isinstance(names, str) else list(names)
@@ -172,11 +177,11 @@ def named(names: str | Sequence[str]) -> list[str]:
 
 def hashes(metadata: Metadata, rows: NDArray[np.int64], *salt: str | int) -> NDArray[np.uint64]:
     """A stable number for each of some rows, keyed by its key."""
-    found = np.empty(len(rows), dtype=np.uint64)
+    result = np.empty(len(rows), dtype=np.uint64)
     for start in range(0, len(rows), 100_000):  # text takes much room in Python
         part = slice(start, start + 100_000)
-        found[part] = hashes64(metadata.table["key"].take(pa.array(rows[part])).to_pylist(), *salt)
-    return found
+        result[part] = hashes64(metadata.table["key"].take(pa.array(rows[part])).to_pylist(), *salt)
+    return result
 
 
 def first_of_each(
@@ -193,7 +198,3 @@ def first_of_each(
     kept = np.empty(len(cells), dtype=bool)
     kept[by_cell] = np.arange(len(cells)) - starts < limits[cells[by_cell]]
     return kept
-
-
-def _steps(one: Protocol) -> tuple[Protocol, ...]:
-    return one.steps if isinstance(one, Chain) else (one,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -18,10 +19,10 @@ from shiftdata.tasks import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Continuous(Protocol):
-    """Trajectories that have every asked severity; `cells` makes a set of each shift at each severity.
+    """Trajectories that have every asked severity; empty `shifts` or `severities` are all of them.
 
-    The rows of one (split, group, quantile) are a trajectory. The cells of a set share its origins: they are
-    one side. Empty `shifts` or `severities` are all of them.
+    The rows of one (split, group, quantile) are a trajectory. `cells` makes a set of each shift at each
+    severity, named `test/snow@1.5`; the cells of a set share its origins, so they are one side.
     """
 
     shifts: str | Sequence[str] = ()
@@ -33,12 +34,10 @@ class Continuous(Protocol):
     about: ClassVar[str] = "shifts x severities, complete trajectories only"
 
     def make(self, task: Task) -> Task:
-        """Restrict every set to the shifts, the severities and complete trajectories."""
         rows = task.metadata
         steps = _steps(rows, self.severities)
-        kinds = rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
-        filters: Filters = [[(rows.nuisance_column, "in", sorted(kinds)), ("severity", "in", steps)]]
-        made = task.restrict(filters)
+        shifts = rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
+        made = task.restrict([[(rows.nuisance_column, "in", sorted(shifts)), ("severity", "in", steps)]])
         complete = _complete(rows, steps)
         for name, one in made.sets.items():
             kept = complete[one.indices]
@@ -46,19 +45,14 @@ class Continuous(Protocol):
                 reason = f"{np.count_nonzero(~kept):,} rows are of trajectories that lack a severity"
                 counts = None if one.counts is None else one.counts[kept]
                 made = made.choose(name, one.indices[kept], reason, counts=counts)
-        return _cells(made, sorted(kinds), steps) if self.cells else made
-
-
-def _cells(task: Task, kinds: Sequence[int], steps: Sequence[float]) -> Task:
-    """A set of each shift at each severity, named `test/snow@1.5`."""
-    rows, sets = task.metadata, {}
-    for name, one in task.sets.items():
-        for kind in kinds:
-            for step in steps:
-                cell: Filters = [[(rows.nuisance_column, "==", kind), ("severity", "==", step)]]
-                cut = task.restrict(cell, to=[name]).sets[name]
-                sets[f"{name}/{rows.nuisances[kind]}@{step:g}"] = replace(cut, side=one.side or name)
-    return replace(task, sets=sets)
+        if not self.cells:
+            return made
+        sets = {}
+        for (name, one), shift, step in product(made.sets.items(), sorted(shifts), steps):
+            cell: Filters = [[(rows.nuisance_column, "==", shift), ("severity", "==", step)]]
+            cut = made.restrict(cell, to=[name]).sets[name]
+            sets[f"{name}/{rows.nuisances[shift]}@{step:g}"] = replace(cut, side=one.side or name)
+        return replace(made, sets=sets)
 
 
 def _steps(rows: Metadata, asked: Sequence[float]) -> list[float]:
@@ -69,7 +63,7 @@ def _steps(rows: Metadata, asked: Sequence[float]) -> list[float]:
     for step in asked:
         if step not in known:
             listed = ", ".join(f"{one:g}" for one in known)
-            raise InputError(f"there is no severity {step:g} in {rows.name}; there are {listed}")
+            raise InputError(f"{rows.name} has no severity {step:g}; it has {listed}")
     return sorted(set(asked)) or known
 
 

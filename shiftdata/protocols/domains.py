@@ -6,14 +6,14 @@ takes test-fold rows of the held-out ones. Where they do not, whole domains as i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.manifest import Filters
+from shiftdata.format.manifest import Clause
 from shiftdata.metadata.folds import cut
-from shiftdata.protocols.base import Protocol, named
+from shiftdata.protocols.base import Protocol, named, train_folds
 from shiftdata.tasks import Task
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
@@ -35,74 +35,34 @@ CLASSIC = (
 WHOLE = {"paper": "whole domains even where origins occur in several: they leak into the test"}
 
 
-class _HoldOut(Protocol):
-    """Train (80 %) and validation (20 %) of the training domains, test in the held-out ones."""
-
-    seed: int
-    variant: str
-    variants: ClassVar = WHOLE
-    leaking: ClassVar = ("paper",)
-
-    def __post_init__(self) -> None:
-        self.check_variant(self.variant)
-
-    def held_out(self, task: Task) -> Sequence[str]:
-        """The names of the test domains."""
-        raise NotImplementedError
-
-    def taking_part(self, task: Task) -> Sequence[str]:
-        """The names of the domains that train or are tested: all."""
-        return task.metadata.nuisances
-
-    def make(self, task: Task) -> Task:
-        """Cut the sets train, validation and test."""
-        tested, trained = _domains(task, self.held_out(task), self.taking_part(task))
-        column = task.metadata.nuisance_column
-        whole = self.variant == "paper" or not task.metadata.origins_shared
-        folds = cut(
-            {"train": 80, "validation": 20} if whole else {"train": 50, "validation": 20, "test": 30},
-            self.seed,
-        )
-        parts: dict[str, Filters] = {
-            name: [[*folds[name], (column, "in", trained)]] for name in ("train", "validation")
-        }
-        return task.recut({**parts, "test": [[*folds.get("test", []), (column, "in", tested)]]})
-
-
 @dataclass(frozen=True, kw_only=True)
-class HoldOut(_HoldOut):
+class HoldOut(Protocol):
     """DomainBed-v2's protocol: any test domains, all of each; 80/20 of the others to train and validate."""
 
     test: str | Sequence[str]
     seed: int = 0
-    variant: str = ""
     id: ClassVar[str] = "domainbed-v2"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "whole test domains, 80/20 of the training domains"
+    variants: ClassVar = WHOLE
+    leaking: ClassVar = ("paper",)
 
-    def held_out(self, task: Task) -> Sequence[str]:
-        """As they are given."""
-        return named(self.test)
+    def make(self, task: Task) -> Task:
+        return _held_out(task, self, named(self.test), task.metadata.nuisances)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneDomainOut(_HoldOut):
+class LeaveOneDomainOut(HoldOut):
     """One domain is tested, all others train."""
 
     test: str
-    seed: int = 0
-    variant: str = ""
     id: ClassVar[str] = "leave-one-domain-out"
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); DomainBed-v2, section 3.1"
     about: ClassVar[str] = "one domain is tested, all others train"
 
-    def held_out(self, task: Task) -> Sequence[str]:
-        """The one."""
-        return named(self.test)
-
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneGroupOut(_HoldOut):
+class LeaveOneGroupOut(Protocol):
     """One group of domains is tested, the other groups train.
 
     `groups` is "nico++", "domainnet", or groups of names; `group` is the number of the tested one, from 1.
@@ -111,10 +71,11 @@ class LeaveOneGroupOut(_HoldOut):
     group: int
     groups: str | Sequence[Sequence[str]] = "nico++"
     seed: int = 0
-    variant: str = ""
     id: ClassVar[str] = "leave-one-group-out"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "one of three groups of domains is tested, the others train"
+    variants: ClassVar = WHOLE
+    leaking: ClassVar = ("paper",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,18 +88,14 @@ class LeaveOneGroupOut(_HoldOut):
     def _groups(self) -> Sequence[Sequence[str]]:
         return GROUPS[self.groups] if isinstance(self.groups, str) else self.groups
 
-    def held_out(self, task: Task) -> Sequence[str]:
-        """The domains of the group."""
-        return self._groups[self.group - 1]
-
-    def taking_part(self, task: Task) -> Sequence[str]:
-        """The domains of every group; one of no group is left out."""
+    def make(self, task: Task) -> Task:
         grouped = {name for group in self._groups for name in group}
-        return [name for name in task.metadata.nuisances if name in grouped]
+        among = [name for name in task.metadata.nuisances if name in grouped]
+        return _held_out(task, self, self._groups[self.group - 1], among)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassicDG(_HoldOut):
+class ClassicDG(Protocol):
     """One of the three splits of NICO++'s ten common domains into six that train and four that are tested.
 
     Domains that only some classes have (the unique ones) take no part.
@@ -146,36 +103,32 @@ class ClassicDG(_HoldOut):
 
     split: int = 1
     seed: int = 0
-    variant: str = ""
     id: ClassVar[str] = "classic-dg"
     paper: ClassVar[str] = "NICO++, section 5.2 and appendix C.3"
     about: ClassVar[str] = "six common domains train, four are tested; three splits"
     variants: ClassVar = {
         **WHOLE,
-        "public": "of the test domains only those that there are: the public files have 6 of 10",
+        "public": "only those test domains that the dataset has: the public files have 6 of 10",
     }
+    leaking: ClassVar = ("paper",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.split <= len(CLASSIC):
             raise InputError(f"split is 1, 2 or 3, got {self.split}")
 
-    def held_out(self, task: Task) -> Sequence[str]:
-        """The four of the split."""
-        names = CLASSIC[self.split - 1]
-        if not self.taking_part(task):
+    def make(self, task: Task) -> Task:
+        known = task.metadata.nuisances
+        common = [name for name in known if name.lower() in COMMON]
+        if not common:
             raise InputError(
-                f"classic-dg is of NICO++'s common domains ({', '.join(COMMON)}), and {task.metadata.name} "
-                f"has {', '.join(task.metadata.nuisances)}: take leave-one-domain-out, domainbed or "
-                "domainbed-v2 with domains of its own"
+                f"classic-dg is for NICO++'s common domains ({', '.join(COMMON)}), and {task.metadata.name} "
+                f"has {', '.join(known)}: take leave-one-domain-out, domainbed or domainbed-v2"
             )
-        if self.variant != "public":
-            return names
-        return [name for name in names if name in task.metadata.nuisances] or names
-
-    def taking_part(self, task: Task) -> Sequence[str]:
-        """The common ones that there are: the unique domains of some classes are left out."""
-        return [name for name in task.metadata.nuisances if name.lower() in COMMON]
+        tested: Sequence[str] = CLASSIC[self.split - 1]
+        if self.variant == "public":
+            tested = [name for name in tested if name in known] or tested
+        return _held_out(task, self, tested, common)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,30 +140,22 @@ class DomainBed(Protocol):
 
     test: str
     seed: int = 0
-    variant: str = ""
     id: ClassVar[str] = "domainbed"
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed), section 3; released code"
     about: ClassVar[str] = "in and out splits (80/20) of every domain, one domain tested"
     variants: ClassVar = WHOLE
     leaking: ClassVar = ("paper",)
 
-    def __post_init__(self) -> None:
-        self.check_variant(self.variant)
-
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation, test and oracle."""
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
-        column = task.metadata.nuisance_column
         if self.variant == "paper" or not task.metadata.origins_shared:
-            halves = cut({"in": 80, "out": 20}, self.seed)
-            folds = {
-                name: halves["in" if name in ("train", "test") else "out"]
-                for name in ("train", "validation", "test", "oracle")
-            }
+            inside, outside = cut({"in": 80, "out": 20}, self.seed).values()
+            folds = {"train": inside, "validation": outside, "test": inside, "oracle": outside}
         else:
             folds = cut({"train": 50, "validation": 20, "test": 24, "oracle": 6}, self.seed)
         of = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
-        return task.recut({name: [[*folds[name], (column, "in", of[name])]] for name in folds})
+        return _recut(task, folds, of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,13 +169,9 @@ class Oracle(Protocol):
     about: ClassVar[str] = "train, validation, test 7:1:2 of the test domains together"
 
     def make(self, task: Task) -> Task:
-        """Cut the sets train, validation and test."""
-        tested = task.metadata.numbers("nuisance", named(self.test))
+        tested = sorted(task.metadata.numbers("nuisance", named(self.test)))
         folds = cut({"train": 70, "validation": 10, "test": 20}, self.seed)
-        column = task.metadata.nuisance_column
-        return task.recut(
-            {name: [[*clause, (column, "in", sorted(tested))]] for name, clause in folds.items()}
-        )
+        return _recut(task, folds, dict.fromkeys(folds, tested))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +187,21 @@ class OracleStar(Oracle):
             raise InputError(f"oracle* is of one domain, got {self.test!r}; oracle takes several")
 
 
+def _held_out(
+    task: Task, protocol: HoldOut | LeaveOneGroupOut | ClassicDG, test: Sequence[str], among: Sequence[str]
+) -> Task:
+    """Train (80 %) and validation (20 %) of the domains among some that do not test; test in the others."""
+    tested, trained = _domains(task, test, among)
+    folds = {"test": [], **train_folds(task, protocol.seed, whole=protocol.variant == "paper")}
+    return _recut(task, folds, {"train": trained, "validation": trained, "test": tested})
+
+
+def _recut(task: Task, folds: Mapping[str, Clause], domains: Mapping[str, Sequence[int]]) -> Task:
+    """Each set from its folds of its domains."""
+    column = task.metadata.nuisance_column
+    return task.recut({name: [[*folds[name], (column, "in", some)]] for name, some in domains.items()})
+
+
 def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[list[int], list[int]]:
     """The numbers of the test domains and of all others among some."""
     tested = sorted(set(task.metadata.numbers("nuisance", test)))
@@ -256,3 +212,6 @@ def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[lis
             "are tested: there must be one to test and one to train"
         )
     return tested, trained
+
+
+ALL = (ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar)

@@ -1,4 +1,4 @@
-"""Flexible domain generalization of NICO++ (section 5.3): each class has domains of its own."""
+"""Flexible domain generalization of NICO++ (section 5.3): each class has its own domains."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import matches
-from shiftdata.metadata.folds import cut
-from shiftdata.protocols.base import Protocol, first_of_each, hashes
+from shiftdata.protocols.base import Protocol, first_of_each, hashes, train_folds
 from shiftdata.stable import hash64
 from shiftdata.tasks import Task
 
@@ -33,7 +32,6 @@ class FlexibleDG(Protocol):
     exclusive: int = 4
     per_domain: int = 50
     seed: int = 0
-    variant: str = ""
 
     id: ClassVar[str] = "flexible-dg"
     paper: ClassVar[str] = "NICO++, section 5.3"
@@ -43,7 +41,7 @@ class FlexibleDG(Protocol):
     }
 
     def __post_init__(self) -> None:
-        self.check_variant(self.variant)
+        super().__post_init__()
         numbers = (self.dominant, self.minor + 1, self.tested, self.per_domain, self.exclusive)
         if min(numbers) < 1:
             raise InputError("dominant, test, exclusive and per_domain are at least 1, minor at least 0")
@@ -77,21 +75,17 @@ class FlexibleDG(Protocol):
         return drawn
 
     def make(self, task: Task) -> Task:
-        """Choose the rows of train, validation and test."""
         rows = task.metadata
         limits = {name: np.zeros(len(rows.group_counts), np.int64) for name in ("train", "test")}
         for label, (dominant, minor, tested) in self.draw(task).items():
             base = label * len(rows.nuisances)
-            limits["train"][[base + kind for kind in dominant]] = EVERY
-            limits["train"][[base + kind for kind in minor]] = self.per_domain
-            limits["test"][[base + kind for kind in tested]] = self.per_domain
-        shared = rows.origins_shared
-        folds = cut(
-            {"train": 50, "validation": 20, "test": 30} if shared else {"train": 80, "validation": 20},
-            self.seed,
-        )
-        validates = matches(rows.columns, [folds["validation"]])
-        tests = matches(rows.columns, [folds["test"]]) if shared else None
+            limits["train"][[base + domain for domain in dominant]] = EVERY
+            limits["train"][[base + domain for domain in minor]] = self.per_domain
+            limits["test"][[base + domain for domain in tested]] = self.per_domain
+        folds = {
+            name: matches(rows.columns, [clause]) for name, clause in train_folds(task, self.seed).items()
+        }
+        validates, tests = folds["validation"], folds.get("test")
         pool = task.pool()
         chosen = {}
         for name, limit in limits.items():
@@ -104,14 +98,12 @@ class FlexibleDG(Protocol):
             order = hashes(rows, indices[drawn], self.id, self.seed)
             kept[drawn] = first_of_each(group[drawn], order, limit)
             chosen[name] = indices[kept]
-        train, test = chosen["train"], chosen["test"]
         reason = f"it takes {self.per_domain} rows of a class in a domain, by stable hash of their keys"
         expected = {name: pool.expected & (limit > 0) for name, limit in limits.items()}
-        made = task.recut({})
-        made = made.choose("train", train[~validates[train]], reason, expected=expected["train"])
-        some = np.zeros_like(expected["train"])  # a fifth of few rows may be none
-        made = made.choose("validation", train[validates[train]], reason, expected=some)
-        return made.choose("test", test, reason, expected=expected["test"])
+        train, none = chosen["train"], np.zeros_like(pool.expected)  # a fifth of few rows may be none
+        made = task.recut({}).choose("train", train[~validates[train]], reason, expected=expected["train"])
+        made = made.choose("validation", train[validates[train]], reason, expected=none)
+        return made.choose("test", chosen["test"], reason, expected=expected["test"])
 
     def _ordered(self, task: Task, domains: Sequence[int], *salt: str) -> list[int]:
         names = task.metadata.nuisances

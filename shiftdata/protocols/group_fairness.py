@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
+from shiftdata.format.conditions import number_of
 from shiftdata.format.manifest import Filters
 from shiftdata.protocols.base import Protocol
 from shiftdata.stable import ranks, uniform
@@ -30,7 +31,6 @@ class GroupFairness(Protocol):
     seed: int = 0
     nu: tuple[float, float] | None = None
     dominant: tuple[tuple[str, str], ...] = ()
-    variant: str = ""
 
     id: ClassVar[str] = "group-fairness"
     paper: ClassVar[str] = "Stylized Meta-Album, section 3.1 and appendix E"
@@ -42,7 +42,7 @@ class GroupFairness(Protocol):
     }
 
     def __post_init__(self) -> None:
-        self.check_variant(self.variant)
+        super().__post_init__()
         if self.k < 2:
             raise InputError(f"k must be at least 2 (classes with a style each), got {self.k}")
         if not 0 < self.mu <= 1:
@@ -62,12 +62,10 @@ class GroupFairness(Protocol):
 
     @property
     def nu_range(self) -> tuple[float, float]:
-        """The range from which nu is drawn."""
         return self.nu or ((0.5, 1.0) if self.variant else (0.3, 1.0))
 
     @property
     def minority(self) -> float:
-        """The share of a class's own share that it keeps in every other style."""
         return self.mu / (self.k - 1) if self.variant == "code-binary" else self.mu
 
     @property
@@ -99,10 +97,9 @@ class GroupFairness(Protocol):
     def pairs(self, labels: Sequence[str], nuisances: Sequence[str]) -> Pairs:
         """The classes, each with its dominant nuisance and its nu: (label, nuisance, nu)."""
         if self.dominant:
-            return [
-                (_number("label", one, labels), _number("nuisance", two, nuisances), self._nu(one))
-                for one, two in self.dominant
-            ]
+            own = self.kept_nuisances(nuisances)
+            named = zip(self.dominant, own, strict=True)
+            return [(number_of("label", label, labels), one, self._nu(label)) for (label, _), one in named]
         for what, names in (("labels", labels), ("nuisances", nuisances)):
             if self.k > len(names):
                 raise InputError(f"k={self.k} needs as many {what}, and there are {len(names)}: lower k")
@@ -117,32 +114,25 @@ class GroupFairness(Protocol):
     def kept_nuisances(self, nuisances: Sequence[str]) -> list[int]:
         """The K nuisances, in the order in which classes take them."""
         if self.dominant:
-            return [_number("nuisance", name, nuisances) for _, name in self.dominant]
+            return [number_of("nuisance", name, nuisances) for _, name in self.dominant]
         drawn: list[int] = ranks(nuisances, self.name, self.seed, "nuisance").argsort()[: self.k].tolist()
         return drawn
 
     def filters(self, labels: Sequence[str], nuisances: Sequence[str], column: str) -> Filters:
         """The split as filters over the file columns; `column` is that of the nuisance."""
         pairs = self.pairs(labels, nuisances)
-        kept_nuisances = sorted(self.kept_nuisances(nuisances))
+        kept = sorted(self.kept_nuisances(nuisances))
         clauses: Filters = []
         for label, own, nu in sorted(pairs):
-            others = [nuisance for nuisance in kept_nuisances if nuisance != own]
+            others = [nuisance for nuisance in kept if nuisance != own]
             train = [("split", "==", "train"), ("label", "==", label)]
             clauses.append([*train, (column, "==", own), ("quantile", "<", nu)])
             # Six decimals: a product such as 0.1 * 0.437 must be the number that its text says.
             clauses.append([*train, (column, "in", others), ("quantile", "<", round(self.minority * nu, 6))])
-        clauses.append(
-            [
-                ("split", "in", ["validation", "test"]),
-                ("label", "in", sorted(label for label, _, _ in pairs)),
-                (column, "in", kept_nuisances),
-            ]
-        )
-        return clauses
+        labelled = ("label", "in", sorted(label for label, _, _ in pairs))
+        return [*clauses, [("split", "in", ["validation", "test"]), labelled, (column, "in", kept)]]
 
     def make(self, task: Task) -> Task:
-        """Restrict every set; each of the K x K groups must be there."""
         rows = task.metadata
         filters = self.filters(rows.labels, rows.nuisances, rows.nuisance_column)
         labels = [label for label, _, _ in self.pairs(rows.labels, rows.nuisances)]
@@ -153,9 +143,3 @@ class GroupFairness(Protocol):
     def _nu(self, label: str) -> float:
         low, high = self.nu_range
         return round(low + (high - low) * uniform(self.name, self.seed, "nu", label), 3)
-
-
-def _number(column: str, name: str, known: Sequence[str]) -> int:
-    if name not in known:
-        raise not_found(column, name, known)
-    return list(known).index(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ class LabelShift(Protocol):
     target: str | Sequence[str] = ()
     replacement: bool = False
     seed: int = 0
-    variant: str = ""
 
     id: ClassVar[str] = "label-shift"
     paper: ClassVar[str] = "RLSbench, section 3.1 and appendix D"
@@ -44,11 +43,11 @@ class LabelShift(Protocol):
     variants: ClassVar = {"code": "the released code's Dirichlet(alpha * K * p), which shifts far less"}
 
     def __post_init__(self) -> None:
-        self.check_variant(self.variant)
+        super().__post_init__()
         if self.alpha is not None and not 0 < self.alpha < np.inf:
             raise InputError(f"alpha is above 0, or None for no shift, got {self.alpha}")
         if bool(self.source) != bool(self.target):
-            raise InputError("give source and target, or neither to shift the sets that there are")
+            raise InputError("give source and target, or neither to shift the task's own sets")
 
     @classmethod
     def pairs(
@@ -72,7 +71,6 @@ class LabelShift(Protocol):
         ]
 
     def make(self, task: Task) -> Task:
-        """Cut the sets, if asked to, and shift those of the target."""
         if self.source:
             task = self._cut(task)
         shifted = [name for name in SETS[2:] if name in task.sets] or [n for n in ("test",) if n in task.sets]
@@ -85,13 +83,9 @@ class LabelShift(Protocol):
         own = _label_counts(task, shifted[0])
         if not own.sum():
             raise InputError(f"{shifted[0]} has no row to shift")
-        marginal = dirichlet_marginal(
-            own / own.sum(),
-            self.alpha,
-            variant="code" if self.variant else "paper",
-            seed=self.seed,
-            names=(self.id,),
-        )
+        variant: Literal["paper", "code"] = "code" if self.variant else "paper"
+        p = own / own.sum()
+        marginal = dirichlet_marginal(p, self.alpha, variant=variant, seed=self.seed, names=(self.id,))
         for name in shifted:
             task = self._resampled(task, name, marginal)
         return task
@@ -99,8 +93,8 @@ class LabelShift(Protocol):
     def _cut(self, task: Task) -> Task:
         rows = task.metadata
         of = {
-            "source": sorted(rows.numbers("nuisance", named(self.source))),
-            "target": sorted(rows.numbers("nuisance", named(self.target))),
+            side: sorted(rows.numbers("nuisance", named(names)))
+            for side, names in (("source", self.source), ("target", self.target))
         }
         same = of["source"] == of["target"]
         if not same and set(of["source"]) & set(of["target"]):
@@ -153,7 +147,6 @@ def _label_counts(task: Task, name: str) -> NDArray[np.int64]:
 
 
 def _without_replacement(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """As many rows of each label as the shares allow."""
     asked = shares > 0
     # A share may be as small as numbers get: it bounds nothing then, and its label keeps no row.
     with np.errstate(over="ignore"):

@@ -16,35 +16,16 @@ from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.protocols.adaptation import UDA, UniDA
 from shiftdata.protocols.base import REQUIRED, Protocol, Where
 from shiftdata.protocols.continuous import Continuous
-from shiftdata.protocols.domains import (
-    ClassicDG,
-    DomainBed,
-    HoldOut,
-    LeaveOneDomainOut,
-    LeaveOneGroupOut,
-    Oracle,
-    OracleStar,
-)
+from shiftdata.protocols.domains import ALL as DOMAIN_PROTOCOLS
 from shiftdata.protocols.flexible import FlexibleDG
 from shiftdata.protocols.group_fairness import GroupFairness
 from shiftdata.protocols.label_shift import LabelShift
 from shiftdata.tasks import OnEmpty, Task
 
-#: Another protocol is another line.
+#: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
-    ClassicDG,
-    Continuous,
-    DomainBed,
-    FlexibleDG,
-    GroupFairness,
-    HoldOut,
-    LabelShift,
-    LeaveOneDomainOut,
-    LeaveOneGroupOut,
-    Oracle,
-    OracleStar,
-    UDA,
-    UniDA,
+    *DOMAIN_PROTOCOLS,
+    *(Continuous, FlexibleDG, GroupFairness, LabelShift, UDA, UniDA),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 

@@ -24,7 +24,6 @@ class SetReport:
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes of the groups that have an example."""
         return [count for row in self.counts for count in row if count]
 
 

@@ -48,7 +48,6 @@ def decode(data: bytes, *, size: Size | None = None, out: Pixels | None = None) 
 
 @cache
 def _turbo() -> Any:
-    """The binding to libjpeg-turbo, or None."""
     return import_module("simplejpeg") if find_spec("simplejpeg") else None
 
 
@@ -80,7 +79,6 @@ def _scale(full: Size, size: Size) -> int:
 
 
 def _placed(picture: Image.Image, size: Size | None, out: Pixels | None) -> Pixels:
-    """Pillow's picture in the wanted size, in memory that may be written to."""
     if size is not None and picture.size != size[::-1]:
         picture = picture.resize(size[::-1], Image.Resampling.BILINEAR)
     pixels = np.asarray(picture)

@@ -69,12 +69,10 @@ class Examples:
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Example]:
-        """Several examples, which are read together."""
         data = self.reader.read(self.rows[numbers].tolist())
         return [self._example(number, one) for number, one in zip(numbers, data, strict=True)]
 
     def key(self, number: int) -> str:
-        """The key of an example."""
         key: str = self._keys[number].as_py()
         return key
 

@@ -186,7 +186,6 @@ class Loader:
         return _Made(batch=(x, _tensor(examples.labels[kept]), known), skipped=filled.skipped)
 
     def _fill(self, wanted: list[int]) -> _Filled:
-        """Read and decode pictures, each into its place in the array of them all."""
         filled = _Filled()
         for number, data in zip(wanted, self._read(wanted), strict=True):
             place = len(filled.kept)
@@ -253,7 +252,6 @@ def make_loader(
 
 
 def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> Positions:
-    """Positions as they were given; all, in the stored order, if none were."""
     if given is None:
         return np.arange(examples)
     found = np.asarray(given)
@@ -280,7 +278,6 @@ def _size(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 @cache
 def _torch() -> Any:
-    """Torch, or None."""
     return import_module("torch") if find_spec("torch") else None
 
 

@@ -63,7 +63,6 @@ class Order:
         return hash64("order", sampler, self.batch_size, int(self.drop_last), self.world)
 
     def of(self, epoch: int) -> list[Positions]:
-        """The batches of an epoch."""
         units = self._units(epoch)
         mine = np.resize(units, (self.each * self.world, self.unit))[self.rank :: self.world].ravel()
         starts = range(0, self.batches * self.batch_size, self.batch_size)

@@ -44,7 +44,6 @@ class Layout:
 
     @classmethod
     def of(cls, dataset: OpenDataset, base: str) -> Layout:
-        """The layout that a dataset's manifest describes."""
         manifest = dataset.manifest
         splits = manifest.base(base).splits
         manifest.require_pixels(dataset.address)
@@ -88,7 +87,6 @@ class Layout:
         return pieces
 
     def hashes(self, shard: Shard, positions: Indices) -> list[bytes]:
-        """The sha256 of the examples at some positions of a shard."""
         column: list[bytes] = self._column(shard.split, "sha256")[
             positions - self.firsts[shard.split]
         ].tolist()

@@ -26,7 +26,6 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """The first byte after it."""
         return self.start + self.length
 
     def fits(self, data: bytes | None) -> bool:
@@ -44,12 +43,10 @@ class Span:
 
     @property
     def start(self) -> int:
-        """The first byte."""
         return self.pieces[0].start
 
     @property
     def end(self) -> int:
-        """The byte after the last."""
         return max(piece.end for piece in self.pieces)
 
 

@@ -107,12 +107,10 @@ class ExampleReader:
 
     @property
     def dataset(self) -> OpenDataset:
-        """The dataset whose rows are read."""
         return self._layout.dataset
 
     @property
     def base(self) -> str:
-        """The base whose rows are read."""
         return self._layout.base
 
     def check_unchanged(self, *, believe: float = BELIEVED) -> None:
