@@ -1,6 +1,6 @@
 """A dataset, opened once: a place, its manifest and the hash of that manifest.
 
-Metadata, tasks, readers and exports hold this object, never a name to look up again: when the place changes
+Metadata, tasks, readers and exports keep this object, never a name to look up again: when the place changes
 underneath, they refuse instead of pairing the rows of one version with the pictures of another.
 """
 
@@ -94,16 +94,16 @@ class OpenDataset:
         if self.store.revision is not None:
             return  # a commit does not change
         now = time.monotonic()
-        # Without a version the manifest itself has to be read again, which is not done at every step.
+        # Without a version the manifest itself is read again, which is too much for every step.
         wait = believe if self.has_version else max(believe, BELIEVED)
         if self.store.is_far and not force and now - self._checked < wait:
             return
         try:
             version = self.store.info(FILE_NAME).version
             if version is None or version != self._version:
-                found = hashlib.sha256(self.store.read(FILE_NAME)).hexdigest()
-                if found != self.sha256:
-                    raise self._changed(f"is now {found[:12]}")
+                sha256 = hashlib.sha256(self.store.read(FILE_NAME)).hexdigest()
+                if sha256 != self.sha256:
+                    raise self._changed(f"is now {sha256[:12]}")
                 self._version = version
         except MissingFileError as error:
             raise self._changed("is gone") from error
@@ -163,14 +163,11 @@ def opened(store: Store, written: bytes, version: str | None = None) -> OpenData
 def _nowhere(store: Hub, error: Exception) -> NotFoundError:
     name = store.repo.repo_id.partition("/")[2]
     reason = str(error.__cause__ or error).partition("\n")[0]
-    hint = (
-        f"Looked in {', '.join(map(str, search_path()))} (set SHIFTDATA_HOME to add folders) "
-        f"and on the Hub ({type(error.__cause__ or error).__name__}: {reason})"
-    )
+    where = f"and on the Hub ({type(error.__cause__ or error).__name__}: {reason})"
     if is_offline():
-        hint = (
-            f"Looked in {', '.join(map(str, search_path()))} (set SHIFTDATA_HOME to add folders) and in the "
-            "Hub's cache; the network is off (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set): with the "
-            f"network, run `shiftdata fetch {name}`"
+        where = (
+            "and in the Hub's cache; the network is off (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set): with "
+            f"the network, run `shiftdata fetch {name}`"
         )
+    hint = f"Looked in {', '.join(map(str, search_path()))} (set SHIFTDATA_HOME to add folders) {where}"
     return not_found("dataset", name, [path.name for path in local_datasets()], hint)

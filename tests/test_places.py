@@ -21,7 +21,7 @@ import pytest
 import shiftdata
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.format.manifest import Manifest
-from shiftdata.places import retry
+from shiftdata.places import store
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import find
 from tests.serving import serving as mirror
@@ -130,7 +130,7 @@ def endpoint(tiny) -> Iterator[str]:
 @pytest.fixture
 def at_once(monkeypatch) -> None:
     """No pauses between tries."""
-    monkeypatch.setattr(retry, "PAUSES", (0, 0))
+    monkeypatch.setattr(store, "PAUSES", (0, 0))
 
 
 @pytest.fixture

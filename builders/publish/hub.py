@@ -20,8 +20,7 @@ from shiftdata.format.manifest import FILE_NAME
 from shiftdata.format.paths import README
 from shiftdata.places.hubs import HubRepo
 from shiftdata.places.remote import Hub
-from shiftdata.places.retry import persistently
-from shiftdata.places.store import OnBytes, Store
+from shiftdata.places.store import OnBytes, Store, persistently
 
 Gated: TypeAlias = Literal["auto", "manual"]
 

@@ -18,9 +18,8 @@ from shiftdata.errors import IntegrityError, NotFoundError
 from shiftdata.files import write_text
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.remote import filesystem
-from shiftdata.places.retry import persistently
 from shiftdata.places.search import store_at
-from shiftdata.places.store import FileInfo, OnBytes, Store
+from shiftdata.places.store import FileInfo, OnBytes, Store, persistently
 from shiftdata.stable import content_hash
 
 NAME_DIGITS = 16

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import InputError, NotFoundError, StorageError, not_found
+from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.files import write_text
 from shiftdata.places.search import store_at
 from shiftdata.places.store import MissingFileError, is_url
@@ -83,11 +83,6 @@ class Catalog:
         text = self.to_json()
         self.from_json(text, str(path))
         write_text(path, text)
-
-    def find(self, name: str) -> Entry:
-        if name not in self.entries:
-            raise not_found("dataset", name, self.entries, f"Looked in {self.where}.")
-        return self.entries[name]
 
 
 def addresses() -> list[str]:

@@ -8,23 +8,21 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.parse import unquote
 
-from shiftdata.errors import InputError, MissingExtraError, ShiftdataError, StorageError
+from shiftdata.errors import InputError, MissingExtraError, StorageError
 from shiftdata.extras import install_hint
-from shiftdata.files import OUT_OF_SPACE, sha256_of
+from shiftdata.files import sha256_of
 from shiftdata.format.manifest import FILE_NAME, FileRecord
 from shiftdata.places.hubs import HubRepo
-from shiftdata.places.retry import persistently
-from shiftdata.places.store import CHUNK, FileInfo, OnBytes, Store, copy, is_hidden
+from shiftdata.places.store import CHUNK, FileInfo, OnBytes, Store, copy, is_hidden, persistently
 
-#: The module that fsspec needs for a kind of URL.
+#: The module that fsspec needs for the URLs of a protocol.
 MODULES = {"http": "aiohttp", "https": "aiohttp", "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
-#: Kinds of URL that need no network.
+#: Protocols that need no network.
 NEAR = ("memory",)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 #: What file systems call the time of a file's last change, the most exact first.
@@ -40,18 +38,11 @@ class Remote(Store):
         self.address = url
         self.is_far = url.partition(":")[0].lower() not in NEAR
         self._is_http = url.startswith(("http://", "https://"))
-        self._begin()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_made", "_lock")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin()
-
-    def _begin(self) -> None:
         self._made: tuple[int, Any, str] | None = None
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.address,)
 
     def listing(self) -> dict[str, FileInfo] | None:
         """Every file that the place lists, or None: a page of links is not always a list of files."""
@@ -59,7 +50,7 @@ class Remote(Store):
         system.invalidate_cache()  # what is there now, not when it was last asked
         try:
             found = persistently(lambda: system.find(root, detail=True))
-        except Exception:  # each backend has its own kinds
+        except Exception:  # each backend has its own
             return None
         plain = unquote if "://" in root else str  # an HTTP index gives names as they stand in URLs
         links = {name for name in found if "://" in root and {"?", "#"} & set(name)}  # they sort an index
@@ -136,14 +127,7 @@ class Remote(Store):
             system, root = self._system()
             return act(system, f"{root}/{path}")
 
-        try:
-            return persistently(once)
-        except ShiftdataError:
-            raise
-        except Exception as error:  # each backend has its own kinds
-            if getattr(error, "errno", None) in OUT_OF_SPACE:
-                raise
-            raise self.failed(path, error) from error
+        return self.persistently(path, once)
 
     def _system(self) -> tuple[Any, str]:
         """The file system and the root in it; after a fork another, for connections cannot be shared."""
@@ -197,9 +181,8 @@ class Hub(Remote):
         self.revision = repo.revision
         self.is_far = True
 
-    @classmethod
-    def at(cls, address: str) -> Hub:
-        return cls(HubRepo.parse(address))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hub, (self.repo,)
 
     def pinned(self, path: str) -> tuple[Hub, bytes]:
         """A small file, and this repo at the commit that the file was read from."""
@@ -224,19 +207,11 @@ class Hub(Remote):
     def _cached(self, path: str, **options: Any) -> Path:
         from huggingface_hub import hf_hub_download
 
-        fetch = partial(
-            hf_hub_download,
-            self.repo.repo_id,
-            path,
-            repo_type="dataset",
-            revision=self.repo.revision,
-            endpoint=self.repo.endpoint,
-            token=self.repo.token,
-            **options,
-        )
+        repo = self.repo
+        options |= {"revision": repo.revision, "endpoint": repo.endpoint, "token": repo.token}
         try:
-            return Path(fetch())
-        except Exception as error:  # every kind of network, access and cache trouble means the same here
+            return Path(hf_hub_download(repo.repo_id, path, repo_type="dataset", **options))
+        except Exception as error:  # trouble of the network, access or the cache means the same here
             raise self.failed(path, error) from error
 
     def _filesystem(self) -> tuple[Any, str]:
@@ -262,23 +237,19 @@ def filesystem(url: str) -> tuple[Any, str]:
     """The fsspec file system of a URL, and the URL's path in it."""
     from fsspec.core import url_to_fs
 
-    kind = re.split("::|://", url)[0].lower()
+    protocol = re.split("::|://", url)[0].lower()
     try:
-        system, root = url_to_fs(url, **_options(kind))
+        options = {}
+        if protocol in ("http", "https"):  # aiohttp would end every download after five minutes
+            timeout = import_module("aiohttp").ClientTimeout(total=None, sock_connect=30, sock_read=60)
+            options = {"client_kwargs": {"timeout": timeout, "trust_env": True}}
+        system, root = url_to_fs(url, **options)
     except ImportError as error:
-        hint = install_hint(MODULES[kind]) if kind in MODULES else str(error)
-        raise MissingExtraError(f"cannot read {url}: {kind} URLs need another package: {hint}") from error
+        hint = install_hint(MODULES[protocol]) if protocol in MODULES else str(error)
+        raise MissingExtraError(f"cannot read {url}: {protocol} URLs need another package: {hint}") from error
     except ValueError as error:
         raise InputError(
             f"cannot read {url} ({error}): give a folder, a name, or a URL that fsspec knows, "
             "such as https://..., hf://datasets/..., s3://..."
         ) from error
     return system, str(root).rstrip("/")
-
-
-def _options(kind: str) -> dict[str, Any]:
-    """What a file system is made with: aiohttp would end every download after five minutes."""
-    if kind not in ("http", "https"):
-        return {}
-    timeout = import_module("aiohttp").ClientTimeout(total=None, sock_connect=30, sock_read=60)
-    return {"client_kwargs": {"timeout": timeout, "trust_env": True}}

@@ -56,13 +56,13 @@ def find(name: str | Path) -> Store:
 def store_at(address: str | Path) -> Store:
     """The store at an address: a folder, `hf://datasets/...`, `hf+https://...`, or a URL for fsspec."""
     text = str(address)
-    kind = text.partition(":")[0].lower()
+    protocol = text.partition(":")[0].lower()
     if not is_url(text):
         return Folder(Path(text))
-    if kind in ("file", "local"):
+    if protocol in ("file", "local"):
         return Folder(Path(filesystem(text)[1]))
-    if kind == "hf" or kind.startswith("hf+"):
-        return Hub.at(text)
+    if protocol == "hf" or protocol.startswith("hf+"):
+        return Hub(HubRepo.parse(text))
     return Remote(text.rstrip("/"))
 
 

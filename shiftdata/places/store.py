@@ -10,13 +10,14 @@ import hashlib
 import os
 import re
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias, TypeVar
 
-from shiftdata.errors import StorageError
+from shiftdata.errors import ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.format.manifest import FileRecord
 
@@ -24,6 +25,10 @@ URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 #: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.
 CHUNK = 8 << 20
 
+#: Seconds to wait before each new try.
+PAUSES = (0.5, 2.0)
+
+T = TypeVar("T")
 #: Called with how many more bytes came; a negative number takes back what has to come again.
 OnBytes: TypeAlias = Callable[[int], object]
 
@@ -102,6 +107,17 @@ class Store(ABC):
                 digest.update(chunk)
         return digest.hexdigest()
 
+    def persistently(self, path: str, act: Callable[[], T]) -> T:
+        """Do something with a file, again where the error may pass, and say what failed."""
+        try:
+            return persistently(act)
+        except ShiftdataError:
+            raise
+        except Exception as error:  # each backend has its own
+            if getattr(error, "errno", None) in OUT_OF_SPACE:
+                raise
+            raise self.failed(path, error) from error
+
     def failed(self, path: str, error: Exception) -> StorageError:
         """The error for a file that could not be read."""
         if isinstance(error, FileNotFoundError):
@@ -113,6 +129,26 @@ class Store(ABC):
 
     def __str__(self) -> str:
         return self.address
+
+
+def persistently(act: Callable[[], T]) -> T:
+    """Do something with a place, with a few more tries where the error may pass."""
+    for pause in PAUSES:
+        try:
+            return act()
+        except Exception as error:  # each backend has its own
+            if _is_final(error):
+                raise
+            time.sleep(pause)
+    return act()
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether another try would fail too: the file is missing, or the answer is a refusal."""
+    if isinstance(error, FileNotFoundError | PermissionError | ShiftdataError | NotImplementedError):
+        return True
+    status = getattr(error, "status", None)
+    return isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
 
 
 def is_url(address: str) -> bool:
@@ -131,18 +167,11 @@ class Folder(Store):
     def __init__(self, folder: Path) -> None:
         self.folder: Path = folder.expanduser().absolute()  # another working directory must not move it
         self.address = str(self.folder)
-        self._begin()
-
-    def __getstate__(self) -> Path:
-        return self.folder
-
-    def __setstate__(self, folder: Path) -> None:
-        self.folder, self.address = folder, str(folder)
-        self._begin()  # handles do not travel
-
-    def _begin(self) -> None:
         self._handles: dict[str, int] = {}
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Folder, (self.folder,)  # handles do not travel
 
     def listing(self) -> dict[str, FileInfo]:
         """Every file and link; what lies below a link to a folder is not listed."""
@@ -150,31 +179,19 @@ class Folder(Store):
         return {name: _info(path.stat() if path.exists() else path.lstat()) for name, path in paths.items()}
 
     def info(self, path: str) -> FileInfo:
-        try:
-            return _info((self.folder / path).stat())
-        except OSError as error:
-            raise self.failed(path, error) from error
+        return self._try(path, lambda file: _info(file.stat()))
 
     def read(self, path: str) -> bytes:
-        try:
-            return (self.folder / path).read_bytes()
-        except OSError as error:
-            raise self.failed(path, error) from error
+        return self._try(path, Path.read_bytes)
 
     def range(self, path: str, start: int, end: int) -> bytes:
-        try:
-            data = os.pread(self._handle(path), end - start, start)
-        except OSError as error:
-            raise self.failed(path, error) from error
+        data = self._try(path, lambda _: os.pread(self._handle(path), end - start, start))
         if len(data) != end - start:
             raise self.failed(path, OSError(f"it ends before byte {end}"))
         return data
 
     def open(self, path: str) -> IO[bytes]:
-        try:
-            return (self.folder / path).open("rb")
-        except OSError as error:
-            raise self.failed(path, error) from error
+        return self._try(path, lambda file: file.open("rb"))
 
     def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
         with self.open(path) as source:
@@ -190,8 +207,14 @@ class Folder(Store):
             return MissingFileError(f"{self.folder / path} does not exist: fetch or build the dataset again")
         if getattr(error, "errno", None) in OUT_OF_SPACE:
             raise error  # it is about the file that is written
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         return StorageError(f"{self.folder / path} cannot be read ({reason}): check its rights and the disk")
+
+    def _try(self, path: str, act: Callable[[Path], T]) -> T:
+        try:
+            return act(self.folder / path)
+        except OSError as error:
+            raise self.failed(path, error) from error
 
     def _handle(self, path: str) -> int:
         with self._lock:

@@ -27,7 +27,7 @@ def test_a_catalog_at_a_url():
     system = fsspec.filesystem("memory")
     system.pipe("/lab/catalog.json", json.dumps({"toy": GOOD}).encode())
     try:
-        assert Catalog.read("memory://lab/catalog.json").find("toy").places == tuple(GOOD["places"])
+        assert Catalog.read("memory://lab/catalog.json").entries["toy"].places == tuple(GOOD["places"])
     finally:
         system.rm("/lab", recursive=True)
     with pytest.raises(NotFoundError, match=r"there is no catalog memory://lab/catalog\.json"):
@@ -58,11 +58,6 @@ def test_a_wrong_catalog_is_not_written(tmp_path):
     with pytest.raises(InputError, match="64 digits"):
         Catalog({"toy": Entry("", ("/x",))}).write(tmp_path / "catalog.json")
     assert not list(tmp_path.glob("catalog*"))
-
-
-def test_an_unknown_name_is_answered_with_the_nearest(tmp_path):
-    with pytest.raises(NotFoundError, match="unknown dataset 'toi'; did you mean 'toy'"):
-        Catalog({"toy": Entry(DIGEST, ("/x",))}).find("toi")
 
 
 def test_catalogs_are_looked_up_in_order_and_one_that_is_away_hides_none(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Which shard holds which row of a base, and where in it the row's example lies."""
+"""Which shard has which row of a base, and where in it the row's example lies."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from shiftdata.format.manifest import FileRecord
 from shiftdata.format.paths import data_files, in_order, metadata_file
 from shiftdata.loading.byte_ranges.ranges import Piece
 from shiftdata.metadata.columns import read_columns
+from shiftdata.places.store import Store
 
 Indices = NDArray[np.int64]
 
@@ -27,6 +28,14 @@ class Shard:
     first: int
     rows: int
     record: FileRecord
+
+
+def wrong_hash(store: Store, shard: Shard, row: int) -> IntegrityError:
+    """The error for an example that is not the one in the metadata."""
+    return IntegrityError(
+        f"{store.address}/{shard.path}: row {row} does not have the sha256 that its metadata says: fetch or "
+        "build the file again; `shiftdata verify` lists everything that is wrong"
+    )
 
 
 @dataclass(frozen=True)
@@ -87,10 +96,9 @@ class Layout:
         return pieces
 
     def hashes(self, shard: Shard, positions: Indices) -> list[bytes]:
-        column: list[bytes] = self._column(shard.split, "sha256")[
-            positions - self.firsts[shard.split]
-        ].tolist()
-        return column
+        at = positions - self.firsts[shard.split]
+        hashes: list[bytes] = self._column(shard.split, "sha256")[at].tolist()
+        return hashes
 
     def _column(self, split: str, name: str) -> NDArray[Any]:
         """A column of a split's pointers; hashes are read apart, since they are most of the bytes."""

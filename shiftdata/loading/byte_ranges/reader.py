@@ -6,18 +6,18 @@ import copy
 import threading
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from shiftdata.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
-from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.errors import InputError, StorageError
 from shiftdata.loading.byte_ranges.cache import Cache
-from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard
+from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
 from shiftdata.loading.byte_ranges.ranges import Piece, Span, spans
 from shiftdata.loading.byte_ranges.row_groups import RowGroups
-from shiftdata.loading.byte_ranges.stats import ReadStats
 from shiftdata.places.store import Store
 from shiftdata.threads import in_threads
 
@@ -25,6 +25,21 @@ from shiftdata.threads import in_threads
 _CARRIED = ("_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
 #: How often an image that arrived with another hash is asked for again.
 TRIES = 3
+
+
+@dataclass(kw_only=True)
+class ReadStats:
+    """Counts since a reader was made, of one process; metadata and manifest are not among them.
+
+    `asked` are the bytes of the examples that were given, `fetched` those that came from the shards by byte
+    range, in `requests`. `row_groups` were read instead where bytes cannot be addressed.
+    """
+
+    asked: int = 0
+    fetched: int = 0
+    requests: int = 0
+    cache_hits: int = 0
+    row_groups: int = 0
 
 
 class ExampleReader:
@@ -184,10 +199,7 @@ class ExampleReader:
             wrong = [piece.row for piece, one in pairs if not piece.fits(one)]
             if not wrong:
                 return data
-        raise IntegrityError(
-            f"{self._store.address}/{shard.path}: row {wrong[0]} does not have the sha256 that its metadata "
-            "says: fetch or build the file again; `shiftdata verify` lists everything that is wrong"
-        )
+        raise wrong_hash(self._store, shard, wrong[0])
 
     def _bytes(self, shard: Shard, span: Span) -> list[bytes]:
         if self._store.folder is not None:
@@ -196,12 +208,12 @@ class ExampleReader:
         return [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
 
     def _by_row_group(self, shard: Shard, positions: Indices, *, verify: bool) -> dict[int, bytes]:
-        found: dict[int, bytes] = {}
+        examples: dict[int, bytes] = {}
         read = self._row_groups.read(shard, positions, verify=verify, connections=self._connections)
         for part, fresh in read:
-            found |= dict(part)
+            examples |= part
             self._count(row_groups=int(fresh))
-        return found
+        return examples
 
     def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         if self._cache is None:

@@ -1,21 +1,20 @@
-"""Examples by row group: texts, tables, and images of a shard that is not the one the manifest knows."""
+"""Examples by row group: texts, tables, and images of a shard that is not the one in the manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
+from shiftdata.errors import IntegrityError
 from shiftdata.format.schema import example_bytes
-from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard
-from shiftdata.places.retry import persistently
+from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
 from shiftdata.places.store import Store
 from shiftdata.threads import in_threads
 
@@ -29,81 +28,68 @@ class RowGroups:
     def __init__(self, layout: Layout, store: Store) -> None:
         self._layout = layout
         self._store = store
-        self._footers: dict[str, pq.FileMetaData] = {}
-        self._held: OrderedDict[tuple[str, int], list[bytes]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int], list[bytes]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
     def read(
         self, shard: Shard, positions: Indices, *, verify: bool, connections: int
-    ) -> Iterator[tuple[list[tuple[int, bytes]], bool]]:
-        """Examples with their positions, a row group at a time, and whether it had to be read."""
-        firsts = self._firsts(shard)
+    ) -> Iterator[tuple[dict[int, bytes], bool]]:
+        """Examples by position, a row group at a time, and whether it had to be read."""
+        footer = self._footer(shard)
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        firsts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
         rows = positions - shard.first
         groups = np.searchsorted(firsts, rows, side="right") - 1
         hashes = self._layout.hashes(shard, positions) if verify else None
 
-        def one(group: int) -> tuple[list[tuple[int, bytes]], bool]:
+        def one(group: int) -> tuple[dict[int, bytes], bool]:
             examples, fresh = self._group(shard, group)
-            chosen = np.flatnonzero(groups == group).tolist()
-            found = [(int(positions[n]), examples[int(rows[n] - firsts[group])]) for n in chosen]
-            for number, (_, data) in zip(chosen, found, strict=True):
+            chosen = {}
+            for number in np.flatnonzero(groups == group).tolist():
+                data = chosen[int(positions[number])] = examples[int(rows[number] - firsts[group])]
                 if hashes is not None and hashlib.sha256(data).digest() != hashes[number]:
-                    raise IntegrityError(
-                        f"{self._store.address}/{shard.path}: row {rows[number]} does not have the sha256 "
-                        "that its metadata says: fetch or build the file again; `shiftdata verify` lists "
-                        "everything that is wrong"
-                    )
-            return found, fresh
+                    raise wrong_hash(self._store, shard, rows[number])
+            return chosen, fresh
 
         yield from in_threads(one, np.unique(groups).tolist(), connections)
 
-    def _firsts(self, shard: Shard) -> Indices:
-        """The first row of each row group."""
-        if shard.path not in self._footers:
-            self._footers[shard.path] = self._tried(shard, "its footer", lambda file: pq.read_metadata(file))
-        footer = self._footers[shard.path]
+    def _footer(self, shard: Shard) -> pq.FileMetaData:
+        address = f"{self._store.address}/{shard.path}"
+        dataset = self._layout.dataset
+        footer = dataset.keep(("footer", address), lambda: self._tried(shard, pq.read_metadata))
         if footer.num_rows != shard.rows:
             raise IntegrityError(
-                f"{self._store.address}/{shard.path} has {footer.num_rows} rows, the manifest says "
-                f"{shard.rows}: fetch or build the dataset again"
+                f"{address} has {footer.num_rows} rows, the manifest says {shard.rows}: fetch or build the "
+                "dataset again"
             )
-        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+        return footer
 
     def _group(self, shard: Shard, group: int) -> tuple[list[bytes], bool]:
         """The examples of a row group, and whether they were read just now."""
+        key = shard.path, group
         with self._lock:
-            if (shard.path, group) in self._held:
-                self._held.move_to_end((shard.path, group))
-                return self._held[shard.path, group], False
-        roles = self._layout.dataset.manifest.roles
-        names = list(roles.example)
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key], False
+        roles, footer = self._layout.dataset.manifest.roles, self._footer(shard)
 
-        def act(file: Any) -> pa.Table:
-            read = pq.ParquetFile(file, metadata=self._footers[shard.path], pre_buffer=True)
-            return read.read_row_group(group, columns=names)
+        def act(file: IO[bytes]) -> pa.Table:
+            read = pq.ParquetFile(file, metadata=footer, pre_buffer=True)
+            return read.read_row_group(group, columns=list(roles.example))
 
-        examples = example_bytes(self._tried(shard, f"row group {group}", act), roles)
+        examples = example_bytes(self._tried(shard, act), roles)
         with self._lock:
-            if (shard.path, group) not in self._held:
-                self._held[shard.path, group] = examples
+            if key not in self._kept:
+                self._kept[key] = examples
                 self._size += sum(map(len, examples))
-            while self._size > KEPT and len(self._held) > 1:
-                self._size -= sum(map(len, self._held.popitem(last=False)[1]))
+            while self._size > KEPT and len(self._kept) > 1:
+                self._size -= sum(map(len, self._kept.popitem(last=False)[1]))
         return examples, True
 
-    def _tried(self, shard: Shard, what: str, act: Any) -> Any:
+    def _tried(self, shard: Shard, act: Callable[[IO[bytes]], Any]) -> Any:
         def once() -> Any:
             with self._store.open(shard.path) as file:
                 return act(file)
 
-        try:
-            return persistently(once)
-        except ShiftdataError:
-            raise
-        except Exception as error:  # each backend has its own kinds
-            raise StorageError(
-                f"{self._store.address}/{shard.path}: {what} could not be read "
-                f"({type(error).__name__}: {error}): look at the network and your access, or fetch it again"
-            ) from error
+        return self._store.persistently(shard.path, once)
