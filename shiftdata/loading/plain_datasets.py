@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DatasetSummary:
     """One line of the list of datasets."""
 
@@ -39,13 +39,16 @@ def list_datasets() -> list[DatasetSummary]:
 
     One that cannot be read is left out with a warning: it must not hide the others.
     """
-    found = []
+    summaries = []
     for folder in local_datasets():
         try:
-            found.append(_summary(folder, Manifest.read(folder)))
+            one = Manifest.read(folder)
         except IntegrityError as error:
             warnings.warn(str(error), stacklevel=2)
-    return found
+        else:
+            summary = DatasetSummary(one.name, one.family, one.license, one.rows, one.bytes, folder)
+            summaries.append(summary)
+    return summaries
 
 
 def info(name: DatasetName) -> Manifest:
@@ -86,7 +89,7 @@ def load_dataset(
             frozen) or `metadata`; None is the default.
         split: `train`, `validation` or `test`; None gives all of them.
         streaming: iterate without preparing a copy on disk.
-        options: passed on to `datasets.load_dataset`. `filters=` replaces those of a canonical split.
+        options: for `datasets.load_dataset`. `filters=` replaces those of a canonical split.
 
     """
     import datasets
@@ -103,18 +106,15 @@ def load_dataset(
         options = {"filters": frozen.filters, "verification_mode": "no_checks"} | options
     store = opened.store
     if isinstance(store, Hub) and store.repo.endpoint is None:
-        source, options = store.repo.repo_id, _pinned(opened) | options
+        # The commit whose manifest was read; offline, `datasets` knows only what it has prepared before.
+        pinned = {} if is_offline() else {"revision": store.revision}
+        source, options = store.repo.repo_id, pinned | options
     elif store.folder is not None:
         source = str(store.folder)
     else:
         return _load_url(opened, config or manifest.default_base, split, streaming, options)
     loaded: AnyDataset = datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
     return loaded
-
-
-def _pinned(opened: OpenDataset) -> dict[str, Any]:
-    """The commit whose manifest was read; offline, `datasets` knows only what it has prepared before."""
-    return {} if is_offline() else {"revision": opened.store.revision}
 
 
 def _load_url(
@@ -147,14 +147,3 @@ def _load_url(
         "parquet", data_files=of_split, split=split, streaming=streaming, **options
     )
     return loaded
-
-
-def _summary(folder: Path, manifest: Manifest) -> DatasetSummary:
-    return DatasetSummary(
-        name=manifest.name,
-        family=manifest.family,
-        license=manifest.license,
-        rows=manifest.rows,
-        bytes=manifest.bytes,
-        where=folder,
-    )

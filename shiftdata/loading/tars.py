@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
-from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_files
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import find
@@ -42,7 +41,7 @@ def webdataset(
         split: `train`, `validation` or `test`.
         decode: how pictures are decoded: "pil", "rgb8", "torchrgb", ... (as `.decode` of the library takes
             it); None leaves every member as bytes.
-        shuffle: the samples in the shuffle buffer. Tars are mixed already, in the same order each time.
+        shuffle: the size of the shuffle buffer. Tars are mixed already, in the same order each time.
         resampled: draw tars without end, as nodes with unequal shares need; add `.with_epoch(samples)`.
         seed: of the buffer and of the drawn tars.
 
@@ -50,11 +49,16 @@ def webdataset(
     library = require("webdataset", "shiftdata.webdataset")
     opened = _tars_of(dataset)
     manifest = opened.manifest
-    found = manifest.base(base or manifest.default_base)
-    if split not in found.splits:
-        raise not_found("split", split, found.splits, f"See `shiftdata info {manifest.name}`.")
-    urls = [f"{opened.address}/{path}" for path in data_files(manifest.files, found.name, split)]
-    _check_shares(urls, resampled)
+    chosen = manifest.base(base or manifest.default_base)
+    if split not in chosen.splits:
+        raise not_found("split", split, chosen.splits, f"See `shiftdata info {manifest.name}`.")
+    urls = [f"{opened.address}/{path}" for path in data_files(manifest.files, chosen.name, split)]
+    nodes = int(os.environ.get("WORLD_SIZE", "1"))
+    if nodes > len(urls) and not resampled:  # a node without samples would keep the others waiting
+        raise InputError(
+            f"{nodes} nodes (WORLD_SIZE) cannot share {len(urls)} tars: export with a smaller --shard-mb, "
+            "or pass resampled=True"
+        )
     pipeline = library.WebDataset(
         urls,
         resampled=resampled,
@@ -67,7 +71,9 @@ def webdataset(
         pipeline = pipeline.shuffle(shuffle, seed=seed)
     if decode is not None:
         pipeline = pipeline.decode(decode)
-    return pipeline.rename(**_names(manifest))
+    named = {"cls": "label", "json": "metadata"}
+    members = {named.get(member, manifest.roles.modality): member for member in manifest.sample}
+    return pipeline.rename(__key__="__key__", **members)
 
 
 def _tars_of(dataset: DatasetName) -> OpenDataset:
@@ -90,21 +96,3 @@ def _tars_of(dataset: DatasetName) -> OpenDataset:
         f"{named} is in Parquet format, and there is no {named}_wds beside it: run "
         f"`shiftdata export {named} --to webdataset`, and give the folder that it prints"
     )
-
-
-def _check_shares(urls: list[str], resampled: bool) -> None:
-    """Refuse nodes without a tar: they would have no samples, and the others would wait for them."""
-    nodes = int(os.environ.get("WORLD_SIZE", "1"))
-    if nodes > len(urls) and not resampled:
-        raise InputError(
-            f"{nodes} nodes (WORLD_SIZE) cannot share {len(urls)} tars: export with a smaller --shard-mb, "
-            "or pass resampled=True"
-        )
-
-
-def _names(manifest: Manifest) -> dict[str, str]:
-    """What each member is called in a sample."""
-    named = {"cls": "label", "json": "metadata"}
-    return {"__key__": "__key__"} | {
-        named.get(member, manifest.roles.modality): member for member in manifest.sample
-    }

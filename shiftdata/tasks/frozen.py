@@ -35,7 +35,9 @@ def read_frozen(metadata: Metadata, path: Path) -> dict[str, tuple[Indices, Indi
     try:
         table = pq.read_table(path, columns=["key", "split", "count"])
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path} is no frozen task with the columns key, split, count: {error}") from error
+        raise InputError(
+            f"{path} is not a frozen task with the columns key, split, count: {error}"
+        ) from error
     rows = pc.index_in(table["key"], value_set=metadata.table["key"].combine_chunks())
     if rows.null_count:
         key = table["key"].filter(rows.is_null())[0].as_py()

@@ -47,15 +47,8 @@ class Report:
         lines.append(f"{head[0]:<16}" + "".join(f"{name:>10}" for name in head[1:]))
         for name, one in self.sets.items():
             sizes = one.sizes or [0]
-            numbers = (
-                one.examples,
-                one.rows,
-                one.origins,
-                len(one.sizes),
-                min(sizes),
-                max(sizes),
-                len(one.empty),
-            )
+            numbers = [one.examples, one.rows, one.origins, len(one.sizes)]
+            numbers += [min(sizes), max(sizes), len(one.empty)]
             lines.append(f"{name:<16}" + "".join(f"{number:>10,}" for number in numbers))
         for name, one in self.sets.items():
             if one.empty:
@@ -70,11 +63,11 @@ class Report:
 
         from shiftdata.pictures import draw, panel_of
 
-        found = [
+        every = (
             panel_of(f"{name}: {one.examples:,}", self.labels, self.nuisances, np.array(one.counts))
             for name, one in self.sets.items()
-        ]
-        panels = [panel for panel in found if panel is not None]
+        )
+        panels = [panel for panel in every if panel is not None]
         if not panels:
             raise InputError(f"{self.task} has no set of few enough groups to draw: see the report instead")
         return draw(panels)

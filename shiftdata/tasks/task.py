@@ -72,8 +72,8 @@ class Task:
 
     def keys(self, name: str) -> list[str]:
         """The keys of a set, in the metadata's order."""
-        found: list[str] = self.metadata.table["key"].take(pa.array(self._set(name).indices)).to_pylist()
-        return found
+        keys: list[str] = self.metadata.table["key"].take(pa.array(self._set(name).indices)).to_pylist()
+        return keys
 
     def table(self, name: str) -> pa.Table:
         """The rows of a set, with `count` where rows were drawn with replacement."""
@@ -82,9 +82,9 @@ class Task:
         return table if rows.counts is None else table.append_column("count", pa.array(rows.counts))
 
     def filters(self) -> dict[str, Filters | None]:
-        """`filters=` for each set, with which pyarrow and `datasets` read the same rows; None where none do.
+        """`filters=` for each set, with which pyarrow and `datasets` read the same rows.
 
-        They name the columns of the files; `task.sets[name].reason` says why there are none.
+        Where filters cannot say it, None; `task.sets[name].reason` says why.
         """
         return {name: rows.filters for name, rows in self.sets.items()}
 
@@ -115,17 +115,10 @@ class Task:
     def recut(self, parts: Mapping[str, Filters], sides: Mapping[str, str] | None = None) -> Task:
         """Make new sets of the rows that are in any set, each by filters of its own."""
         pool = self.pool()
-        sets = {}
+        cut = replace(self, sets={n: replace(pool, side=(sides or {}).get(n, "")) for n in parts})
         for name, filters in parts.items():
-            kept = matches(self.metadata.columns, filters)[pool.indices]
-            sets[name] = RowSet(
-                indices=pool.indices[kept],
-                expected=pool.expected & matches(self.metadata.groups, filters),
-                filters=None if pool.filters is None else both(pool.filters, filters),
-                reason=pool.reason,
-                side=(sides or {}).get(name, ""),
-            )
-        return replace(self, sets=sets)
+            cut = cut.restrict(filters, to=[name])
+        return cut
 
     def choose(
         self, name: str, indices: Indices, reason: str, *, counts: Indices | None = None, **more: Any
@@ -133,14 +126,8 @@ class Task:
         """Make one set of chosen rows, which no filters can keep for a reason; `more` are fields of it."""
         old = self.sets.get(name, RowSet(indices, np.zeros(len(self.metadata.group_counts), bool)))
         order = np.argsort(indices)
-        rows = replace(
-            old,
-            indices=indices[order],
-            counts=None if counts is None else counts[order],
-            filters=None,
-            reason=reason,
-            **more,
-        )
+        counts = None if counts is None else counts[order]
+        rows = replace(old, indices=indices[order], counts=counts, filters=None, reason=reason, **more)
         return replace(self, sets={**self.sets, name: rows})
 
     def pool(self) -> RowSet:
@@ -149,15 +136,15 @@ class Task:
             raise InputError(
                 "rows drawn with replacement cannot be cut again: draw them in the last protocol"
             )
+        sets = self.sets.values()
         member = np.zeros(len(self.metadata), dtype=bool)
         expected = np.zeros(len(self.metadata.group_counts), dtype=bool)
-        clauses: list[Filters | None] = []
-        for rows in self.sets.values():
+        for rows in sets:
             member[rows.indices] = True
             expected |= rows.expected
-            clauses.append(rows.filters)
-        reason = next((rows.reason for rows in self.sets.values() if rows.filters is None), "")
-        return RowSet(np.flatnonzero(member), expected, filters=either(clauses), reason=reason)
+        filters = either([rows.filters for rows in sets])
+        reason = next((rows.reason for rows in sets if rows.filters is None), "")
+        return RowSet(np.flatnonzero(member), expected, filters=filters, reason=reason)
 
     def check_leaks(self, *, warn: bool = False) -> bool:
         """Refuse an origin on two sides, or warn of it; give whether there is one."""
@@ -181,8 +168,8 @@ class Task:
         for name, rows in self.sets.items():
             sides.setdefault(rows.side or name, np.zeros(size, bool))[origin[rows.indices]] = True
         on = sum((mask.astype(np.int16) for mask in sides.values()), np.zeros(size, np.int16))
-        found: list[int] = np.flatnonzero(on > 1).tolist()
-        return found
+        shared: list[int] = np.flatnonzero(on > 1).tolist()
+        return shared
 
     def check_empty(self) -> None:
         """Refuse a set without rows, or groups that should have rows and have none."""
@@ -229,13 +216,13 @@ class Task:
         if rows.counts is not None:
             label, group, predicted = (np.repeat(part, rows.counts) for part in (label, group, predicted))
         sizes = {"n_groups": len(metadata.group_counts), "n_classes": len(metadata.labels)}
-        found = group_accuracy(label, predicted, group, **sizes)
-        # An expected group without a row must show, with n = 0; the many that are no part of it must not.
-        shown = np.flatnonzero(rows.expected | (found.n > 0))
-        return replace(found, accuracy=found.accuracy[shown], n=found.n[shown], ids=shown)
+        result = group_accuracy(label, predicted, group, **sizes)
+        # An expected group without a row must show, with n = 0; the many that are not expected must not.
+        shown = np.flatnonzero(rows.expected | (result.n > 0))
+        return replace(result, accuracy=result.accuracy[shown], n=result.n[shown], ids=shown)
 
     def sampler(self, rule: str, name: str = "train", **options: Any) -> Sampler:
-        """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `resampling.SAMPLERS`."""
+        """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`."""
         rows = self._set(name)
         if rows.counts is not None:
             raise InputError(f"the rows of {name} were drawn with replacement: they are a sample already")

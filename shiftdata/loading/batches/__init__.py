@@ -1,7 +1,7 @@
 """Examples of a task for training: one by one, or in batches that threads decode ahead.
 
 `decode` makes pixels of encoded pictures, `examples` is the map-style dataset, `order` says which examples
-make which batch on which rank, `loader` puts them together and resumes.
+make which batch on which rank, `loader` makes the batches and resumes.
 """
 
 from __future__ import annotations

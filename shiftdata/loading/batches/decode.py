@@ -28,9 +28,8 @@ FOUR_INKS = ("CMYK", "YCCK")
 def decode(data: bytes, *, size: Size | None = None, out: Pixels | None = None) -> Pixels:
     """The pixels of a JPEG, PNG or WebP picture as RGB, height x width x 3.
 
-    With `size` the picture is brought to it, whatever its shape was: a large JPEG is decoded at a half, a
-    quarter or an eighth first, which is what makes it cheap. `out` is memory to decode into, and what is
-    returned; a picture of another shape comes in an array of its own.
+    `size` resizes the picture, whatever its shape was: a large JPEG is decoded at a half, a quarter or an
+    eighth first, which makes it cheap. The pixels are put into `out` if it has their shape.
     """
     turbo = _turbo()
     if turbo is not None and data.startswith(JPEG):
@@ -73,9 +72,8 @@ def _by_pillow(data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
 
 def _scale(full: Size, size: Size) -> int:
     """By how much a JPEG may be decoded smaller and still cover the size: the rule of Pillow's `draft`."""
-    return next(
-        (scale for scale in (8, 4, 2) if all(full[side] // size[side] >= scale for side in (0, 1))), 1
-    )
+    smallest = min(full[0] // size[0], full[1] // size[1])
+    return next((scale for scale in (8, 4, 2) if smallest >= scale), 1)
 
 
 def _placed(picture: Image.Image, size: Size | None, out: Pixels | None) -> Pixels:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -24,19 +23,11 @@ from shiftdata.sampling import EpochSampler, Sampler
 from shiftdata.stable import content_hash, hash64, rng
 from shiftdata.threads import ahead, available_cores
 
-#: What to do about a picture that cannot be read: stop, or go on with the others and tell.
+#: What to do about a picture that cannot be read: stop, or go on with the others and report it.
 OnError: TypeAlias = Literal["error", "skip"]
 #: x, y, and group, nuisance and position of each example.
 Batch: TypeAlias = tuple[Any, Any, dict[str, Any]]
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Made:
-    """A batch as a thread hands it over; `skipped` says why examples are missing, by key."""
-
-    batch: Batch
-    skipped: Mapping[str, str]
 
 
 @dataclass(kw_only=True)
@@ -51,15 +42,14 @@ class _Filled:
 class Loader:
     """Iterates over the batches `(x, y, metadata)` of one epoch, then of the next.
 
-    x is uint8, pictures x 3 x height x width: torch's order, as a view of memory that holds channels last. y
-    are the labels' numbers; `metadata` has group, nuisance and position (the row in `task.table(...)`). They
-    are torch tensors where torch is installed, else numpy arrays. `len` is the number of batches in an epoch.
+    x is uint8, pictures x 3 x height x width, a view of memory with channels last; y are the labels' numbers;
+    `metadata` has group, nuisance and position (the row in `task.table(...)`): torch tensors where torch is
+    installed, else numpy arrays. `len` is the number of batches in an epoch.
 
-    The batches depend on seed, epoch, sampler and rank alone. `workers` threads read and decode ahead; none:
-    the caller's own. `transform` gets each batch's x and a generator keyed by seed, epoch, rank and batch.
-    With `on_error="skip"` a picture that cannot be read is left out of its batch, and `skipped` says why.
-    One iteration at a time: beginning another ends the one before, and an epoch that was left early begins
-    again.
+    The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
+    `transform` gets each batch's x and a generator keyed by seed, epoch, rank and batch. With
+    `on_error="skip"` a picture that cannot be read is left out of its batch, and `skipped` says why.
+    Beginning another iteration ends the one before, and an epoch that was left early begins again.
     """
 
     def __init__(
@@ -75,8 +65,8 @@ class Loader:
     ) -> None:
         if examples.modality != "image":
             raise InputError(
-                f"the loader decodes pictures, {examples.name} holds examples of another kind "
-                f"({examples.modality}): give task.dataset(...) to torch's DataLoader"
+                f"the loader decodes pictures, and the examples of {examples.name} are "
+                f"{examples.modality}: give task.dataset(...) to torch's DataLoader"
             )
         if on_error not in ("error", "skip"):
             raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
@@ -135,9 +125,7 @@ class Loader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _stop(self) -> None:
@@ -154,10 +142,10 @@ class Loader:
         epoch = self._epoch
         jobs = list(enumerate(self.order.of(epoch)))[start:]
         with closing(ahead(partial(self._make, epoch), jobs, self.workers)) as made:
-            for one in made:
+            for batch, skipped in made:
                 self._done += 1
-                self.skipped.update(one.skipped)
-                yield one.batch
+                self.skipped.update(skipped)
+                yield batch
         self._epoch, self._done = epoch + 1, 0
         if self.skipped:
             key, reason = next(iter(self.skipped.items()))
@@ -167,7 +155,8 @@ class Loader:
                 stacklevel=2,
             )
 
-    def _make(self, epoch: int, job: tuple[int, Positions]) -> _Made:
+    def _make(self, epoch: int, job: tuple[int, Positions]) -> tuple[Batch, Mapping[str, str]]:
+        """A batch, and why examples are missing in it, by key."""
         number, wanted = job
         filled = self._fill(wanted.tolist())
         if filled.pixels is None:
@@ -177,22 +166,19 @@ class Loader:
         x = _tensor(filled.pixels[: len(kept)].transpose(0, 3, 1, 2))
         if self._transform is not None:
             x = self._transform(x, rng(self._seed, "transform", epoch, self.order.rank, number))
-        columns = {
-            "group": examples.groups,
-            "nuisance": examples.nuisances,
-            "position": examples.positions,
-        }
-        known = {name: _tensor(column[kept]) for name, column in columns.items()}
-        return _Made(batch=(x, _tensor(examples.labels[kept]), known), skipped=filled.skipped)
+        group, nuisance, position, y = (
+            _tensor(column[kept])
+            for column in (examples.groups, examples.nuisances, examples.positions, examples.labels)
+        )
+        return (x, y, {"group": group, "nuisance": nuisance, "position": position}), filled.skipped
 
     def _fill(self, wanted: list[int]) -> _Filled:
         filled = _Filled()
         for number, data in zip(wanted, self._read(wanted), strict=True):
-            place = len(filled.kept)
             try:
                 if isinstance(data, Exception):
                     raise data
-                out = None if filled.pixels is None else filled.pixels[place]
+                out = None if filled.pixels is None else filled.pixels[len(filled.kept)]
                 picture = decode(data, size=self._size, out=out)
             except IntegrityError as error:
                 if self._on_error == "error":
@@ -211,20 +197,13 @@ class Loader:
         return filled
 
     def _read(self, wanted: list[int]) -> list[bytes | IntegrityError]:
-        """The encoded pictures; one that cannot be read is an error, or, to be skipped, holds its error."""
-        rows = self.examples.rows[wanted].tolist()
+        """The encoded pictures; where they may be skipped, the error of one that cannot be read."""
         try:
-            return list(self.examples.reader.read(rows))
-        except IntegrityError:
+            return list(self.examples.reader.read(self.examples.rows[wanted].tolist()))
+        except IntegrityError as error:
             if self._on_error == "error":
                 raise
-        return [self._read_one(row) for row in rows]
-
-    def _read_one(self, row: int) -> bytes | IntegrityError:
-        try:
-            return self.examples.reader.read([row])[0]
-        except IntegrityError as error:
-            return error
+            return [error] if len(wanted) == 1 else [self._read([one])[0] for one in wanted]
 
 
 def make_loader(
@@ -242,7 +221,7 @@ def make_loader(
     """A loader of the examples in a sampler's order; `options` are those of `Loader`."""
     if batch_size < 1 or (workers or 0) < 0:
         raise InputError(
-            f"batch_size must be at least 1 and workers at least 0, got {batch_size} and {workers}"
+            f"give batch_size of at least 1 and workers of at least 0, got {batch_size}, {workers}"
         )
     rank, world = place_in_world(rank, world)
     chosen = sampler if isinstance(sampler, EpochSampler) else _positions(sampler, len(examples))
@@ -254,25 +233,22 @@ def make_loader(
 def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> Positions:
     if given is None:
         return np.arange(examples)
-    found = np.asarray(given)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
+    positions = np.asarray(given)
+    if positions.ndim != 1 or positions.dtype.kind not in "iu" or not len(positions):
         raise InputError(
-            "sampler is the name of one, one that `task.sampler` made, or positions in the set (whole "
+            "sampler is a sampler's name, one that `task.sampler` made, or positions in the set (whole "
             f"numbers); got {given!r:.80}"
         )
-    if found.min() < 0 or found.max() >= examples:
-        raise InputError(
-            f"positions must be from 0 to {examples - 1:,}, got {found.min():,} to {found.max():,}"
-        )
-    return found.astype(np.int64)
+    low, high = positions.min(), positions.max()
+    if low < 0 or high >= examples:
+        raise InputError(f"positions must be from 0 to {examples - 1:,}, got {low:,} to {high:,}")
+    return positions.astype(np.int64)
 
 
 def _size(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
     size = (given, given) if isinstance(given, int) else given
     if size is not None and (len(size) != 2 or min(size) < 1):
-        raise InputError(
-            f"size is a height and a width of at least 1 pixel, or one number for both; got {given}"
-        )
+        raise InputError(f"size is a height and a width in pixels, or one number for both; got {given}")
     return size
 
 
