@@ -32,76 +32,36 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "ChangedError": "errors",
-    "DatasetSummary": "loading.plain_datasets",
-    "GroupFairness": "protocols",
-    "InputError": "errors",
-    "IntegrityError": "errors",
-    "Manifest": "format.manifest",
-    "Metadata": "metadata",
-    "MissingExtraError": "errors",
-    "NotFoundError": "errors",
-    "OpenDataset": "dataset",
-    "Problem": "verifying",
-    "Results": "papers",
-    "ShiftdataError": "errors",
-    "StorageError": "errors",
-    "Task": "tasks",
-    "export": "exporting.folders",
-    "fetch": "fetching",
-    "info": "loading.plain_datasets",
-    "leaderboard": "papers",
-    "list_datasets": "loading.plain_datasets",
-    "load_dataset": "loading.plain_datasets",
-    "metadata_from_table": "metadata",
-    "open_dataset": "dataset",
-    "protocol": "protocols",
-    "published": "papers",
-    "read_metadata": "metadata",
-    "task": "protocols",
-    "verify": "verifying",
-    "webdataset": "loading.tars",
+#: Which module has each name.
+_HOMES = {
+    "dataset": "OpenDataset open_dataset",
+    "errors": "ChangedError InputError IntegrityError MissingExtraError NotFoundError"
+    " ShiftdataError StorageError",
+    "exporting.folders": "export",
+    "fetching": "fetch",
+    "format.manifest": "Manifest",
+    "loading.plain_datasets": "DatasetSummary info list_datasets load_dataset",
+    "loading.tars": "webdataset",
+    "metadata": "Metadata metadata_from_table read_metadata",
+    "papers": "Results leaderboard published",
+    "protocols": "GroupFairness protocol task",
+    "tasks": "Task",
+    "verifying": "Problem verify",
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "ChangedError",
-    "DatasetSummary",
-    "GroupFairness",
-    "InputError",
-    "IntegrityError",
-    "Manifest",
-    "Metadata",
-    "MissingExtraError",
-    "NotFoundError",
-    "OpenDataset",
-    "Problem",
-    "Results",
-    "ShiftdataError",
-    "StorageError",
-    "Task",
-    "export",
-    "fetch",
-    "info",
-    "leaderboard",
-    "list_datasets",
-    "load_dataset",
-    "metadata_from_table",
-    "open_dataset",
-    "protocol",
-    "published",
-    "read_metadata",
-    "task",
-    "verify",
-    "webdataset",
-]
+__all__ = ["ChangedError", "DatasetSummary", "GroupFairness", "InputError", "IntegrityError", "Manifest"]
+__all__ += ["Metadata", "MissingExtraError", "NotFoundError", "OpenDataset", "Problem", "Results"]
+__all__ += ["ShiftdataError", "StorageError", "Task"]
+__all__ += ["export", "fetch", "info", "leaderboard", "list_datasets", "load_dataset", "metadata_from_table"]
+__all__ += ["open_dataset", "protocol", "published", "read_metadata", "task", "verify", "webdataset"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'shiftdata' has no attribute {name!r}")
     value = getattr(import_module(f"shiftdata.{_HOME[name]}"), name)
-    globals()[name] = value  # found at once from now on
+    globals()[name] = value  # so that this runs once a name
     return value
 
 

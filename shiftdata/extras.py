@@ -7,24 +7,19 @@ from typing import Any
 
 from shiftdata.errors import MissingExtraError
 
-#: The extra that installs a module. Modules of the extra `build` are needed from a checkout only.
-EXTRAS = {
-    "aiohttp": "http",
-    "matplotlib": "plots",
-    "mlcroissant": "build",
-    "onnxruntime": "build",
-    "jinja2": "build",
-    "packaging": "build",
-    "resvg_py": "build",
-    "s3fs": "s3",
-    "simplejpeg": "fast",
-    "scipy": "meters",
-    "sklearn": "meters",
-    "starlette": "serve",
+#: The modules that each extra installs. Those of `build` are needed from a checkout only.
+_MODULES = {
+    "build": "jinja2 mlcroissant onnxruntime packaging resvg_py",
+    "fast": "simplejpeg",
+    "http": "aiohttp",
+    "meters": "scipy sklearn",
+    "plots": "matplotlib",
+    "s3": "s3fs",
+    "serve": "starlette uvicorn",
     "torch": "torch",
-    "uvicorn": "serve",
-    "webdataset": "wds",
+    "wds": "webdataset",
 }
+EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
 
 
 def require(module: str, purpose: str) -> Any:

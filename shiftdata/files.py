@@ -97,13 +97,8 @@ def make_folder(
 ) -> None:
     """Make a folder beside its place and move it there: whole or not at all, and resumable.
 
-    Args:
-        out: its place.
-        identity: a hash of what the folder is to contain.
-        last: the file that is written last: a work folder that has it is whole.
-        write: writes into a work folder, where an interrupted call may have left files.
-        check: raises if `out` may not be replaced; asked before the work and before the move.
-
+    `identity` is a hash of what it will contain. `write` fills a work folder, where an interrupted call may
+    have left files; one that has the file `last` is whole. `check` raises if `out` may not be replaced.
     """
     check()
     work = out.parent / ".exporting" / f"{out.name}-{identity[:WORK_DIGITS]}"

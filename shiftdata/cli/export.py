@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 
 import click
+import numpy as np
 
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
@@ -86,7 +86,7 @@ def command(
     )
     renamed = _renamed(sets) if sets else {}
     chosen = [task.sets[name].indices for name in renamed.values() or task.sets if name in task.sets]
-    total = len(set(chain.from_iterable(rows.tolist() for rows in chosen)))
+    total = len(np.unique(np.concatenate(chosen))) if chosen else 0
     with progress("export", total, "picture", quiet=quiet) as bar:
         made = folders.export(
             task, form, out, sets=renamed or None, pool=pool, overwrite=overwrite, on_images=bar.update

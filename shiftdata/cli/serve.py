@@ -45,13 +45,7 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 @click.option("--private", is_flag=True, help="Reading needs the token too.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
-    folder: Path,
-    port: int,
-    host: str,
-    writable: bool,
-    token_file: Path | None,
-    private: bool,
-    quiet: bool,
+    folder: Path, port: int, host: str, writable: bool, token_file: Path | None, private: bool, quiet: bool
 ) -> None:
     """Serve a folder of datasets to the Hub's own clients, which only need HF_ENDPOINT.
 
@@ -77,8 +71,15 @@ def command(
     library = Library(folder, writable=writable)
     try:
         with listen(host, port) as bound:
-            _print_repos(library, quiet)
-            _print_how(host, bound.getsockname()[1], writable, token, private, quiet)
+            repos = _repos(library)
+            readers = "reading needs the token" if private else "everyone who can reach it may read"
+            writers = "with the token" if token else "from this machine with any token"
+            writing = f"writable {writers}" if writable else "read-only (--writable changes that)"
+            if not quiet:
+                print("\n".join(repos or ["  no dataset yet"]))
+            print(f"export HF_ENDPOINT=http://{_shown(host)}:{bound.getsockname()[1]}", flush=True)
+            if not quiet:
+                print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
             access = Access(token, private, trusting=writable and token is None)
             server(Mirror(library, access), quiet=quiet).run(sockets=[bound])
     finally:
@@ -92,8 +93,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _print_repos(library: Library, quiet: bool) -> None:
-    """List what is served; files without a manifest are hashed here, so that no reader waits for it."""
+def _shown(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return "<this machine>"
+    return f"[{host}]" if ":" in host else host
+
+
+def _repos(library: Library) -> list[str]:
+    """What is served; files without a manifest are hashed here, so that no reader waits for it."""
     from shiftdata.serving.folders import links_out
 
     links = links_out(library.root)
@@ -103,17 +110,4 @@ def _print_repos(library: Library, quiet: bool) -> None:
         size = sum(file.size for file in files.values()) / 1e6
         note = "  private" if repo.settings().private else ""
         lines.append(f"  {repo.owner + '/' + repo.name:<40} {len(files):>6,} files {size:>12,.1f} MB{note}")
-    if not quiet:
-        print("\n".join(lines or ["  no dataset yet"]), flush=True)
-
-
-def _print_how(host: str, port: int, writable: bool, token: str | None, private: bool, quiet: bool) -> None:
-    """Print the line that readers type, and who may do what."""
-    host = "<this machine>" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-    print(f"export HF_ENDPOINT=http://{host}:{port}", flush=True)
-    writing = "read-only (--writable changes that)"
-    if writable:
-        writing = "writable with the token" if token else "writable from this machine with any token"
-    reading = "reading needs the token" if private else "everyone who can reach it may read"
-    if not quiet:
-        print(f"{writing}; {reading}; Ctrl-C stops it", flush=True)
+    return lines

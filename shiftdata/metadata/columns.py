@@ -1,4 +1,4 @@
-"""Some columns of a dataset's Parquet file, wherever it lies, and no byte of the others."""
+"""Some columns of a dataset's Parquet file, wherever it lies, without the bytes of the others."""
 
 from __future__ import annotations
 

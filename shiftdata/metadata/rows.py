@@ -26,12 +26,11 @@ COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "or
 
 @dataclass(frozen=True, eq=False)
 class Metadata:
-    """The rows of one base: keys, labels, nuisances, origins, and where stable hashes put them.
+    """The rows of one base: keys, labels, nuisances, origins, folds and quantiles.
 
-    `table` has the columns of `COLUMNS`; labels and nuisances are numbers of the names in `labels` and
-    `nuisances`. `nuisance_column` is what the nuisance is called: `style`, `domain`, `shift`.
-    `origins_shared` says whether an origin occurs under several nuisances. `dataset` is the opened dataset
-    that has the examples, row by row in this order; a table of your own has none.
+    `table` has the columns of `COLUMNS`, with numbers for labels and nuisances. `nuisance_column` is what the
+    nuisance is called: `style`, `domain`, `shift`. `origins_shared`: some origin has several nuisances.
+    `dataset` has the examples, row by row in this order; for your own table it is None.
     """
 
     table: pa.Table

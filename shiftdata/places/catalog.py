@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -37,12 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Datasets by name; `where` is what it was read from.
-
-    >>> toys = Catalog({"toy": Entry("0" * 64, ("/data/toy",))})
-    >>> Catalog.from_json(toys.to_json()) == toys
-    True
-    """
+    """Datasets by name; `where` is what it was read from."""
 
     entries: Mapping[str, Entry]
     where: str = FILE_NAME
@@ -54,7 +50,7 @@ class Catalog:
         try:
             return cls.from_json(store_at(place).read(name).decode(), where)
         except MissingFileError as error:
-            raise NotFoundError(f"there is no catalog {where}: check ${VARIABLE}") from error
+            raise NotFoundError(f"{where} does not exist: check ${VARIABLE}") from error
         except UnicodeDecodeError as error:
             raise InputError(f"{where} is not a catalog: it is not UTF-8 ({error})") from error
 
@@ -67,7 +63,7 @@ class Catalog:
             at = f"line {error.lineno}, column {error.colno}"
             raise InputError(f"{where} is not JSON: {error.msg} in {at}") from error
         if not isinstance(raw, dict):
-            raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": ..., "places": ...}}}}')
+            raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": .., "places": ..}}}}')
         return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
 
     def to_json(self) -> str:
@@ -80,9 +76,7 @@ class Catalog:
 
     def write(self, path: Path) -> None:
         """Write the whole file; it is checked as one that is read."""
-        text = self.to_json()
-        self.from_json(text, str(path))
-        write_text(path, text)
+        write_text(path, self.from_json(self.to_json(), str(path)).to_json())
 
 
 def addresses() -> list[str]:
@@ -97,9 +91,9 @@ def addresses() -> list[str]:
 
 
 def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
-    """The entry of a name in the first catalog that has one, and which catalogs could not be read, and why.
+    """The entry of a name in the first catalog that has one, and why catalogs could not be read.
 
-    A catalog that is away must not keep a dataset away that another one knows. Offline, URLs are not visited.
+    One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read.
     """
     notes = []
     for address in addresses():
@@ -123,18 +117,15 @@ def _entry(where: str, name: str, raw: Any) -> Entry:
         raise InputError(f"{where} is {raw!r:.80}; it needs exactly manifest and places")
     manifest, places = raw["manifest"], raw["places"]
     if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
-        raise InputError(
-            f"{where}: manifest is {manifest!r}; it is the sha256 of manifest.json, 64 digits of 0-9a-f"
-        )
+        raise InputError(f"{where}: manifest is {manifest!r}; give its sha256, 64 digits of 0-9a-f")
     if not isinstance(places, list) or not places or not all(isinstance(one, str) and one for one in places):
-        raise InputError(f"{where}: places is {places!r}; it is a list of at least one folder or URL")
+        raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
     return Entry(manifest, tuple(places))
 
 
 def _unique(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a name that comes twice would hide an entry."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
+    """A JSON object; a name that comes twice would hide an entry."""
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
             raise InputError(f"{where} has {name!r} twice: keep one")
     return dict(pairs)

@@ -37,7 +37,7 @@ class HubRepo:
         found = ADDRESS.fullmatch(address.rstrip("/"))
         if not found:
             raise InputError(
-                f"{address!r} is no dataset on a Hub: give hf://datasets/<owner>/<name>, or "
+                f"{address!r} is not a dataset on a Hub: give hf://datasets/<owner>/<name>, or "
                 "hf+https://<server>/datasets/<owner>/<name> for another server; @<revision> may follow"
             )
         return cls(found["repo_id"], found["endpoint"], found["revision"])

@@ -1,7 +1,6 @@
 """A store: where the files of a dataset lie. One interface for folders, Hubs, http(s), s3 and memory.
 
-`Folder` is here, everything that is reached through fsspec is in `remote`; `search` makes the store of an
-address.
+`Folder` is in this module, `remote` has the stores behind fsspec; `search` makes the store of an address.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ class Store(ABC):
     raises `MissingFileError`; whatever else goes wrong, after a few tries, `StorageError`.
     """
 
-    #: What opens the store again, and names it in messages: an absolute path or a URL.
+    #: An absolute path or a URL.
     address: str
     #: The folder on this machine, if it is one.
     folder: Path | None = None
-    #: The commit that every read is of, where the store has such: its files never change.
+    #: The commit that is read, where the store has commits: its files never change.
     revision: str | None = None
     #: Whether the network is needed.
     is_far: bool = False
@@ -122,10 +121,9 @@ class Store(ABC):
         """The error for a file that could not be read."""
         if isinstance(error, FileNotFoundError):
             return MissingFileError(f"{self.address}/{path} does not exist, or cannot be reached")
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
-        return StorageError(
-            f"{self.address}/{path} cannot be read ({reason}): check the address, the network and your access"
-        )
+        why = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
+        advice = "check the address, the network and your access"
+        return StorageError(f"{self.address}/{path} cannot be read ({why}): {advice}")
 
     def __str__(self) -> str:
         return self.address

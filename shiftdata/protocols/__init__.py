@@ -24,27 +24,7 @@ from shiftdata.protocols.group_fairness import GroupFairness
 from shiftdata.protocols.label_shift import LabelShift
 from shiftdata.protocols.named import parse_protocol, protocol, protocols, task
 
-__all__ = [
-    "SCENARIOS",
-    "UDA",
-    "Chain",
-    "ClassicDG",
-    "Continuous",
-    "DomainBed",
-    "FlexibleDG",
-    "GroupFairness",
-    "HoldOut",
-    "LabelShift",
-    "LeaveOneDomainOut",
-    "LeaveOneGroupOut",
-    "Oracle",
-    "OracleStar",
-    "Protocol",
-    "UniDA",
-    "Where",
-    "parse_protocol",
-    "protocol",
-    "protocols",
-    "severity",
-    "task",
-]
+__all__ = ["SCENARIOS", "UDA", "Chain", "ClassicDG", "Continuous", "DomainBed", "FlexibleDG"]
+__all__ += ["GroupFairness", "HoldOut", "LabelShift", "LeaveOneDomainOut", "LeaveOneGroupOut", "Oracle"]
+__all__ += ["OracleStar", "Protocol", "UniDA", "Where"]
+__all__ += ["parse_protocol", "protocol", "protocols", "severity", "task"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import partialmethod
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -132,23 +133,15 @@ class Column:
 
     name: str
 
-    def __lt__(self, value: float) -> Where:
-        return Where(self.name, "<", value)
+    def _where(self, operator: str, value: object) -> Where:
+        return Where(self.name, operator, value)
 
-    def __le__(self, value: float) -> Where:
-        return Where(self.name, "<=", value)
-
-    def __gt__(self, value: float) -> Where:
-        return Where(self.name, ">", value)
-
-    def __ge__(self, value: float) -> Where:
-        return Where(self.name, ">=", value)
-
-    def __eq__(self, value: object) -> Where:  # type: ignore[override]
-        return Where(self.name, "==", value)
-
-    def __ne__(self, value: object) -> Where:  # type: ignore[override]
-        return Where(self.name, "!=", value)
+    __lt__ = partialmethod(_where, "<")
+    __le__ = partialmethod(_where, "<=")
+    __gt__ = partialmethod(_where, ">")
+    __ge__ = partialmethod(_where, ">=")
+    __eq__ = partialmethod(_where, "==")  # type: ignore[assignment]
+    __ne__ = partialmethod(_where, "!=")  # type: ignore[assignment]
 
     def isin(self, values: Iterable[float]) -> Where:
         return Where(self.name, "in", list(values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -62,13 +63,8 @@ class LabelShift(Protocol):
         >>> len(LabelShift.pairs("real", ["painting", "sketch", "clipart"]))
         40
         """
-        every = [source, *(name for name in targets if name != source)]
-        return [
-            cls(alpha=alpha, source=source, target=target, seed=seed)
-            for target in every
-            for alpha in alphas
-            for seed in seeds
-        ]
+        every = product(dict.fromkeys([source, *targets]), alphas, seeds)
+        return [cls(source=source, target=one, alpha=alpha, seed=seed) for one, alpha, seed in every]
 
     def make(self, task: Task) -> Task:
         if self.source:

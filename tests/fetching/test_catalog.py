@@ -30,7 +30,7 @@ def test_a_catalog_at_a_url():
         assert Catalog.read("memory://lab/catalog.json").entries["toy"].places == tuple(GOOD["places"])
     finally:
         system.rm("/lab", recursive=True)
-    with pytest.raises(NotFoundError, match=r"there is no catalog memory://lab/catalog\.json"):
+    with pytest.raises(NotFoundError, match=r"memory://lab/catalog\.json does not exist"):
         Catalog.read("memory://lab/catalog.json")
 
 

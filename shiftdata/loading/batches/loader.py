@@ -220,9 +220,7 @@ def make_loader(
 ) -> Loader:
     """A loader of the examples in a sampler's order; `options` are those of `Loader`."""
     if batch_size < 1 or (workers or 0) < 0:
-        raise InputError(
-            f"give batch_size of at least 1 and workers of at least 0, got {batch_size}, {workers}"
-        )
+        raise InputError(f"batch_size must be at least 1, workers at least 0; got {batch_size}, {workers}")
     rank, world = place_in_world(rank, world)
     chosen = sampler if isinstance(sampler, EpochSampler) else _positions(sampler, len(examples))
     order = Order(chosen, batch_size, drop_last=drop_last, rank=rank, world=world)
