@@ -239,9 +239,9 @@ class Task:
         decode: bool = True,
         reader: ExampleReader | None = None,
     ) -> Examples:
-        """The examples of a set, `(x, y, metadata)` each: a map-style dataset for torch, or for no torch.
+        """The examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
 
-        See `loading.batches.Examples`. `reader` is one with options of its own (a cache, hashes checked).
+        See `loading.batches.Examples`. `reader` is your own, with a cache or hashes checked.
         """
         from shiftdata.loading.batches import Examples
 
@@ -274,18 +274,17 @@ class Task:
             sampler: "shuffle", "subg", ...: the name of a sampler, with its `options`; one that `sampler`
                 made; positions in the set; or None: every example in the stored order, as for a test.
             batch_size: pictures in a batch, on each rank.
-            seed: with the epoch, what the order and `transform` depend on.
-            workers: threads that read and decode ahead; as many as there are cores if not given.
-            size: height and width to bring every picture to, or one number for both.
+            seed: of the order and of `transform`, with the epoch.
+            workers: threads that read and decode ahead; default: one a core.
+            size: height and width to resize every picture to, or one number for both.
             transform: makes another x of a batch's x and a numpy generator, in the thread that decoded it.
             drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-            on_error: a picture that cannot be read is an "error", or is to be "skip"ped and counted.
-            rank: this process among `world`; both from `torch.distributed` if not given.
-            world: how many processes share an epoch.
-            reader: a reader with options of its own.
+            on_error: a picture that cannot be read is an "error", or is "skip"ped and reported.
+            rank, world: this process among those that share an epoch; default: of `torch.distributed`.
+            reader: your own `ExampleReader`.
 
         """
-        from shiftdata.loading.batches import make_loader
+        from shiftdata.loading.batches import Loader
 
         rows = self._set(name)
         if isinstance(sampler, str) and sampler == "shuffle" and rows.counts is not None and not options:
@@ -296,7 +295,7 @@ class Task:
             sampler = self.sampler(sampler, name, seed=seed, **chosen)
         elif options:
             raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
-        return make_loader(
+        return Loader(
             self.dataset(name, reader=reader),
             sampler,
             batch_size=batch_size,

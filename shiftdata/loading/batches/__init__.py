@@ -7,6 +7,6 @@ make which batch on which rank, `loader` makes the batches and resumes.
 from __future__ import annotations
 
 from shiftdata.loading.batches.examples import Example, Examples
-from shiftdata.loading.batches.loader import Batch, Loader, make_loader
+from shiftdata.loading.batches.loader import Batch, Loader
 
-__all__ = ["Batch", "Example", "Examples", "Loader", "make_loader"]
+__all__ = ["Batch", "Example", "Examples", "Loader"]

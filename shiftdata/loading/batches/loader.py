@@ -55,14 +55,22 @@ class Loader:
     def __init__(
         self,
         examples: Examples,
-        order: Order,
+        sampler: Sampler | Sequence[int] | Positions | None,
         *,
-        workers: int,
+        batch_size: int,
         seed: int = 0,
-        size: Size | None = None,
+        workers: int | None = None,
+        size: int | Size | None = None,
         transform: Transform | None = None,
+        drop_last: bool = False,
         on_error: OnError = "error",
+        rank: int | None = None,
+        world: int | None = None,
     ) -> None:
+        if batch_size < 1 or (workers or 0) < 0:
+            raise InputError(
+                f"batch_size must be at least 1, workers at least 0; got {batch_size} and {workers}"
+            )
         if examples.modality != "image":
             raise InputError(
                 f"the loader decodes pictures, and the examples of {examples.name} are "
@@ -71,11 +79,12 @@ class Loader:
         if on_error not in ("error", "skip"):
             raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
         self.examples = examples
-        self.order = order
-        self.workers = workers
+        chosen = sampler if isinstance(sampler, EpochSampler) else _positions(sampler, len(examples))
+        self.order = Order(chosen, batch_size, drop_last, *place_in_world(rank, world))
+        self.workers = available_cores() if workers is None else workers
         self.skipped: dict[str, str] = {}
         self._seed = seed
-        self._size = size
+        self._size = _size(size)
         self._transform = transform
         self._on_error = on_error
         self._epoch = self._done = self._start = 0
@@ -204,28 +213,6 @@ class Loader:
             if self._on_error == "error":
                 raise
             return [error] if len(wanted) == 1 else [self._read([one])[0] for one in wanted]
-
-
-def make_loader(
-    examples: Examples,
-    sampler: Sampler | Sequence[int] | NDArray[np.int64] | None,
-    *,
-    batch_size: int,
-    drop_last: bool,
-    rank: int | None,
-    world: int | None,
-    workers: int | None,
-    size: int | tuple[int, int] | None,
-    **options: Any,
-) -> Loader:
-    """A loader of the examples in a sampler's order; `options` are those of `Loader`."""
-    if batch_size < 1 or (workers or 0) < 0:
-        raise InputError(f"batch_size must be at least 1, workers at least 0; got {batch_size}, {workers}")
-    rank, world = place_in_world(rank, world)
-    chosen = sampler if isinstance(sampler, EpochSampler) else _positions(sampler, len(examples))
-    order = Order(chosen, batch_size, drop_last=drop_last, rank=rank, world=world)
-    workers = available_cores() if workers is None else workers
-    return Loader(examples, order, workers=workers, size=_size(size), **options)
 
 
 def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> Positions:

@@ -20,15 +20,14 @@ class Order:
 
     Ranks take turns in the sampler's order: every rank has equally many batches, each example is on one
     rank. Where the numbers do not divide, the order's first examples come again at its end; with `drop_last`
-    the last are left out instead, as is a batch that is not full. A sampler that makes batches of its own
-    keeps them whole. `sampler` is one, or positions that come in their order in every epoch.
+    the last are left out instead, as is a batch that is not full. The batches of a sampler that makes them
+    stay whole. `sampler` may be positions, which come in their order in every epoch.
     """
 
     def __init__(
         self,
         sampler: Sampler | Positions,
         batch_size: int,
-        *,
         drop_last: bool = False,
         rank: int = 0,
         world: int = 1,
@@ -56,11 +55,9 @@ class Order:
     @property
     def key(self) -> int:
         """A hash of what the order depends on, the epoch and the rank left out."""
-        if isinstance(self.sampler, np.ndarray):
-            sampler = content_hash(self.sampler.tobytes())
-        else:
-            sampler = str(self.sampler.state["key"])
-        return hash64("order", sampler, self.batch_size, int(self.drop_last), self.world)
+        given = self.sampler
+        of = content_hash(given.tobytes()) if isinstance(given, np.ndarray) else str(given.state["key"])
+        return hash64("order", of, self.batch_size, int(self.drop_last), self.world)
 
     def of(self, epoch: int) -> list[Positions]:
         units = self._units(epoch)

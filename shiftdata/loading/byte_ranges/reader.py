@@ -29,10 +29,10 @@ TRIES = 3
 
 @dataclass(kw_only=True)
 class ReadStats:
-    """Counts since a reader was made, of one process; metadata and manifest are not among them.
+    """What one process has read since its reader was made, without metadata and manifest.
 
-    `asked` are the bytes of the examples that were given, `fetched` those that came from the shards by byte
-    range, in `requests`. `row_groups` were read instead where bytes cannot be addressed.
+    `asked` are the bytes of the examples, `fetched` those that came from the shards by byte range, in
+    `requests`. `row_groups` were read instead where bytes cannot be addressed.
     """
 
     asked: int = 0
@@ -45,8 +45,8 @@ class ReadStats:
 class ExampleReader:
     """Reads the examples of a base of a dataset, wherever it is, and of no row that is not asked for.
 
-    Many threads may use one reader. It can be pickled, and used after a fork: each process has connections of
-    its own, and its own `stats`. Once the dataset's manifest has changed, it refuses.
+    Many threads may use one reader. It can be pickled, and used after a fork: each process has its own
+    connections and `stats`. Once the dataset's manifest has changed, it refuses.
 
     Args:
         dataset: an opened dataset, or its name, folder or URL.
@@ -54,10 +54,9 @@ class ExampleReader:
         verify: compare each example with its sha256.
         cache: a folder on this machine in which images from elsewhere are kept; processes may share it.
         cache_limit: the most bytes that are kept there.
-        tolerance: images that lie nearer than this are fetched by one request, as long as few bytes are
-            fetched in vain.
+        tolerance: images that lie nearer than this are fetched by one request, if few bytes are wasted.
         connections: how many requests may be under way at once.
-        source: where the examples lie, if not in the place of the manifest and the metadata.
+        source: where the examples lie, if not beside the manifest.
 
     """
 
@@ -111,9 +110,11 @@ class ExampleReader:
         asked = np.asarray(rows)
         if asked.size and (asked.ndim != 1 or asked.dtype.kind not in "iu"):
             raise InputError(f"rows are whole numbers in one sequence, not {asked.dtype} in {asked.ndim}")
-        if asked.size and not 0 <= asked.min() <= asked.max() < len(self):
-            bad = asked[(asked < 0) | (asked >= len(self))][0]
-            raise InputError(f"there is no row {bad} in {self._layout.base}: rows are 0 to {len(self) - 1}")
+        bad = asked[(asked < 0) | (asked >= len(self))]
+        if bad.size:
+            raise InputError(
+                f"there is no row {bad[0]} in {self._layout.base}: rows are 0 to {len(self) - 1}"
+            )
         self.check_unchanged()
         found = self._read_positions(np.unique(asked.astype(np.int64)))
         given = [found[row] for row in asked.tolist()]
@@ -177,15 +178,14 @@ class ExampleReader:
             return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
 
         jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, self._tolerance)]
-        found: dict[int, bytes] = {}
-        for images in in_threads(fetch, jobs, self._connections):
-            found |= images
+        images: dict[int, bytes] = {}
+        for some in in_threads(fetch, jobs, self._connections):
+            images |= some
         for shard, pieces in parts:
             if self._cache is not None and pieces:
-                self._cache.put(
-                    shard.record.sha256, [(piece.start, found[piece.position]) for piece in pieces]
-                )
-        return found
+                new = [(piece.start, images[piece.position]) for piece in pieces]
+                self._cache.put(shard.record.sha256, new)
+        return images
 
     def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
         """The images of a span; asked for again where one arrived with another hash than it should have."""
