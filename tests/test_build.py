@@ -138,7 +138,7 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert errors == "interrupted: run the same command again, it goes on where it stopped\n"
+    assert errors == "interrupted: run the same command again, and it goes on where it stopped\n"
     assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
 
 
