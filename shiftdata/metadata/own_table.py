@@ -58,9 +58,13 @@ def metadata_from_table(
         raise InputError(f"the key {repeated!r} occurs more than once in {key!r}: keys must be unique")
     known_labels, label_codes = _coded("label", read["label"], labels)
     known_nuisances, nuisance_codes = _coded(nuisance, read["nuisance"], nuisances)
-    splits = _splits(read["split"]) if split else None
+    splits = read["split"].to_pylist() if split else None
+    for one in set(splits or ()) - set(SPLITS):
+        raise not_found("split", str(one), SPLITS)
     if fold:
-        of_fold = _checked_folds(read["fold"])
+        of_fold = read["fold"].to_pylist()
+        if not all(isinstance(one, int) and 0 <= one < 100 for one in of_fold):
+            raise InputError("folds are whole numbers from 0 to 99")
     else:
         names = (
             [known_labels[code] for code in label_codes],
@@ -120,20 +124,6 @@ def _coded(what: str, column: pa.ChunkedArray, names: Sequence[str] | None) -> t
         raise not_found(what, str(one), map(str, ordered), "A row has it, and the names given do not.")
     codes: Array = pc.index_in(column, value_set=pa.array(ordered, column.type)).to_numpy().astype(np.int64)
     return known, codes
-
-
-def _splits(column: pa.ChunkedArray) -> list[str]:
-    values: list[str] = column.to_pylist()
-    for one in set(values) - set(SPLITS):
-        raise not_found("split", str(one), SPLITS)
-    return values
-
-
-def _checked_folds(column: pa.ChunkedArray) -> list[int]:
-    values: list[int] = column.to_pylist()
-    if not all(isinstance(one, int) and 0 <= one < 100 for one in values):
-        raise InputError("folds are whole numbers from 0 to 99")
-    return values
 
 
 def _folds(groups: list[tuple[str, str, str]], splits: list[str] | None) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -44,18 +45,17 @@ def task(
 
     Args:
         dataset: a name, `shift/<name>`, a folder, a URL, an opened dataset, or metadata.
-        of: a protocol, the name of one, or a file that `freeze` wrote (its name ends in .parquet);
-            None is the canonical train, validation and test.
+        of: a protocol or its name, or a .parquet file that `freeze` wrote; None is the canonical train,
+            validation and test.
         base: the dataset's base; default: its default base.
-        on_empty: "error" refuses a group without rows where the protocol promises some, "report" has it
-            as n = 0 in the report.
+        on_empty: what to do about a promised group without rows: an "error", or n = 0 in the "report".
         params: of the named protocol, see `shiftdata.protocols.protocols()`.
 
     """
     frozen = isinstance(of, str) and of.endswith(".parquet")
     if params and (frozen or not isinstance(of, str)):
         raise InputError(
-            f"{', '.join(params)}: parameters go with the name of a protocol, not with an object or a file"
+            f"{', '.join(params)}: parameters go with a protocol's name, not an object or a file"
         )
     if isinstance(dataset, Metadata) and base is not None:
         raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
@@ -130,10 +130,8 @@ def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
         elif steps and isinstance(steps[-1], tuple):
             steps[-1][1][name] = parse_value(value)
         else:
-            raise InputError(
-                f"{word} is a parameter without a protocol: name the protocol first "
-                f"(a condition is written {name}=={value})"
-            )
+            hint = f"name the protocol first (a condition is written {name}=={value})"
+            raise InputError(f"{word} is a parameter without a protocol: {hint}")
     made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
     return reduce(and_, made) if made else None
 
@@ -151,8 +149,6 @@ def parse_value(text: str) -> Any:
     if text.lower() in constants:
         return constants[text.lower()]
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
     return text
