@@ -54,9 +54,7 @@ def task(
     """
     frozen = isinstance(of, str) and of.endswith(".parquet")
     if params and (frozen or not isinstance(of, str)):
-        raise InputError(
-            f"{', '.join(params)}: parameters go with a protocol's name, not an object or a file"
-        )
+        raise InputError(f"{', '.join(params)}: parameters go with the name of a protocol, not an object")
     if isinstance(dataset, Metadata) and base is not None:
         raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
     metadata = dataset if isinstance(dataset, Metadata) else read_metadata(dataset, base)
