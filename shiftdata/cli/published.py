@@ -67,7 +67,7 @@ def command(
         results.picture().save(picture)
         print(f"{picture}: a chart of {len(results):,} numbers")
     if rank:
-        _print(leaderboard(results, names=[paper or "results"]).table() + "\n", output)
+        _print(f"{leaderboard(results, names=[paper or 'results'])}\n", output)
     elif output or not picture:
         _print(FORMATS[form](results), output)
     return None

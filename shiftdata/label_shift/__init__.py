@@ -4,10 +4,14 @@
 hold-out and on the target; `reweight` adapts predictions, `importance_weights` a loss.
 """
 
-from __future__ import annotations
-
-from shiftdata.label_shift.calibration import CalibrationKind, Calibrator, fit_calibrator
-from shiftdata.label_shift.estimators import ESTIMATORS, Variant, estimate_marginal, rlls_rho
+from shiftdata.label_shift.calibration import Calibrator, fit_calibrator
+from shiftdata.label_shift.estimators import (
+    ESTIMATORS,
+    estimate_marginal,
+    importance_weights,
+    reweight,
+    rlls_rho,
+)
 from shiftdata.label_shift.evidence import (
     AbsentClassError,
     EstimationError,
@@ -15,19 +19,15 @@ from shiftdata.label_shift.evidence import (
     NotConvergedError,
     SingularMatrixError,
 )
-from shiftdata.label_shift.reweighting import TrainedOn, importance_weights, reweight
 
 __all__ = [
     "ESTIMATORS",
     "AbsentClassError",
-    "CalibrationKind",
     "Calibrator",
     "EstimationError",
     "MarginalEstimate",
     "NotConvergedError",
     "SingularMatrixError",
-    "TrainedOn",
-    "Variant",
     "estimate_marginal",
     "fit_calibrator",
     "importance_weights",

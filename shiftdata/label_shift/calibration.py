@@ -1,7 +1,6 @@
-"""Calibration on the source hold-out: temperature scaling, and the same with a bias for each class.
+"""Temperature scaling (Guo et al., ICML 2017), and with a bias for each class (Alexandari et al., ICML 2020).
 
-Temperature scaling: Guo et al., ICML 2017. Bias-corrected: Alexandari et al., ICML 2020, who find that MLLS
-needs it. Both minimise the negative log-likelihood of softmax(log f / T + b), here by Newton's method.
+Both minimise the negative log-likelihood of softmax(log f / T + b), here by Newton's method.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ from numpy.typing import ArrayLike
 from shiftdata.errors import InputError
 from shiftdata.label_shift.evidence import (
     AbsentClassError,
-    Floats,
-    Integers,
     NotConvergedError,
     evidence_of,
     named_classes,
     probabilities_of,
 )
+from shiftdata.metrics.arrays import FloatArray, IntArray, one_of
 
 CalibrationKind: TypeAlias = Literal["temperature", "bias-corrected"]
 
@@ -34,10 +32,10 @@ class Calibrator:
     """softmax(log f / temperature + bias), as a function of probabilities f."""
 
     temperature: float
-    bias: Floats
+    bias: FloatArray
     iterations: int
 
-    def __call__(self, probabilities: ArrayLike) -> Floats:
+    def __call__(self, probabilities: ArrayLike) -> FloatArray:
         logs = _logs(probabilities_of(probabilities, "probabilities"))
         if logs.shape[1] != len(self.bias):
             raise InputError(f"the calibrator is for {len(self.bias)} classes, got {logs.shape[1]}")
@@ -53,8 +51,7 @@ def fit_calibrator(
     >>> fitted([[0.9, 0.1]]).round(3).tolist()
     [[0.6, 0.4]]
     """
-    if kind not in ("temperature", "bias-corrected"):
-        raise InputError(f"calibration must be 'temperature' or 'bias-corrected', got {kind!r}")
+    one_of("calibration", kind, ("temperature", "bias-corrected"))
     evidence = evidence_of(probabilities, labels, probabilities)
     with_bias = kind == "bias-corrected"
     if with_bias and (evidence.prior == 0).any():
@@ -70,7 +67,7 @@ def fit_calibrator(
     return _newton(_logs(evidence.source), evidence.labels, with_bias)
 
 
-def _newton(logs: Floats, labels: Integers, with_bias: bool, max_iterations: int = 100) -> Calibrator:
+def _newton(logs: FloatArray, labels: IntArray, with_bias: bool, max_iterations: int = 100) -> Calibrator:
     """Minimise the mean negative log-likelihood, which is convex in (1/T, b). The first bias stays 0."""
     n_classes = logs.shape[1]
     point = np.concatenate([[1.0], np.zeros(n_classes)])
@@ -96,7 +93,7 @@ def _newton(logs: Floats, labels: Integers, with_bias: bool, max_iterations: int
     )
 
 
-def _calibrator(point: Floats, iterations: int) -> Calibrator:
+def _calibrator(point: FloatArray, iterations: int) -> Calibrator:
     if point[0] <= 0:
         raise NotConvergedError(
             "the most likely temperature is not positive: on the hold-out the classifier does worse than "
@@ -106,14 +103,13 @@ def _calibrator(point: Floats, iterations: int) -> Calibrator:
     return Calibrator(temperature=float(1 / point[0]), bias=bias, iterations=iterations)
 
 
-def _loss(logs: Floats, labels: Integers, point: Floats) -> float:
+def _loss(logs: FloatArray, labels: IntArray, point: FloatArray) -> float:
     scores = logs * point[0] + point[1:]
     scores -= scores.max(axis=1, keepdims=True)
-    normalisers = np.log(np.exp(scores).sum(axis=1))
-    return float((normalisers - scores[np.arange(len(labels)), labels]).mean())
+    return float((np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]).mean())
 
 
-def _derivatives(logs: Floats, labels: Integers, point: Floats) -> tuple[Floats, Floats]:
+def _derivatives(logs: FloatArray, labels: IntArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gradient and second derivatives of the loss in (1/T, b_0, ..., b_K-1)."""
     n, n_classes = logs.shape
     predicted = _softmax(logs * point[0] + point[1:])
@@ -129,10 +125,10 @@ def _derivatives(logs: Floats, labels: Integers, point: Floats) -> tuple[Floats,
     return gradient, curvature
 
 
-def _logs(probabilities: Floats) -> Floats:
+def _logs(probabilities: FloatArray) -> FloatArray:
     return np.asarray(np.log(np.maximum(probabilities, FLOOR)))
 
 
-def _softmax(scores: Floats) -> Floats:
+def _softmax(scores: FloatArray) -> FloatArray:
     exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

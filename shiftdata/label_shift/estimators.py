@@ -22,20 +22,24 @@ from shiftdata.label_shift.evidence import (
     AbsentClassError,
     EstimationError,
     Evidence,
-    Floats,
     MarginalEstimate,
     NotConvergedError,
     SingularMatrixError,
     evidence_of,
     named_classes,
+    probabilities_of,
 )
 from shiftdata.label_shift.regularized import solve
+from shiftdata.metrics.arrays import FloatArray, as_ids, one_of
 
 #: Where RLSbench's paper and its released code differ.
 Variant: TypeAlias = Literal["paper", "code"]
 
+#: The label marginal a classifier was trained on: the source's own, or one balanced by resampling.
+TrainedOn: TypeAlias = Literal["source", "balanced"]
+
 #: A marginal, and the steps it took.
-Estimated: TypeAlias = tuple[Floats, int]
+Estimated: TypeAlias = tuple[FloatArray, int]
 
 #: From here on, noise of double precision alone could change the estimate.
 LARGEST_CONDITION = 1e7
@@ -145,16 +149,13 @@ def estimate_marginal(
 
     Args:
         method: The estimator.
-        source: Predictions on labelled source examples that were not trained on: probabilities, a row for
-            each example, or class numbers.
-        labels: The true class numbers of those examples.
+        source: Predictions (probabilities or class numbers) on labelled source rows that were not trained on.
+        labels: The true class numbers of those rows.
         target: Predictions on the target, in the same form.
         calibration: First calibrate on the hold-out.
-        fallback: "mean" takes the mean prediction where the estimate cannot be made: the record's `method`
-            then ends in "-> mean", and `converged` is false.
-        options: `variant`, "paper" (the default) or "code", of "rlls" and "mlls"; `hard`, to count most
-            probable classes instead of probabilities, of all but "mlls"; `rho` of "rlls" (`rlls_rho` of the
-            hold-out); `tolerance` and `max_iterations` of "mlls".
+        fallback: "mean" takes the mean prediction where the estimate cannot be made; `method` then says so.
+        options: `variant`, "paper" or "code", of "rlls" and "mlls"; `hard`, to count most probable classes,
+            of all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations` of "mlls".
 
     """
     if method not in ESTIMATORS:
@@ -168,8 +169,7 @@ def estimate_marginal(
             f"the estimator {method!r} takes no {name}, only {', '.join(['calibration', *takes])}"
         )
     variant = given.get("variant", "paper")
-    if variant not in ("paper", "code"):
-        raise InputError(f"variant must be 'paper' or 'code', got {variant!r}")
+    one_of("variant", variant, ("paper", "code"))
     evidence = evidence_of(source, labels, target)
     try:
         prepared = _prepared(evidence, given.get("hard", False), calibration)
@@ -185,16 +185,45 @@ def estimate_marginal(
 
 
 def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:
-    """The regularisation of RLLS for a hold-out of n examples.
-
-    coefficient * 3 (2 log(2K/delta) / (3n) + sqrt(2 log(2K/delta) / n)), the bound of Azizzadenesheli et
-    al. at confidence 1 - delta, with RLSbench's coefficient.
-
-    >>> round(rlls_rho(1000, 10), 5)
-    0.0034
-    """
+    """The regularisation of RLLS for n examples: Azizzadenesheli's bound, with RLSbench's coefficient."""
     logarithm = np.log(2 * n_classes / delta)
     return float(coefficient * 3 * (2 * logarithm / (3 * n) + np.sqrt(2 * logarithm / n)))
+
+
+def reweight(
+    probabilities: ArrayLike, estimate: MarginalEstimate, *, trained_on: TrainedOn = "source"
+) -> FloatArray:
+    """Adapt predictions to the estimated marginal: the RW of RLSbench (Algorithm 1, step 8; appendix F).
+
+    Multiplies by p_t / p_s, or by p_t alone if the classifier was trained on balanced labels, and divides
+    each row by its sum; the adapted prediction is its `argmax(axis=1)`.
+    """
+    predictions = probabilities_of(probabilities, "probabilities")
+    one_of("trained_on", trained_on, ("source", "balanced"))
+    factors = _usable(estimate.weights if trained_on == "source" else estimate.marginal)
+    if predictions.shape[1] != len(factors):
+        raise InputError(
+            f"the predictions have {predictions.shape[1]} classes and the estimate {len(factors)}: "
+            "they must be the same"
+        )
+    weighted = predictions * factors
+    sums = weighted.sum(axis=1, keepdims=True)
+    lost = int((sums == 0).sum())
+    if lost:
+        raise InputError(
+            f"{lost} of {len(sums)} rows have probability only where the estimated weight is 0: "
+            "give probabilities that are not exactly 0, or another estimate"
+        )
+    return np.asarray(weighted / sums)
+
+
+def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> FloatArray:
+    """The weight p_t(y) / p_s(y) of each labelled source example, for a weighted loss.
+
+    As in RLSbench's importance-weighted objectives (appendix L, equations 9 and 10).
+    """
+    weights = _usable(estimate.weights)
+    return np.asarray(weights[as_ids("labels", labels, len(weights))])
 
 
 def _prepared(evidence: Evidence, hard: bool, calibration: CalibrationKind | None) -> Evidence:
@@ -206,6 +235,15 @@ def _prepared(evidence: Evidence, hard: bool, calibration: CalibrationKind | Non
     return evidence.hardened() if hard else evidence
 
 
-def _normalised(marginal: Floats) -> Floats:
-    shares: Floats = marginal / marginal.sum()
-    return shares
+def _normalised(marginal: FloatArray) -> FloatArray:
+    return np.asarray(marginal / marginal.sum())
+
+
+def _usable(factors: FloatArray) -> FloatArray:
+    unknown = np.flatnonzero(~np.isfinite(factors))
+    if unknown.size:
+        raise InputError(
+            f"the estimate has no weight for classes {unknown.tolist()}, which the hold-out lacked: "
+            "estimate with a hold-out that has every class"
+        )
+    return factors

@@ -9,14 +9,12 @@ rho is small enough, the best w fits exactly and kappa is 0; then a small kappa 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.label_shift.evidence import Floats, NotConvergedError
-
-Mask: TypeAlias = NDArray[np.bool_]
+from shiftdata.label_shift.evidence import NotConvergedError
+from shiftdata.metrics.arrays import FloatArray
 
 #: kappa relative to the largest curvature: below, double precision no longer feels it.
 SMALLEST, LARGEST = 1e-10, 1e10
@@ -26,7 +24,7 @@ SMALLEST, LARGEST = 1e-10, 1e10
 class Solution:
     """The weights, the most that their objective is above the minimum, and how many steps it took."""
 
-    weights: Floats
+    weights: FloatArray
     objective: float
     gap: float
     iterations: int
@@ -34,12 +32,12 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    confusion: Floats
-    observed: Floats
+    confusion: FloatArray
+    observed: FloatArray
     rho: float
-    prior: Floats | None
+    prior: FloatArray | None
 
-    def solution(self, weights: Floats, pull: Floats, kappa: float, iterations: int) -> Solution:
+    def solution(self, weights: FloatArray, pull: FloatArray, kappa: float, iterations: int) -> Solution:
         """The record of the w that minimises |C w - m'|^2 + kappa |w - 1|^2, where `pull` is C w - m'.
 
         `pull` and kappa (w - 1), scaled until at most 1 and rho long, are feasible in the dual problem, and
@@ -54,7 +52,12 @@ class _Problem:
 
 
 def solve(
-    confusion: Floats, observed: Floats, rho: float, prior: Floats | None = None, *, tolerance: float = 1e-9
+    confusion: FloatArray,
+    observed: FloatArray,
+    rho: float,
+    prior: FloatArray | None = None,
+    *,
+    tolerance: float = 1e-9,
 ) -> Solution:
     """Minimise |confusion w - observed| + rho |w - 1| over w >= 0 (and sum prior w = 1)."""
     problem = _Problem(confusion, observed, rho, prior)
@@ -77,7 +80,7 @@ def solve(
     return best
 
 
-def _fitted(problem: _Problem, curvature: Floats, kappa: float, tolerance: float) -> Solution:
+def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: float) -> Solution:
     """The w nearest to 1 among those that fit exactly, by the method of multipliers.
 
     What is missing is asked for again on top, until nothing is missing; or until the multipliers are so
@@ -97,7 +100,9 @@ def _fitted(problem: _Problem, curvature: Floats, kappa: float, tolerance: float
     return min(tried, key=lambda solution: solution.gap)
 
 
-def _ridge(curvature: Floats, pull: Floats, kappa: float, prior: Floats | None, start: Floats) -> Floats:
+def _ridge(
+    curvature: FloatArray, pull: FloatArray, kappa: float, prior: FloatArray | None, start: FloatArray
+) -> FloatArray:
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
     `curvature` is C'C, `pull` is C'm, and `start` a point that keeps the constraints. First all weights that
@@ -117,7 +122,9 @@ def _ridge(curvature: Floats, pull: Floats, kappa: float, prior: Floats | None, 
     return _one_by_one(matrix, aim, prior, start)
 
 
-def _one_by_one(matrix: Floats, aim: Floats, prior: Floats | None, start: Floats) -> Floats:
+def _one_by_one(
+    matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, start: FloatArray
+) -> FloatArray:
     """The same by active sets: along the way the objective falls and the constraints stay true."""
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
@@ -137,7 +144,9 @@ def _one_by_one(matrix: Floats, aim: Floats, prior: Floats | None, start: Floats
     raise NotConvergedError('the quadratic problem of RLLS did not end: pass another rho, or fallback="mean"')
 
 
-def _with_fixed(matrix: Floats, aim: Floats, prior: Floats | None, free: Mask) -> tuple[Floats, Floats]:
+def _with_fixed(
+    matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, free: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
     """The minimiser with the weights that are not free at 0, and the objective's slope there."""
     goal = np.zeros(len(aim))
     within = matrix[np.ix_(free, free)]
@@ -150,5 +159,5 @@ def _with_fixed(matrix: Floats, aim: Floats, prior: Floats | None, free: Mask) -
     return goal, matrix @ goal - aim - multiplier * prior
 
 
-def _norm(vector: Floats) -> float:
+def _norm(vector: FloatArray) -> float:
     return float(np.linalg.norm(vector))

@@ -8,10 +8,8 @@
     on your own models    concept_shift -> ConceptShift, from their predictions
     on rows of a table    features_of_rows makes features of them
 
-The measures are those of NICO++ (definition 4.1, section 4.3, appendix A.2). Everything that is fitted is
-measured on rows that it has not seen, with an interval; two halves of one distribution give about 0 covariate
-shift. Values depend on the hypotheses: compare only values of the same measure, features and
-settings. Fitting needs `pip install 'shiftdata[meters]'`.
+The measures are those of NICO++ (definition 4.1, section 4.3, appendix A.2). Everything is measured on rows
+that were not fitted on, with an interval. Compare only values of the same measure, features and settings.
 """
 
 from shiftdata.meters.concept import ConceptShift, concept_shift, concept_shift_on_features

@@ -2,9 +2,8 @@
 
 f_source and f_target are models fitted on source and on target. Their disagreement is the share of rows that
 they label differently, over source rows and over target rows; the smaller and the larger of the two are the
-paper's minimum and maximum. Fitted functions disagree for want of data too: two fits on rows of one
-distribution give more than 0, much more where rows are few for their classes. So what is fitted here comes
-with what its own fits give without a shift: compare a value with that floor, not with 0.
+paper's minimum and maximum. Two fits on rows of one distribution disagree too: compare a value with the
+`floor`, not with 0.
 """
 
 from __future__ import annotations
@@ -55,12 +54,7 @@ def concept_shift(
 ) -> ConceptShift:
     """The concept shift of two models, from the labels (ids or names) that they give to rows of both sides.
 
-    Args:
-        on_source: What f_source, and what f_target predicts for each source row; neither was fitted on it.
-        on_target: What f_source, and what f_target predicts for each target row.
-        origins: As for `covariate_shift`.
-        seed: Keys the interval.
-
+    Either pair is what f_source and f_target predict for rows that neither was fitted on.
     """
     at_source, at_target = _differ("on_source", on_source), _differ("on_target", on_target)
     sides = sides_of(len(at_source), len(at_target), origins)

@@ -116,8 +116,8 @@ def covariate_shift(
     rows, sides = feature_sides(source, target, origins, symmetric=True)
     disagreement = np.zeros(len(rows))
     for fit, unseen in sides.folds(seed, repeats):
-        pair = fit_half_spaces(rows[fit], sides.target[fit], components=components, penalty=penalty)
-        disagreement[unseen] += pair.disagree(rows[unseen]) / repeats
+        disagree = fit_half_spaces(rows[fit], sides.target[fit], components=components, penalty=penalty)
+        disagreement[unseen] += disagree(rows[unseen]) / repeats
     interval = sides.interval(disagreement, operator.sub, seed)
     return CovariateShift(
         interval=interval,

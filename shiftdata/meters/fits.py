@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -39,27 +38,15 @@ def fit_linear(
     return lambda some: logistic.predict(scaling.transform(some))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HalfSpaces:
-    """Two half-spaces: plane i is where (rows - centre) @ weights[:, i] + bias[i] = 0."""
+def fit_half_spaces(
+    rows: FloatArray, target: Mask, *, components: int, penalty: float
+) -> Callable[[FloatArray], Mask]:
+    """Fit two half-spaces; the result says of each row whether it is inside one and outside the other.
 
-    centre: FloatArray
-    weights: FloatArray
-    bias: FloatArray
-
-    def disagree(self, rows: FloatArray) -> Mask:
-        """Whether each row is inside one half-space and outside the other."""
-        inside = (rows - self.centre) @ self.weights + self.bias > 0
-        apart: Mask = inside[:, 0] != inside[:, 1]
-        return apart
-
-
-def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty: float) -> HalfSpaces:
-    """Half-spaces that disagree on the source as often, and on the target as seldom, as they can.
-
-    With h1, h2 = +1 or -1 on the sides of a plane each, the difference of their disagreement on source and
-    target is that of the means of -h1 h2 / 2. The search takes tanh for the sign, which makes it smooth, on
-    rows that are whitened along their largest principal components, both sides weighing the same.
+    They disagree on the source as often, and on the target as seldom, as they can. With h1, h2 = +1 or -1 on
+    the sides of a plane each, the difference of their disagreement on source and target is that of the means
+    of -h1 h2 / 2. The search takes tanh for the sign, which makes it smooth, on rows that are whitened along
+    their largest principal components, both sides weighing the same.
     """
     minimize = require("scipy.optimize", "covariate shift").minimize
     shares = np.where(target, 1 / target.sum(), 1 / (~target).sum())
@@ -81,7 +68,8 @@ def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty:
         for start in _starts(white, signed)
     ]
     best = min(minima, key=lambda one: one.fun).x.reshape(-1, 2)
-    return HalfSpaces(centre=centre, weights=whiten @ best[:-1], bias=best[-1])
+    normals, bias = whiten @ best[:-1], best[-1]
+    return lambda some: np.logical_xor.reduce((some - centre) @ normals + bias > 0, axis=1)
 
 
 def _whitening(rows: FloatArray, shares: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:

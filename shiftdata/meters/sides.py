@@ -1,7 +1,6 @@
 """Two sets of rows, a source and a target: checked, cut into halves, their figures with intervals.
 
-Everything is fitted on one half of each side and measured on the other, then the other way round, so that
-each row is measured by what has not seen it. Rows of one origin always lie in the same half.
+What is fitted on one half of each side is measured on the other. Rows of one origin lie in the same half.
 """
 
 from __future__ import annotations
@@ -67,10 +66,10 @@ class Sides:
 
     def means(self, values: NDArray[Any]) -> tuple[float, float]:
         """The mean of some values, one a row, over the source and over the target; nan without rows."""
-        source, target = (
-            float(values[side].mean()) if side.any() else float("nan") for side in (~self.target, self.target)
-        )
-        return source, target
+        source, target = values[~self.target], values[self.target]
+        return float(source.mean()) if len(source) else np.nan, float(target.mean()) if len(
+            target
+        ) else np.nan
 
     def interval(self, values: FloatArray, figure: Callable[[float, float], float], seed: int) -> Interval:
         """A figure of the two means with its bootstrap interval: rows are drawn, or origins."""
@@ -105,10 +104,7 @@ def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:
 def feature_sides(
     source: Any, target: Any, origins: Origins | None, *, symmetric: bool = False
 ) -> tuple[FloatArray, Sides]:
-    """All rows, those of the source first, and their sides.
-
-    For a `symmetric` figure the sides may change places: both orders of asking then give equal digits.
-    """
+    """All rows and their sides; for a `symmetric` figure in one order, so that swapping changes no digit."""
     first, second = as_floats("source", source, ndim=2), as_floats("target", target, ndim=2)
     if first.shape[1] != second.shape[1]:
         raise InputError(
@@ -117,9 +113,9 @@ def feature_sides(
         )
     # Checked before the sides change places: a message names them as they were given.
     sides = sides_of(len(first), len(second), origins)
-    if symmetric and _order(second) < _order(first):
-        flipped = sides_of(len(second), len(first), None if origins is None else origins[::-1])
-        return np.concatenate([second, first]), flipped
+    if symmetric and (len(second), second.sum(axis=0).tolist()) < (len(first), first.sum(axis=0).tolist()):
+        sides = sides_of(len(second), len(first), None if origins is None else origins[::-1])
+        first, second = second, first
     return np.concatenate([first, second]), sides
 
 
@@ -144,7 +140,3 @@ def codes_of(
             "give one for each row"
         )
     return as_codes(name, names[0] + names[1])
-
-
-def _order(rows: FloatArray) -> tuple[int, list[float]]:
-    return len(rows), rows.sum(axis=0).tolist()

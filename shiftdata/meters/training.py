@@ -1,14 +1,11 @@
 """Covariate shift by the paper's procedure: two networks trained jointly from scratch (NICO++, section 4.3).
 
-Each objective trains its own pair: to disagree on the source and agree on the target, and, as equation 8
-must mean, its negation. The loss is the total variation distance |p - q|_1 / 2 of class probabilities: the
-0-1 loss where networks are certain, symmetric, bounded by 1, with the triangle inequality that theorem 4.2
-asks. The paper does not say on which rows it measures: here on the half of each side that no network has
-seen, with the 0-1 loss.
+Each objective trains its own pair: to disagree on the source and agree on the target, and its negation
+(equation 8). The loss is the total variation distance |p - q|_1 / 2 of class probabilities. The shift is
+measured with the 0-1 loss on the half of each side that no network has seen.
 
-A value of 0 in one direction, or after few steps, may be a training that has not started: give more epochs or
-another seed. The larger of two noisy directions is a little above 0 even without a shift; like the paper,
-report the mean over several seeds.
+A value of 0 in one direction may be a training that has not started: give more epochs or another seed. The
+larger of two noisy directions is a little above 0 without a shift: report the mean over several seeds.
 """
 
 from __future__ import annotations

@@ -14,15 +14,23 @@
 
 Every function takes lists, arrays, Arrow columns or tensors, and says what is wrong with them. Ids start at
 0. A cell without rows is nan with n = 0, and so is what needs it. Records have `to_dict()` for JSON.
-
-Which paper reports what: SMA (worst, worst_of, mean_sem, worst_by_chance, h_score, stylization_fidelity);
-NICO++ (mean, overall, std, training_spread); CNS-Bench (severity_accuracy, failure_points); DomainBed and
-DomainBed-v2 (std and sem by `domainbed`, selection_leakage, probe_gap, frechet_distance, rank_agreement);
-RLSbench (label_marginal_l1); WILDS (adjusted).
 """
 
 from shiftdata.metrics.adaptation import HScore, h_score, label_marginal, label_marginal_l1
 from shiftdata.metrics.align import align
+from shiftdata.metrics.benchmarks import (
+    RankAgreement,
+    SelectionLeakage,
+    TrainingSpread,
+    frechet_distance,
+    probe_gap,
+    rank_agreement,
+    ranks,
+    selection_leakage,
+    spearman,
+    stylization_fidelity,
+    training_spread,
+)
 from shiftdata.metrics.bootstrap import (
     Interval,
     PairedComparison,
@@ -31,17 +39,7 @@ from shiftdata.metrics.bootstrap import (
     bootstrap_rows,
     compare,
 )
-from shiftdata.metrics.chance import WorstByChance, worst_by_chance
-from shiftdata.metrics.fidelity import frechet_distance, stylization_fidelity
-from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
-from shiftdata.metrics.leakage import (
-    SelectionLeakage,
-    TrainingSpread,
-    probe_gap,
-    selection_leakage,
-    training_spread,
-)
-from shiftdata.metrics.ranking import RankAgreement, rank_agreement, ranks, spearman
+from shiftdata.metrics.groups import GroupAccuracy, WorstByChance, group_accuracy, worst_by_chance
 from shiftdata.metrics.severity import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
 from shiftdata.metrics.statistics import (
     CONVENTIONS,

@@ -46,16 +46,11 @@ def h_score(
 ) -> HScore:
     """The H-score of universal domain adaptation on target rows.
 
-    Args:
-        labels: True class ids of the target, private classes too; -1 or any id not shared is unknown.
-        predictions: Predicted class ids; predicting a private source class is always wrong.
-        shared: The classes that source and target share.
-        unknown: The id that stands for unknown in the predictions, such as -1 or the number of classes.
-        average: Over known `rows`, as SMA's released code does, or over known `classes`, as OVANet's does.
+    A label that is not `shared` by source and target is unknown; `unknown` stands for it in the predictions.
+    Known accuracy is a mean over `rows`, as in SMA's released code, or over `classes`, as in OVANet's.
 
     >>> print(h_score([0, 1, 7, 8], [0, 0, -1, -1], shared=[0, 1], unknown=-1))
     H-score 0.6667: known 0.5000 (n=2), unknown 1.0000 (n=2)
-
     """
     one_of("average", average, ("rows", "classes"))
     if unknown in shared:

@@ -17,37 +17,28 @@ _SHOWN = 3
 
 
 def align(task_keys: Any, predictions: Any) -> NDArray[Any]:
-    """The predictions in the order of the task's keys.
+    """The predictions (class ids, or rows of class scores) in the order of the task's keys.
 
-    Args:
-        task_keys: The key of each row of the task, each once.
-        predictions: A mapping from key to class id (or to a row of class scores), or a table with the columns
-            `key` and `prediction`: Arrow, pandas, or a mapping of these two names to columns.
-
-    Returns:
-        One class id, or one row of class scores, for each key of the task.
-
-    Raises:
-        InputError: Keys are unknown, missing or repeated: how many, and the first of each.
+    `predictions` map each key to one, or are a table with the columns `key` and `prediction`: Arrow, pandas,
+    or a mapping of these two names to columns. Unknown, missing and repeated keys are refused.
 
     >>> align(["dove_1", "dove_2"], {"dove_2": 7, "dove_1": 3}).tolist()
     [3, 7]
-
     """
     wanted = _keys("task_keys", task_keys)
     keys, values = _columns(predictions)
     if len(keys) != len(values):
         raise InputError(f"predictions: {len(keys):,} keys and {len(values):,} predictions; give one a key")
     at = pc.index_in(wanted, value_set=keys)
-    if len(keys) != len(wanted) or not _each_once(at):
+    # Where every position occurs exactly once, no key is unknown, missing or repeated.
+    if (
+        len(keys) != len(wanted)
+        or at.null_count
+        or (np.bincount(at.to_numpy(), minlength=len(at)) != 1).any()
+    ):
         _refuse(wanted, keys, at)
     ordered: NDArray[Any] = values[at.to_numpy()]
     return ordered
-
-
-def _each_once(at: pa.Array) -> bool:
-    """Whether every position occurs exactly once: then no key is unknown, missing or repeated."""
-    return at.null_count == 0 and bool((np.bincount(at.to_numpy(), minlength=len(at)) == 1).all())
 
 
 def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
@@ -76,7 +67,10 @@ def _columns(predictions: Any) -> tuple[pa.Array, NDArray[Any]]:
                 "predictions: give a mapping from key to prediction, or a table with the columns "
                 f"'key' and 'prediction'; got {type(predictions).__name__}"
             ) from error
-    return _keys("predictions", keys), _values(values)
+    names, array = _keys("predictions", keys), as_numbers("predictions", values, ndim=None)
+    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
+        array = array.astype(np.int64)  # Arrow and pandas make floats of ids
+    return names, array
 
 
 def _is_table(predictions: Mapping[Any, Any]) -> bool:
@@ -100,14 +94,6 @@ def _keys(name: str, keys: Any) -> pa.Array:
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         raise InputError(f"{name}: keys are text, got {array.type}")
     return array.cast(pa.large_string())
-
-
-def _values(values: Any) -> NDArray[Any]:
-    """Class ids or rows of class scores; whole floats become ids again."""
-    array = as_numbers("predictions", values, ndim=None)
-    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
-        return array.astype(np.int64)
-    return array
 
 
 def _repeated(keys: pa.Array) -> pa.Array:

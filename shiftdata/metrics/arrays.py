@@ -35,11 +35,7 @@ def as_numbers(name: str, values: Any, *, ndim: int | None = 1) -> NDArray[Any]:
 
 
 def as_ids(name: str, values: Any, n: int | None = None, *, also: int | None = None) -> IntArray:
-    """Class or group ids: whole numbers from 0 to n - 1, or equal to `also`.
-
-    >>> as_ids("groups", [0.0, 2.0, 1.0], 3).tolist()
-    [0, 2, 1]
-    """
+    """Class or group ids: whole numbers from 0 to n - 1, or equal to `also`."""
     array = as_numbers(name, values)
     if array.dtype.kind == "f":
         _refuse(name, array != np.floor(array), "not whole numbers", "give ids, not scores")
@@ -64,8 +60,7 @@ def as_predictions(
         raise InputError(
             f"{name}: {array.shape[1]} columns of scores for {n_classes} classes; give one a class"
         )
-    best: IntArray = array.argmax(axis=1).astype(np.int64, copy=False)
-    return best
+    return np.asarray(array.argmax(axis=1), np.int64)
 
 
 def as_labels_and_predictions(
@@ -115,7 +110,7 @@ def check_lengths(**arrays: NDArray[Any]) -> None:
 def one_of(name: str, given: str, known: tuple[str, ...]) -> None:
     """Refuse a choice that does not exist."""
     if given not in known:
-        raise InputError(f"unknown {name} {given!r}; known: {', '.join(known)}")
+        raise InputError(f"{name} must be {' or '.join(map(repr, known))}, got {given!r}")
 
 
 def _raw(name: str, values: Any) -> NDArray[Any]:

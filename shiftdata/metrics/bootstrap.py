@@ -1,6 +1,4 @@
-"""Bootstrap intervals of a figure, and of the difference of two methods on the same rows.
-
-They are percentile intervals, seeded by names, stratified by group or drawn by origin.
+"""Percentile bootstrap intervals of a figure, and of the difference of two methods on the same rows.
 
 Drawing the rows of a group again with replacement gives a binomial number of correct ones, so intervals of
 figures over groups draw counts instead of rows: exact, and fast for millions of rows.
@@ -134,20 +132,14 @@ def bootstrap_rows(
     strata: Any = None,
     clusters: Any = None,
 ) -> Interval:
-    """The bootstrap interval of any figure that can be computed from row numbers.
+    """The bootstrap interval of any figure that can be computed from row numbers, some of them repeated.
 
-    Args:
-        statistic: Takes row numbers (some repeated) and gives the figure.
-        n_rows: How many rows there are.
-        resampling: Seed, replicates and level; `strata` says whether to stratify.
-        strata: One name a row; each stratum keeps its size.
-        clusters: One name a row, such as its origin: rows that share it are drawn together, since the
-            stylised copies of one picture do not fail independently.
+    `strata` names each row's stratum, which keeps its size. `clusters` names what rows share, such as an
+    origin: they are drawn together, since the stylised copies of one picture do not fail independently.
 
     >>> hits = np.array([1, 1, 0, 1])
     >>> bootstrap_rows(lambda rows: hits[rows].mean(), 4).estimate
     0.75
-
     """
     if n_rows < 1:
         raise InputError(f"n_rows must be at least 1, got {n_rows}")
@@ -155,12 +147,11 @@ def bootstrap_rows(
         raise InputError("give strata or clusters, not both: a cluster may lie in several strata")
     generator = rng(resampling.seed, "metrics", "bootstrap-rows")
     if clusters is not None:
-        draw = _cluster_drawer(_codes("clusters", clusters, n_rows))
-        method = "percentile, by cluster"
+        draw, method = _cluster_drawer(_codes("clusters", clusters, n_rows)), "percentile, by cluster"
+    elif strata is not None:
+        draw, method = _stratum_drawer(_codes("strata", strata, n_rows)), "percentile, stratified"
     else:
-        codes = np.zeros(n_rows, np.int64) if strata is None else _codes("strata", strata, n_rows)
-        draw = _stratum_drawer(codes)
-        method = "percentile, by row" if strata is None else "percentile, stratified"
+        draw, method = _stratum_drawer(np.zeros(n_rows, np.int64)), "percentile, by row"
     drawn = np.array([statistic(draw(generator)) for _ in range(resampling.replicates)], dtype=np.float64)
     return _interval(float(statistic(np.arange(n_rows))), drawn, resampling, method)
 

@@ -25,11 +25,7 @@ class Record:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can say it; numbers that are not finite become None.
-
-    >>> plain({"worst": np.float64("nan"), "n": np.array([3, 0])})
-    {'worst': None, 'n': [3, 0]}
-    """
+    """A value as JSON can say it; numbers that are not finite become None."""
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, (np.ndarray, np.generic)):
@@ -44,11 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A figure for a table; what is not defined is a dash.
-
-    >>> number(0.83333), number(float("nan"))
-    ('0.8333', '-')
-    """
+    """A figure for a table; what is not defined is a dash."""
     return f"{value:.{digits}f}" if math.isfinite(value) else "-"
 
 

@@ -1,8 +1,6 @@
 """Along a continuous shift: accuracy and its drop (CNS-Bench, A.1.3), and failure points (A.1.2).
 
-A failure point is the first severity at which a trajectory is classified wrongly; a trajectory is one origin
-under one shift over all severities. Its rows are read by severity, in whatever order they come, and shift by
-shift: the same origin occurs under several shifts.
+A failure point is the first severity at which a trajectory (an origin under one shift) is classified wrongly.
 """
 
 from __future__ import annotations
@@ -56,8 +54,7 @@ class SeverityAccuracy(Record):
     @property
     def mean(self) -> FloatArray:
         """The accuracy at each severity, the mean over shifts (CNS-Bench, A.1.3 and table 2)."""
-        mean: FloatArray = self.accuracy.mean(axis=0)
-        return mean
+        return np.asarray(self.accuracy.mean(axis=0))
 
     @property
     def overall(self) -> FloatArray:
@@ -74,22 +71,18 @@ class SeverityAccuracy(Record):
     @property
     def drop(self) -> FloatArray:
         """The drop at each severity, the mean over shifts."""
-        mean: FloatArray = self.drops.mean(axis=0)
-        return mean
+        return np.asarray(self.drops.mean(axis=0))
 
     @property
     def mean_drop(self) -> float:
         """The drop averaged over all severities; scale 0 counts with its drop of 0, as in table 2."""
         return float(self.drop.mean())
 
-    def table(self) -> str:
+    def __str__(self) -> str:
         """One line a shift, one column a severity, and the mean."""
         header = ["shift", *(f"{severity:g}" for severity in self.severities)]
         rows = zip([*self.shifts, "mean"], [*self.accuracy, self.mean], strict=True)
         return table(header, [[str(name), *map(number, row)] for name, row in rows])
-
-    def __str__(self) -> str:
-        return self.table()
 
 
 def severity_accuracy(
@@ -130,7 +123,6 @@ class FailurePoints(Record):
 
     @property
     def n(self) -> int:
-        """How many trajectories there are."""
         return len(self.point)
 
     @property
@@ -184,7 +176,7 @@ class FailurePoints(Record):
 
     def mean(self, never: Never = "beyond") -> float:
         """The mean failure point; `never` says where trajectories count that never fail."""
-        one_of("convention for never failing", never, ("beyond", "left-out"))
+        one_of("never", never, ("beyond", "left-out"))
         fails = ~np.isnan(self.point)
         points = self.point[fails] if never == "left-out" else np.where(fails, self.point, self.beyond)
         return float(points.mean()) if len(points) else math.nan
@@ -194,18 +186,15 @@ class FailurePoints(Record):
         """How far before `beyond` failures lie on average: the released code's margin, 0 if none fails."""
         return self.beyond - self.mean("beyond")
 
-    def table(self, normalise: Normalisation = "failures") -> str:
+    def __str__(self) -> str:
         """One line a shift: trajectories, how many never fail, the mean point, the histogram."""
         header = ["shift", "n", "never", "mean", *(f"{severity:g}" for severity in self.severities)]
         parts = [(str(shift), self.of(shift)) for shift in self.shifts]
         rows = []
         for name, part in [*parts, ("all", self)] if len(parts) > 1 else parts:
-            figures = [part.mean(), *part.histogram(normalise)]
+            figures = [part.mean(), *part.histogram()]
             rows.append([name, f"{part.n:,}", f"{part.never:,}", *map(number, figures)])
         return table(header, rows)
-
-    def __str__(self) -> str:
-        return self.table()
 
 
 def failure_points(
@@ -219,19 +208,12 @@ def failure_points(
 ) -> FailurePoints:
     """The failure point of every trajectory of every shift.
 
-    Args:
-        labels: True class ids.
-        predictions: Predicted class ids, or rows of class scores.
-        severities: The severity of each row.
-        trajectories: What the rows of a trajectory share, such as the origin; it may recur in other shifts.
-        shifts: The shift of each row.
-        n_classes: How many classes there are; with it, unknown classes are refused.
+    `trajectories` name what the rows of one share, such as the origin; a name may recur in other shifts.
 
     >>> points = failure_points([0] * 6, [0, 1, 1, 0, 0, 0], [0, 1, 2, 0, 1, 2],
     ...                         trajectories=["a", "a", "a", "b", "b", "b"], shifts=["snow"] * 6)
     >>> points.point.tolist(), points.counts.tolist(), points.mean(), points.mean("left-out")
     ([1.0, nan], [0, 1, 0], 2.0, 1.0)
-
     """
     true, predicted = as_labels_and_predictions(labels, predictions, n_classes)
     steps, step = severity_steps(severities)

@@ -51,19 +51,14 @@ class MeanSEM(Record):
 
 
 def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
-    """The accuracy of each group, nan where a group has no rows.
-
-    >>> accuracies(np.array([3, 0]), np.array([4, 0])).tolist()
-    [0.75, nan]
-    """
+    """The accuracy of each group, nan where a group has no rows."""
     accuracy: FloatArray = np.divide(correct, n, out=np.full(np.shape(correct), np.nan), where=n > 0)
     return accuracy
 
 
 def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
     """How many of n rows are right."""
-    correct: IntArray = np.rint(np.nan_to_num(accuracy) * n).astype(np.int64)
-    return correct
+    return np.asarray(np.rint(np.nan_to_num(accuracy) * n), np.int64)
 
 
 def worst_of(m: int) -> GroupStatistic:
@@ -76,8 +71,7 @@ def worst_of(m: int) -> GroupStatistic:
 def adjusted_average(train_n: Any) -> GroupStatistic:
     """Group accuracies weighted by how frequent each group is in training, as WILDS does for Waterbirds.
 
-    `train_n` has one count or frequency for each group. A group that training never saw has no weight,
-    so that it may be empty in the test set too.
+    A group that training never saw has no weight, so that it may be empty in the test set too.
     """
     weights = as_floats("train_n", train_n)
     if (weights < 0).any() or weights.sum() == 0:
@@ -90,8 +84,7 @@ def adjusted_average(train_n: Any) -> GroupStatistic:
                 f"train_n: {len(weights)} counts for {accuracy.shape[-1]} groups; give one a group"
             )
         weighted = weights > 0
-        product: FloatArray = accuracy[..., weighted] @ weights[weighted]
-        return product
+        return np.asarray(accuracy[..., weighted] @ weights[weighted])
 
     return GroupStatistic("adjusted_average", average)
 

@@ -37,7 +37,7 @@ def draw(rows: pa.Table) -> Image.Image:
         )
     figure = _figure(blocks)
     for place, (grid, axes) in enumerate(zip(blocks, figure.axes, strict=True)):
-        _draw_block(axes, grid)
+        {"points": _points, "lines": _lines, "bars": _bars, "map": _map}[_shape(grid)](axes, grid)
         new = place == 0 or grid.title != blocks[place - 1].title
         title = grid.title if new else ""
         axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
@@ -65,13 +65,11 @@ def _for_eyes(grid: Grid) -> Grid:
     if filled < 0.25 * len(lines) * len(columns):
         numbers = [name.split()[0] for name in columns]  # "3 on track" is the third domain of its row
         columns = tuple(sorted(set(numbers), key=lambda name: (len(name), name)))
-        own = [dict(zip(numbers, ("" for _ in numbers), strict=True)) for _ in lines]
-        for places, (_, cells) in zip(own, lines, strict=True):
-            places.update({name: cell for name, cell in zip(numbers, cells, strict=True) if cell})
-        lines = [
-            (row, tuple(places[name] for name in columns))
-            for places, (row, _) in zip(own, lines, strict=True)
+        own = [
+            (row, {name: one for name, one in zip(numbers, cells, strict=True) if one})
+            for row, cells in lines
         ]
+        lines = [(row, tuple(cells.get(name, "") for name in columns)) for row, cells in own]
     return replace(grid, columns=columns, lines=tuple(lines))
 
 
@@ -91,11 +89,6 @@ def _shape(grid: Grid) -> str:
     if len(grid.lines) <= MOST_LINES and len(_scale(grid)) > 2:
         return "lines"
     return "bars" if len(names) * len(grid.columns) <= MOST_BARS else "map"
-
-
-def _draw_block(axes: Axes, grid: Grid) -> None:
-    shapes = {"points": _points, "lines": _lines, "bars": _bars, "map": _map}
-    shapes[_shape(grid)](axes, grid)
 
 
 def _points(axes: Axes, grid: Grid) -> None:

@@ -45,22 +45,16 @@ class Leaderboard:
     changes: Mapping[str, Mapping[str, float]]
 
     def __str__(self) -> str:
-        return self.table()
-
-    def table(self) -> str:
         """One line a method: value and rank in each set, and the places gained against the first."""
         names = list(self.standings)
         header = [self.metric]
         for place, name in enumerate(names):
             header += [name, "rank", *(["change"] if place else [])]
-        lines = [self._line(method, names) for method in self._methods()]
-        notes = [f"{name} against {names[0]}: {one}" for name, one in self.agreement.items()]
-        return "\n".join([table(header, lines), *notes])
-
-    def _methods(self) -> list[str]:
-        """Every method, by its rank in the first set that has it."""
+        # Every method, by its rank in the first set that has it.
         sets = [sorted(standings, key=lambda one: one.rank) for standings in self.standings.values()]
-        return list(dict.fromkeys(one.method for standings in sets for one in standings))
+        methods = dict.fromkeys(one.method for standings in sets for one in standings)
+        notes = [f"{name} against {names[0]}: {one}" for name, one in self.agreement.items()]
+        return "\n".join([table(header, [self._line(method, names) for method in methods]), *notes])
 
     def _line(self, method: str, names: Sequence[str]) -> list[str]:
         cells = [method]
@@ -118,7 +112,7 @@ def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = 
 
 def _ranked(means: Mapping[str, float], lower: bool) -> tuple[Standing, ...]:
     order = ranks(list(means.values()), lower_is_better=lower).tolist()
-    return tuple(Standing(*one, rank) for one, rank in zip(means.items(), order, strict=True))
+    return tuple(map(Standing, means, means.values(), order))
 
 
 def _values(results: Results, label: str) -> tuple[dict[str, float], tuple[str, ...]]:

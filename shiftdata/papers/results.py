@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.papers import tables
+from shiftdata.metrics.records import table as aligned
 from shiftdata.papers.numbers import KEY, PAPERS, SCHEMA, numbers, read_number, read_numbers
+from shiftdata.papers.tables import grids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +42,7 @@ class Results:
 
     @classmethod
     def read(cls, path: str | Path) -> Results:
-        """Results from a file of `save`, or from any Parquet file with the same columns."""
+        """Results from a file of `save`, or any Parquet file with the same columns."""
         return cls(read_numbers(path))
 
     @classmethod
@@ -88,22 +91,32 @@ class Results:
         pq.write_table(self.rows, path, compression="zstd")
 
     def __str__(self) -> str:
-        return tables.as_text(self.rows)
+        parts, title = [], ""
+        for grid in grids(self.rows):
+            if grid.title != title:
+                title = grid.title
+                parts.append(title)
+            parts.append(aligned(grid.header, grid.body))
+        return "\n\n".join(parts) or "no numbers"
 
     def _repr_html_(self) -> str:
-        return tables.as_html(self.rows)
+        return "\n".join(grid.html() for grid in grids(self.rows))
 
     def to_csv(self) -> str:
         """One line a number, with a header."""
-        return tables.as_csv(self.rows)
+        buffer = io.StringIO()
+        writer = csv.DictWriter(buffer, SCHEMA.names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self)
+        return buffer.getvalue()
 
     def to_markdown(self) -> str:
         """One Markdown table a block, as printed."""
-        return tables.as_markdown(self.rows)
+        return "\n\n".join(grid.markdown() for grid in grids(self.rows)) + "\n"
 
     def to_latex(self) -> str:
         """One LaTeX `tabular` a block (package booktabs), as printed."""
-        return tables.as_latex(self.rows)
+        return "\n\n".join(grid.latex() for grid in grids(self.rows)) + "\n"
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame, one row a number."""
@@ -122,11 +135,10 @@ def published(
 ) -> Results:
     """The numbers that the five papers print, or those of one paper, one table, one part, row, column ...
 
+    What was damaged when the papers were turned into text is left out and named in `published_tables()`.
+
     >>> len(published("nico++", 3)), len(published("sma", metric="H-score", method="UniOT"))
     (36, 130)
-
-    What was damaged when the papers were turned into text is left out and named in `published_tables()`.
-    `python scripts/check_published` computes again what can be.
     """
     results = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
     return results.where(**({} if table is None else {"table": table}), **chosen)

@@ -1,17 +1,14 @@
-"""Results as text, Markdown, LaTeX, CSV and HTML: one grid of rows and columns a block of a table."""
+"""One grid of rows and columns a block of a table; as Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from shiftdata.metrics.records import table as aligned
-from shiftdata.papers.numbers import SCHEMA, published_tables
+from shiftdata.papers.numbers import published_tables
 
 
 @dataclass(frozen=True)
@@ -35,13 +32,32 @@ class Grid:
 
     @property
     def header(self) -> list[str]:
-        """The head of the columns; that of the rows is the block's name."""
         return [self.part, *self.columns]
 
     @property
     def body(self) -> list[list[str]]:
-        """The lines with their names."""
         return [[row, *cells] for row, cells in self.lines]
+
+    def markdown(self) -> str:
+        lines = [_piped(self.header), _piped(["---", *["--:"] * len(self.columns)])]
+        return "\n".join([f"**{self.title}**", "", *lines, *map(_piped, self.body)])
+
+    def latex(self) -> str:
+        caption = _tex(self.title + (f" ({self.part})" if self.part else ""))
+        lines = [
+            rf"\begin{{table}}\caption{{{caption}}}",
+            rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}\toprule",
+            _ampersands(["", *self.columns]) + r"\midrule",
+            *map(_ampersands, self.body),
+            r"\bottomrule\end{tabular}\end{table}",
+        ]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.header)
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in self.body)
+        body = "".join(f"<tr>{line}</tr>" for line in cells)
+        return f"<p>{html.escape(self.title)}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def grids(rows: pa.Table) -> Iterator[Grid]:
@@ -55,64 +71,6 @@ def grids(rows: pa.Table) -> Iterator[Grid]:
         names = dict.fromkeys(row for row, _ in cells)
         lines = tuple((name, tuple(cells.get((name, one), "") for one in columns)) for name in names)
         yield Grid(paper, table, part, columns, lines)
-
-
-def as_text(rows: pa.Table) -> str:
-    """Grids in aligned columns, under the title of their table."""
-    parts, title = [], ""
-    for grid in grids(rows):
-        if grid.title != title:
-            title = grid.title
-            parts.append(title)
-        parts.append(aligned(grid.header, grid.body))
-    return "\n\n".join(parts) or "no numbers"
-
-
-def as_csv(rows: pa.Table) -> str:
-    """One line a number."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, SCHEMA.names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows.to_pylist())
-    return buffer.getvalue()
-
-
-def as_markdown(rows: pa.Table) -> str:
-    """One table a block."""
-    parts = []
-    for grid in grids(rows):
-        lines = [_piped(grid.header), _piped(["---", *["--:"] * len(grid.columns)])]
-        parts.append("\n".join([f"**{grid.title}**", "", *lines, *map(_piped, grid.body)]))
-    return "\n\n".join(parts) + "\n"
-
-
-def as_latex(rows: pa.Table) -> str:
-    """One `table` environment a block, with booktabs' rules."""
-    parts = []
-    for grid in grids(rows):
-        caption = grid.title + (f" ({grid.part})" if grid.part else "")
-        header = ["", *grid.columns]
-        lines = [
-            rf"\begin{{table}}\caption{{{_tex(caption)}}}",
-            rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}\toprule",
-            _ampersands(header) + r"\midrule",
-            *map(_ampersands, grid.body),
-            r"\bottomrule\end{tabular}\end{table}",
-        ]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def as_html(rows: pa.Table) -> str:
-    """Tables for a notebook."""
-    parts = []
-    for grid in grids(rows):
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in grid.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in grid.body
-        )
-        parts.append(f"<p>{html.escape(grid.title)}</p><table><tr>{head}</tr>{body}</table>")
-    return "\n".join(parts)
 
 
 def _piped(cells: Sequence[str]) -> str:

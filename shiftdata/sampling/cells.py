@@ -11,11 +11,10 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError
-
-Integers: TypeAlias = NDArray[np.int64]
+from shiftdata.metrics.arrays import IntArray, as_ids, one_of
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
 OnEmpty: TypeAlias = Literal["error", "drop"]
@@ -32,11 +31,11 @@ class Cells:
     sorts other numbers by the same rules.
     """
 
-    expected: Integers
-    ids: Integers
-    counts: Integers
-    starts: Integers
-    order: Integers
+    expected: IntArray
+    ids: IntArray
+    counts: IntArray
+    starts: IntArray
+    order: IntArray
     again: Callable[[ArrayLike], Cells]
 
     def __len__(self) -> int:
@@ -50,12 +49,12 @@ class Cells:
     def dropped(self) -> tuple[int, ...]:
         return tuple(np.setdiff1d(self.expected, self.ids).tolist())
 
-    def draw(self, cells: Integers, generator: np.random.Generator) -> Integers:
+    def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """One row of each of the given cells, uniformly, with replacement."""
-        rows: Integers = self.order[self.starts[cells] + draw_below(self.counts[cells], generator)]
+        rows: IntArray = self.order[self.starts[cells] + draw_below(self.counts[cells], generator)]
         return rows
 
-    def first(self, takes: Integers, generator: np.random.Generator) -> Integers:
+    def first(self, takes: IntArray, generator: np.random.Generator) -> IntArray:
         """The first `takes[c]` rows of each cell c in a random order of its rows, without replacement.
 
         The order does not depend on `takes`: who takes fewer gets a part of the same rows.
@@ -75,26 +74,18 @@ def cells_of(
     expected: Sequence[int] | None = None,
     on_empty: OnEmpty = "error",
 ) -> Cells:
-    """Sort rows by their label or group number.
+    """Sort rows by their label or group number; `expected` are all from 0 to the largest if not given.
 
     >>> cells = cells_of([1, 0, 1, 3], on_empty="drop")
     >>> cells.ids.tolist(), cells.counts.tolist(), cells.order.tolist(), cells.dropped
     ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3], (2,))
-
-    Args:
-        codes: The number of each row's label or group.
-        what: "label" or "group", for messages.
-        expected: The numbers that should be there; all from 0 to the largest if not given.
-        on_empty: "error" refuses expected numbers without rows, "drop" goes on with the others.
-
     """
-    if on_empty not in ("error", "drop"):
-        raise InputError(f"on_empty must be 'error' or 'drop', got {on_empty!r}")
-    numbers = whole_numbers(codes, f"{what}s")
+    one_of("on_empty", on_empty, ("error", "drop"))
+    numbers = _small_ids(f"{what}s", codes)
     there = np.bincount(numbers)
     wanted = np.arange(len(there))
     if expected is not None:
-        wanted = np.unique(whole_numbers(np.asarray(expected), f"{what}_ids"))
+        wanted = np.unique(_small_ids(f"{what}_ids", np.asarray(expected)))
     strays = np.setdiff1d(np.flatnonzero(there), wanted)
     if strays.size:
         raise InputError(
@@ -121,24 +112,17 @@ def cells_of(
     )
 
 
-def whole_numbers(values: ArrayLike, what: str) -> Integers:
-    """The values as an array of whole numbers of at least 0; anything else is refused."""
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{what} must be a list with one number for each row, got the shape {array.shape}")
-    if array.dtype.kind not in "biu":
-        raise InputError(f"{what} must be whole numbers, got {array.dtype}: number the names from 0 first")
-    if array.dtype.kind != "b" and int(array.min()) < 0:
-        raise InputError(f"{what} must be at least 0, got {int(array.min())}: leave out rows without one")
-    if int(array.max()) > LARGEST_ID:
+def _small_ids(name: str, values: ArrayLike) -> IntArray:
+    ids = as_ids(name, values)
+    if (largest := int(ids.max())) > LARGEST_ID:
         raise InputError(
-            f"{what} must be consecutive numbers of at most {LARGEST_ID}, got {int(array.max())}: number "
+            f"{name} must be consecutive numbers of at most {LARGEST_ID}, got {largest}: number "
             "them with np.unique(..., return_inverse=True)"
         )
-    return array.astype(np.int64, copy=False)
+    return ids
 
 
-def draw_below(sizes: Integers, generator: np.random.Generator) -> Integers:
+def draw_below(sizes: IntArray, generator: np.random.Generator) -> IntArray:
     """A whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
     return (generator.random(sizes.shape) * sizes).astype(np.int64)
 
@@ -148,6 +132,6 @@ def _narrowest(n_cells: int) -> type[np.unsignedinteger]:
     return np.uint16 if n_cells <= 2**16 else np.uint64
 
 
-def _some(ids: Integers) -> str:
+def _some(ids: IntArray) -> str:
     shown = ", ".join(map(str, ids[:8].tolist()))
     return f"{shown}, ..." if ids.size > 8 else shown

@@ -14,8 +14,15 @@ from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.sampling.cells import OnEmpty, cells_of
-from shiftdata.sampling.group_batches import GroupBatches
-from shiftdata.sampling.samplers import Batches, FixedRows, Names, PseudoBalanced, Reweighted, RowSampler
+from shiftdata.sampling.samplers import (
+    Batches,
+    FixedRows,
+    GroupBatches,
+    Names,
+    PseudoBalanced,
+    Reweighted,
+    RowSampler,
+)
 from shiftdata.sampling.subsets import DirichletTarget, Subsampled
 
 #: What `make_sampler` returns: rows one by one, or lists of them.
@@ -34,23 +41,15 @@ class SamplerRule:
     make: Callable[..., RowSampler | GroupBatches]
 
     @property
-    def makes_batches(self) -> bool:
-        return "batch_size" in self._parameters
+    def parameters(self) -> dict[str, Any]:
+        """The keyword arguments of the class, with their defaults."""
+        parameters = inspect.signature(self.make).parameters.values()
+        return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
 
     @property
     def options(self) -> frozenset[str]:
         """The options that only some rules take."""
-        return frozenset(self._parameters) - _COMMON
-
-    @property
-    def required(self) -> list[str]:
-        """The options that have no default."""
-        return [name for name, default in self._parameters.items() if default is inspect.Parameter.empty]
-
-    @property
-    def _parameters(self) -> dict[str, Any]:
-        parameters = inspect.signature(self.make).parameters.values()
-        return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+        return frozenset(self.parameters) - _COMMON
 
 
 #: The rules by name. "class-balanced" and "uniform-groups" are other papers' names for RWY and RWG.
@@ -114,9 +113,7 @@ def make_sampler(
         on_empty: Labels or groups without rows are an "error", or a reason to "drop" them.
         label_ids: The labels that should have rows; all from 0 to the largest if not given.
         group_ids: The groups that should have rows, likewise.
-        options: Those of the rule's class: `epoch_size` of `Reweighted`; `per_cell` of `Subsampled`; `alpha`,
-            `variant`, `marginal`, `replacement` of `DirichletTarget`; `n_groups_per_batch`, `proportional`,
-            `distinct` of `GroupBatches`.
+        options: Those of the rule's class.
 
     """
     if name not in SAMPLERS:
@@ -124,10 +121,10 @@ def make_sampler(
     rule = SAMPLERS[name]
     given = {option: value for option, value in options.items() if value is not None}
     _check(name, rule, {"label": labels, "group": groups}, given)
-    if rule.makes_batches and batch_size is not None:
+    if batch_size is not None and "batch_size" in rule.parameters:
         given["batch_size"] = batch_size
-    for option in rule.required:
-        if option not in given:
+    for option, default in rule.parameters.items():
+        if default is inspect.Parameter.empty and option not in given:
             raise InputError(f"the sampler {name!r} needs {option}: give {option}=...")
     codes: Any = groups if rule.needs == "group" or labels is None else labels
     if rule.needs is None:

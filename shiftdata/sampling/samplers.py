@@ -14,13 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError
-from shiftdata.sampling.cells import Cells, Integers
+from shiftdata.metrics.arrays import IntArray
+from shiftdata.sampling.cells import Cells, draw_below
 from shiftdata.stable import hash64, rng
 
 Item = TypeVar("Item")
 
 #: What keys the draws beside the seed: a dataset, a config.
 Names: TypeAlias = Sequence[str | int]
+
+#: Batches of groups drawn together; each stretch has its own generator, so that any batch is quickly reached.
+STRETCH = 256
 
 #: Rows turned into Python numbers at a time: one by one is slow, all at once takes much memory.
 CHUNK = 65_536
@@ -30,8 +34,7 @@ class EpochSampler(ABC, Generic[Item]):
     """What all samplers share: an epoch, a place in it to start from, and a small state.
 
     Call `set_epoch` before each epoch, as for torch's own distributed sampler: without it, every epoch is
-    the same. `kind` is the rule's name, `size` the number of items in an epoch, and `dropped` are the
-    labels or groups without rows that `on_empty="drop"` left out.
+    the same. `dropped` are the labels or groups without rows that `on_empty="drop"` left out.
     """
 
     def __init__(
@@ -39,13 +42,9 @@ class EpochSampler(ABC, Generic[Item]):
     ) -> None:
         if size < 1:
             raise InputError(f"the sampler {kind!r} would yield nothing: give it rows, or smaller batches")
-        self.kind = kind
-        self.size = size
-        self.seed = seed
-        self.names = tuple(names)
-        self.dropped = dropped
-        self._epoch = 0
-        self._start = 0
+        self.kind, self.size, self.dropped = kind, size, dropped
+        self.seed, self.names = seed, tuple(names)
+        self._epoch = self._start = 0
 
     def __len__(self) -> int:
         """How many items the next iteration yields."""
@@ -92,7 +91,7 @@ class RowSampler(EpochSampler[int]):
     """A sampler that yields one row number at a time; for `DataLoader(sampler=...)`."""
 
     @abstractmethod
-    def rows_of(self, epoch: int) -> Integers:
+    def rows_of(self, epoch: int) -> IntArray:
         """All row numbers of an epoch, in order. Changes nothing."""
 
     def items_of(self, epoch: int, start: int = 0) -> Iterator[int]:
@@ -106,7 +105,7 @@ class FixedRows(RowSampler):
 
     def __init__(
         self,
-        rows: Integers,
+        rows: IntArray,
         *,
         kind: str = "shuffle",
         seed: int = 0,
@@ -116,7 +115,7 @@ class FixedRows(RowSampler):
         super().__init__(kind, len(rows), seed=seed, names=names, dropped=dropped)
         self.rows = rows
 
-    def rows_of(self, epoch: int) -> Integers:
+    def rows_of(self, epoch: int) -> IntArray:
         return self._rng("order", epoch).permutation(self.rows)
 
 
@@ -135,7 +134,7 @@ class Reweighted(RowSampler):
         super().__init__(kind, size, seed=seed, names=names, dropped=cells.dropped)
         self.cells = cells
 
-    def rows_of(self, epoch: int) -> Integers:
+    def rows_of(self, epoch: int) -> IntArray:
         generator = self._rng("rows", epoch)
         return self.cells.draw(generator.integers(len(self.cells), size=self.size), generator)
 
@@ -160,8 +159,7 @@ class PseudoBalanced(Reweighted):
             raise InputError(
                 f"there are {self.cells.n_rows} rows, and {cells.n_rows} pseudo-labels were given"
             )
-        self.cells = cells
-        self.dropped = cells.dropped
+        self.cells, self.dropped = cells, cells.dropped
 
 
 class Batches(EpochSampler[list[int]]):
@@ -181,10 +179,100 @@ class Batches(EpochSampler[list[int]]):
                 "and drop_last leaves none: lower it, or pass drop_last=False"
             )
         super().__init__(sampler.kind, size, seed=sampler.seed, names=sampler.names, dropped=sampler.dropped)
-        self.sampler = sampler
-        self.batch_size = batch_size
+        self.sampler, self.batch_size = sampler, batch_size
 
     def items_of(self, epoch: int, start: int = 0) -> Iterator[list[int]]:
         rows = self.sampler.rows_of(epoch)
         for number in range(start, self.size):
             yield rows[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+
+
+class GroupBatches(EpochSampler[list[int]]):
+    """Each batch: `n_groups_per_batch` groups, batch_size / n_groups_per_batch rows of each.
+
+    WILDS's group loader. Groups are drawn uniformly, or in proportion to their sizes, and differ within a
+    batch unless `distinct=False`. Rows of a group differ within a batch; a group that has no more rows than
+    are needed is drawn from with replacement. An epoch has floor(rows / batch_size) batches.
+    """
+
+    def __init__(
+        self,
+        cells: Cells,
+        *,
+        batch_size: int,
+        n_groups_per_batch: int,
+        proportional: bool = False,
+        distinct: bool = True,
+        seed: int = 0,
+        names: Names = (),
+    ) -> None:
+        _check(cells, batch_size, n_groups_per_batch, distinct)
+        size = cells.n_rows // batch_size
+        super().__init__("n-groups", size, seed=seed, names=names, dropped=cells.dropped)
+        self.cells, self.proportional, self.distinct = cells, proportional, distinct
+        self.batch_size, self.n_groups_per_batch = batch_size, n_groups_per_batch
+
+    def items_of(self, epoch: int, start: int = 0) -> Iterator[list[int]]:
+        for stretch in range(start // STRETCH, -(-self.size // STRETCH)):
+            first = stretch * STRETCH
+            generator = self._rng("batches", epoch, stretch)
+            groups = self._groups(min(STRETCH, self.size - first), generator)
+            batches = self._rows(groups.ravel(), generator).reshape(-1, self.batch_size)
+            yield from batches[max(start - first, 0) :].tolist()
+
+    def _groups(self, n_batches: int, generator: np.random.Generator) -> IntArray:
+        n_groups, drawn = len(self.cells), (n_batches, self.n_groups_per_batch)
+        if self.proportional and self.distinct:
+            # One after the other, each in proportion to its size among those left, is a race of clocks.
+            clocks = generator.standard_exponential((n_batches, n_groups)) / self.cells.counts
+            first = np.argpartition(clocks, self.n_groups_per_batch - 1, axis=1)[:, : self.n_groups_per_batch]
+            return generator.permuted(np.sort(first, axis=1), axis=1)
+        if self.proportional:
+            rows = generator.integers(self.cells.n_rows, size=drawn)
+            return np.searchsorted(self.cells.starts, rows, side="right") - 1
+        if self.distinct:
+            return draw_distinct(np.full(n_batches, n_groups), self.n_groups_per_batch, generator)
+        return generator.integers(n_groups, size=drawn)
+
+    def _rows(self, groups: IntArray, generator: np.random.Generator) -> IntArray:
+        """Rows of each group, one line a group."""
+        wanted = self.batch_size // self.n_groups_per_batch
+        sizes = self.cells.counts[groups]
+        scarce = sizes <= wanted
+        places = np.empty((len(groups), wanted), dtype=np.int64)
+        places[scarce] = draw_below(np.repeat(sizes[scarce, None], wanted, axis=1), generator)
+        places[~scarce] = draw_distinct(sizes[~scarce], wanted, generator)
+        rows: IntArray = self.cells.order[self.cells.starts[groups, None] + places]
+        return rows
+
+
+def draw_distinct(sizes: IntArray, wanted: int, generator: np.random.Generator) -> IntArray:
+    """For each size, `wanted` different numbers below it: every set and every order equally likely.
+
+    Floyd's sampling (Bentley & Floyd, CACM 1987), for all sizes at once.
+
+    >>> draw_distinct(np.array([3, 3]), 3, np.random.default_rng(0)).sum(axis=1).tolist()
+    [3, 3]
+    """
+    drawn = np.empty((len(sizes), wanted), dtype=np.int64)
+    for place in range(wanted):
+        last = sizes - wanted + place
+        number = draw_below(last + 1, generator)
+        taken = (drawn[:, :place] == number[:, None]).any(axis=1)
+        drawn[:, place] = np.where(taken, last, number)
+    return generator.permuted(drawn, axis=1)
+
+
+def _check(cells: Cells, batch_size: int, n_groups_per_batch: int, distinct: bool) -> None:
+    if n_groups_per_batch < 1 or batch_size < 1 or batch_size % n_groups_per_batch:
+        raise InputError(
+            f"batch_size must be a multiple of n_groups_per_batch, both at least 1; got {batch_size} and "
+            f"{n_groups_per_batch}"
+        )
+    if batch_size > cells.n_rows:
+        raise InputError(f"batch_size {batch_size} is above the {cells.n_rows} rows: lower it")
+    if distinct and n_groups_per_batch > len(cells):
+        raise InputError(
+            f"n_groups_per_batch {n_groups_per_batch} is above the {len(cells)} groups that have rows: lower "
+            "it, or pass distinct=False"
+        )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError
-from shiftdata.sampling.cells import Cells, Integers
+from shiftdata.metrics.arrays import FloatArray, IntArray, one_of
+from shiftdata.sampling.cells import Cells
 from shiftdata.sampling.samplers import FixedRows, Names
 from shiftdata.stable import rng
-
-Marginal: TypeAlias = NDArray[np.float64]
 
 #: How alpha becomes the parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or the released
 #: code's alpha * K * p with K classes, which shifts far less.
@@ -86,9 +85,9 @@ class DirichletTarget(FixedRows):
         self.counts[self._kept] = takes
         super().__init__(rows, kind="dirichlet", seed=seed, names=names, dropped=cells.dropped)
 
-    def _shares(self) -> Marginal:
+    def _shares(self) -> FloatArray:
         """The shares of the labels that have rows; labels that were dropped leave theirs to the others."""
-        shares: Marginal = self.marginal[self._kept]
+        shares: FloatArray = self.marginal[self._kept]
         if shares.sum() == 0:
             raise InputError("no label with a share in the marginal has a row: give another marginal")
         shares /= shares.sum()
@@ -102,18 +101,15 @@ def dirichlet_marginal(
     variant: DirichletVariant = "paper",
     seed: int = 0,
     names: Names = (),
-) -> Marginal:
+) -> FloatArray:
     """Draw a label marginal around `base`; the smaller alpha, the further away. None keeps `base`.
 
-    A label that is not in `base` stays out. `variant` is how alpha is meant, see `DirichletVariant`.
+    A label that is not in `base` stays out.
 
-    >>> dirichlet_marginal([0.5, 0.5, 0], None).tolist()
-    [0.5, 0.5, 0.0]
     >>> dirichlet_marginal([0.5, 0.5, 0], 1.0, seed=1).round(3).tolist()
     [0.009, 0.991, 0.0]
     """
-    if variant not in ("paper", "code"):
-        raise InputError(f"variant must be 'paper' or 'code', got {variant!r}")
+    one_of("variant", variant, ("paper", "code"))
     p = _as_marginal(base, np.size(base))
     if alpha is None:
         return p
@@ -125,13 +121,13 @@ def dirichlet_marginal(
     return drawn
 
 
-def _largest_counts(counts: Integers, shares: Marginal) -> Integers:
+def _largest_counts(counts: IntArray, shares: FloatArray) -> IntArray:
     """How many rows of each label to keep for exactly these shares, up to rounding down."""
     positive = shares > 0
     tolerance = 1e-9  # 100 * 0.29 is 28.999..., and means 29
     with np.errstate(over="ignore"):  # a share as small as numbers get bounds nothing
         total = np.floor((counts[positive] / shares[positive]).min() + tolerance)
-    takes: Integers = np.minimum(np.floor(total * shares + tolerance).astype(np.int64), counts)
+    takes: IntArray = np.minimum(np.floor(total * shares + tolerance).astype(np.int64), counts)
     if takes.sum() == 0:
         raise InputError(
             "no row is left: a label with few rows has a large share of the marginal. Pass replacement=True, "
@@ -140,8 +136,8 @@ def _largest_counts(counts: Integers, shares: Marginal) -> Integers:
     return takes
 
 
-def _as_marginal(values: ArrayLike, n_labels: int) -> Marginal:
-    marginal: Marginal = np.array(values, dtype=np.float64)
+def _as_marginal(values: ArrayLike, n_labels: int) -> FloatArray:
+    marginal: FloatArray = np.array(values, dtype=np.float64)
     if marginal.shape != (n_labels,):
         raise InputError(
             f"the marginal must have a share for each of {n_labels} labels, got the shape {marginal.shape}: "

@@ -71,7 +71,7 @@ def test_bad_input():
         h_score([0], [0], shared=[0, 1], unknown=1)
     with pytest.raises(InputError, match="predictions: 1 of 1 are negative"):
         h_score([0], [-1], shared=[0], unknown=5)
-    with pytest.raises(InputError, match="unknown average 'macro'; known: rows, classes"):
+    with pytest.raises(InputError, match="average must be 'rows' or 'classes', got 'macro'"):
         h_score([0], [0], shared=[0], unknown=1, average="macro")
     with pytest.raises(InputError, match="lengths differ"):
         h_score([0, 1], [0], shared=[0], unknown=1)

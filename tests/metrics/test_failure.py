@@ -144,11 +144,11 @@ def test_incomplete_and_repeated_trajectories_are_refused():
 
 def test_unknown_conventions_are_refused():
     result = points_of(HAND)
-    with pytest.raises(InputError, match="unknown normalisation 'all'; known: failures, shifted-failures"):
-        result.histogram("all")
     with pytest.raises(
-        InputError, match="unknown convention for never failing 'inf'; known: beyond, left-out"
+        InputError, match=r"normalisation must be 'failures' or 'shifted-failures' or .*, got 'all'"
     ):
+        result.histogram("all")
+    with pytest.raises(InputError, match="never must be 'beyond' or 'left-out', got 'inf'"):
         result.mean("inf")
 
 

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.sampling import SAMPLERS, GroupBatches, cells_of, dirichlet_marginal, make_sampler
-from shiftdata.sampling.group_batches import STRETCH, draw_distinct
+from shiftdata.sampling.samplers import STRETCH, draw_distinct
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
@@ -512,12 +512,12 @@ def test_what_a_rule_needs_is_asked_for(name):
         (
             "subg",
             {"groups": [[0, 1]] * N, "labels": None},
-            "groups must be a list with one number for each row",
+            "groups: give 1 dimension, got shape",
         ),
-        ("subg", {"groups": [], "labels": None}, "groups must be a list with one number for each row"),
-        ("subg", {"groups": GROUPS + 0.5}, "groups must be whole numbers, got float64"),
-        ("suby", {"labels": ["a"] * N}, "labels must be whole numbers"),
-        ("subg", {"groups": GROUPS - 1}, "groups must be at least 0, got -1"),
+        ("subg", {"groups": [], "labels": None}, "groups: empty; give at least one row"),
+        ("subg", {"groups": GROUPS + 0.5}, "groups: 96 of 96 are not whole numbers"),
+        ("suby", {"labels": ["a"] * N}, "labels: numbers are needed, got"),
+        ("subg", {"groups": GROUPS - 1}, "groups: .* are negative"),
         ("subg", {"groups": GROUPS + 10**9}, "groups must be consecutive numbers"),
         ("subg", {"on_empty": "ignore"}, "on_empty must be 'error' or 'drop'"),
         ("rwg", {"epoch_size": 0}, "the sampler 'rwg' would yield nothing"),
