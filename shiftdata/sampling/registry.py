@@ -47,6 +47,10 @@ class SamplerRule:
         return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
 
     @property
+    def makes_batches(self) -> bool:
+        return "batch_size" in self.parameters
+
+    @property
     def options(self) -> frozenset[str]:
         """The options that only some rules take."""
         return frozenset(self.parameters) - _COMMON
@@ -121,7 +125,7 @@ def make_sampler(
     rule = SAMPLERS[name]
     given = {option: value for option, value in options.items() if value is not None}
     _check(name, rule, {"label": labels, "group": groups}, given)
-    if batch_size is not None and "batch_size" in rule.parameters:
+    if rule.makes_batches and batch_size is not None:
         given["batch_size"] = batch_size
     for option, default in rule.parameters.items():
         if default is inspect.Parameter.empty and option not in given:
