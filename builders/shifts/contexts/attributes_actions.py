@@ -5,7 +5,7 @@ from __future__ import annotations
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
 from builders.shifts.contexts.scene import Edit, Make, Pen, Scene, Stage, around
-from builders.shifts.contexts.scenery import covered, gradient, tile
+from builders.shifts.contexts.scenery import Canvas, covered, gradient, tile
 
 PAPERS = (
     "cfd8e6 dfe6ef f2f5f9 c3cddb",
@@ -15,7 +15,7 @@ PAPERS = (
 )
 
 
-def studio(stage: Stage) -> Image.Image:
+def studio(stage: Stage) -> Canvas:
     """Coloured paper that runs from the wall to the floor."""
     return gradient(stage, stage.any(PAPERS))
 
@@ -77,7 +77,7 @@ def patterned(stage: Stage) -> Scene:
 def glassy(stage: Stage) -> Scene:
     """The object as clear glass: the ground shows through, edges and lights remain."""
     cloth = covered(stage, stage.any(("plaid", "zigzag", "truchet")))
-    dusk = Image.new("RGB", cloth.size, stage.colour("6b7f94 78889a 6f8a90"))
+    back = cloth.faded(stage.colour("6b7f94 78889a 6f8a90"), 0.72)
 
     def clear(cut: Image.Image) -> Image.Image:
         alpha, made = cut.getchannel("A"), cut.convert("RGB")
@@ -89,14 +89,14 @@ def glassy(stage: Stage) -> Scene:
         made.putalpha(ImageChops.multiply(alpha, seen))
         return made
 
-    return Scene(back=Image.blend(cloth, dusk, 0.72), pose=clear, shadow=0.2)
+    return Scene(back=back, pose=clear, shadow=0.2)
 
 
 def tilted(stage: Stage) -> Scene:
     """The object leans far to one side, on a ramp."""
     back, hand = studio(stage), stage.any((-1, 1))
     top = (0.5 + 0.48 * hand, stage.some(0.45, 0.6))
-    Pen(back).shape([top, (top[0], 0.95), (0.5 - 0.48 * hand, 0.95)], stage.colour("8a8f9c a08c78 7f9488"))
+    back.shape([top, (top[0], 0.95), (0.5 - 0.48 * hand, 0.95)], stage.colour("8a8f9c a08c78 7f9488"))
     turn = hand * stage.some(35, 55) * stage.strength
     return Scene(back=back, pose=lambda cut: _turned(cut, turn), ground=0.78)
 
@@ -104,15 +104,15 @@ def tilted(stage: Stage) -> Scene:
 def upside_down(stage: Stage) -> Scene:
     """The object hangs on a rope, head down."""
     back, turn = studio(stage), (180 + stage.some(-12, 12)) * stage.strength
-    Pen(back).line([(0.5, 0), (0.5, 0.5)], stage.colour("8a6a42 6f5a4a"), 0.02)
-    _floating_shadow(stage, back)
+    back.line([(0.5, 0), (0.5, 0.5)], stage.colour("8a6a42 6f5a4a"), 0.02)
+    _floating_shadow(back)
     return Scene(back=back, pose=lambda cut: _turned(cut, turn), ground=0.8, across=(0.5, 0.5), shadow=0)
 
 
 def jumping(stage: Stage) -> Scene:
     """The object high above the ground, its shadow below, smeared upwards."""
     back, far = studio(stage), stage.strength * stage.some(0.9, 1.1)
-    _floating_shadow(stage, back)
+    _floating_shadow(back)
     pose = _smeared([(0, far * step) for step in (0.36, 0.24, 0.12, 0)])
     return Scene(back=back, pose=pose, ground=0.84, share=(0.68, 0.8), shadow=0)
 
@@ -120,10 +120,9 @@ def jumping(stage: Stage) -> Scene:
 def racing(stage: Stage) -> Scene:
     """The object rushes past: smeared sideways, with lines of speed."""
     back, far = studio(stage), stage.any((-1, 1)) * stage.strength
-    pen = Pen(back)
     for y in stage.rng.uniform(0.06, 0.96, 22).tolist():
         x, ink = stage.some(-0.2, 0.9), stage.colour("7a8aa0 a3b0c2 ffffff")
-        pen.line([(x, y), (x + stage.some(0.2, 0.6), y)], ink, stage.some(0.005, 0.016))
+        back.line([(x, y), (x + stage.some(0.2, 0.6), y)], ink, stage.some(0.005, 0.016))
     pose = _smeared([(far * step, 0) for step in (0.42, 0.28, 0.14, 0)])
     return Scene(back=back, pose=pose, share=(0.68, 0.8), shadow=0.3)
 
@@ -131,11 +130,10 @@ def racing(stage: Stage) -> Scene:
 def spinning(stage: Stage) -> Scene:
     """The object turns fast: several of it on one pivot, the first the clearest."""
     back, step = studio(stage), stage.any((-1, 1)) * stage.some(16, 26) * stage.strength
-    pen = Pen(back)
     for reach in (0.34, 0.4, 0.46):
         start = stage.some(0, 360)
         for turn in (0, 120, 240):
-            pen.arc(around(0.5, 0.52, reach), start + turn, 66, (120, 132, 150), 0.014)
+            back.arc(around(0.5, 0.52, reach), start + turn, 66, (120, 132, 150), 0.014)
 
     def spin(cut: Image.Image) -> Image.Image:
         ghosts = [
@@ -174,10 +172,11 @@ def _edited(stage: Stage, colour: Edit) -> Scene:
     return Scene(back=studio(stage), pose=edit)
 
 
-def _floating_shadow(stage: Stage, image: Image.Image) -> None:
-    shade = Image.new("L", image.size)
+def _floating_shadow(canvas: Canvas) -> None:
+    shade = Image.new("L", canvas.image.size)
     Pen(shade).oval(around(0.5, 0.91, 0.18, 0.04), 130)
-    image.paste((20, 22, 30), (0, 0), shade.filter(ImageFilter.GaussianBlur(stage.px(0.015))))
+    soft = shade.filter(ImageFilter.GaussianBlur(canvas.stage.px(0.015)))
+    canvas.image.paste((20, 22, 30), (0, 0), soft)
 
 
 def _edges(tone: Image.Image) -> Image.Image:

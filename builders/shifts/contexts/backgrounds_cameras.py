@@ -16,44 +16,40 @@ TILED = ("checkers", "chessboard", "paving", "plaid")  # floors that show how fa
 
 def kitchen_tiles(stage: Stage) -> Scene:
     """A kitchen wall over a worktop."""
-    back = scenery.covered(stage, "kitchen_tiles", stage.some(0.8, 1.1))
-    scenery.floor(stage, back, "marble", 0.75, depth=1.2)
-    Pen(back).box((0, 0.75, 1, 0.77), (70, 72, 74))
+    back = scenery.covered(stage, "kitchen_tiles", stage.some(0.8, 1.1)).floor("marble", 0.75, depth=1.2)
+    back.box((0, 0.75, 1, 0.77), (70, 72, 74))
     return Scene(back=back, ground=0.89)
 
 
 def road(stage: Stage) -> Scene:
     """In the middle of a country road that runs to the horizon."""
     back, point = scenery.sky(stage, "6fb2e8 b5daf5 eaf3f8"), stage.some(0.44, 0.56)
-    pen = Pen(back)
-    pen.box((0, 0.38, 1, 1), stage.colour("c9a26a d6b682 b8955e"))
-    scenery.specks(stage, back, "a8864f 8f9a52 d8bd8c", 40, (0.4, 1), 0.012)
+    back.box((0, 0.38, 1, 1), stage.colour("c9a26a d6b682 b8955e"))
+    back.specks("a8864f 8f9a52 d8bd8c", 40, (0.4, 1), 0.012)
     for half, colour in ((0.62, (236, 236, 230)), (0.58, (74, 76, 82))):
-        pen.shape([(point, 0.38), (0.5 + half, 1), (0.5 - half, 1)], colour)
+        back.shape([(point, 0.38), (0.5 + half, 1), (0.5 - half, 1)], colour)
     for start in (0.42, 0.5, 0.62, 0.79):
         end, x = start + (start - 0.36) * 0.3, point + (0.5 - point) * (start - 0.38) / 0.62
         thin, wide = (start - 0.38) * 0.06, (start - 0.38) * 0.08
-        pen.shape([(x - thin, start), (x + thin, start), (x + wide, end), (x - wide, end)], (250, 214, 70))
+        back.shape([(x - thin, start), (x + thin, start), (x + wide, end), (x - wide, end)], (250, 214, 70))
     return Scene(back=back, ground=0.88)
 
 
 def on_map(stage: Stage) -> Scene:
     """On a map, with its grid and a marked route."""
     back = scenery.covered(stage, "contour_map", stage.some(0.7, 1.1))
-    back = Image.blend(back, Image.new("RGB", back.size, scenery.WHITE), 0.25)
-    pen = Pen(back)
+    back = back.faded(scenery.WHITE, 0.25)
     for place in np.linspace(stage.some(0, 0.2), 1.1, 6).tolist():
-        pen.line([(place, 0), (place, 1)], (70, 110, 170), 0.008)
-        pen.line([(0, place), (1, place)], (70, 110, 170), 0.008)
+        back.line([(place, 0), (place, 1)], (70, 110, 170), 0.008)
+        back.line([(0, place), (1, place)], (70, 110, 170), 0.008)
     x, y = np.linspace(-0.05, 1.05, 9), stage.some(0.15, 0.5) + np.cumsum(stage.rng.uniform(-0.1, 0.14, 9))
-    pen.line(list(zip(x.tolist(), y.tolist(), strict=True)), (208, 36, 36), 0.02)
+    back.line(list(zip(x.tolist(), y.tolist(), strict=True)), (208, 36, 36), 0.02)
     return Scene(back=back, ground=0.84, shadow=0.6)
 
 
 def chessboard(stage: Stage) -> Scene:
     """On a chessboard in perspective."""
-    back = studio(stage)
-    scenery.floor(stage, back, "chessboard", stage.some(0.3, 0.42), zoom=1.1, depth=0.5)
+    back = studio(stage).floor("chessboard", stage.some(0.3, 0.42), zoom=1.1, depth=0.5)
     return Scene(back=back, ground=0.86)
 
 
@@ -63,8 +59,9 @@ def clouds(stage: Stage) -> Scene:
     pen = Pen(mask)
     for x in np.linspace(-0.05, 1.05, 14).tolist():
         pen.oval(around(x, stage.some(0.88, 1.02), stage.some(0.08, 0.14)), 245)
-    front = stage.layer(scenery.WHITE)
-    front.putalpha(mask.filter(ImageFilter.GaussianBlur(1.6)).resize(front.size, Image.Resampling.BICUBIC))
+    front = scenery.layer(stage, scenery.WHITE)
+    soft = mask.filter(ImageFilter.GaussianBlur(1.6)).resize(front.image.size, Image.Resampling.BICUBIC)
+    front.image.putalpha(soft)
     return Scene(back=back, front=front, ground=0.87, shadow=0)
 
 
@@ -74,8 +71,7 @@ def curtain(stage: Stage) -> Scene:
     fold = np.sin(2 * np.pi * (across * stage.some(6, 9) + 0.15 * np.sin(across * stage.some(8, 14))))
     red = np.array(stage.colour("b3121f 9c0f2e a81818")) * (0.72 + 0.34 * fold)[:, np.newaxis]
     row = Image.fromarray(np.rint(red.clip(0, 255)).astype(np.uint8)[np.newaxis])
-    back = row.resize((stage.side, stage.side))
-    scenery.floor(stage, back, "wood_grain", 0.76, depth=1.0)
+    back = scenery.Canvas(stage, row.resize((stage.side, stage.side))).floor("wood_grain", 0.76, depth=1.0)
     light = scenery.lamp_light((0.5, 0.6), 0.62, (255, 250, 232), (116, 100, 104))
     return Scene(back=back, ground=0.89, light=light)
 
@@ -87,15 +83,13 @@ def close_up(stage: Stage) -> Scene:
 
 def far_away(stage: Stage) -> Scene:
     """Small, at the end of a wide empty floor."""
-    back = studio(stage)
-    scenery.floor(stage, back, stage.any(TILED), 0.45, zoom=0.5, depth=0.25)
+    back = studio(stage).floor(stage.any(TILED), 0.45, zoom=0.5, depth=0.25)
     return Scene(back=back, share=(0.28, 0.34), across=(0.25, 0.75), ground=stage.some(0.6, 0.68))
 
 
 def fisheye(stage: Stage) -> Scene:
     """Through a lens that bulges, black round its circle."""
-    back = studio(stage)
-    scenery.floor(stage, back, stage.any(TILED), 0.55, zoom=0.6, depth=0.5)
+    back = studio(stage).floor(stage.any(TILED), 0.55, zoom=0.6, depth=0.5)
     mesh = _bulged(stage.size, 0.75 * stage.strength)
     circle = Image.new("L", (stage.side, stage.side), round(255 * (1 - stage.strength)))
     Pen(circle).oval((0, 0, 1, 1), 255)
@@ -126,8 +120,8 @@ def _bulged(size: int, amount: float) -> list[tuple[tuple[int, ...], tuple[float
 
 def from_above(stage: Stage) -> Scene:
     """From a steep angle: the floor fills the frame, and the object tapers to its foot."""
-    back = Image.new("RGB", (stage.side, stage.side))
-    scenery.floor(stage, back, stage.any(("truchet", "carpet", "kitchen_tiles")), 0, zoom=1.2, depth=1.6)
+    back = scenery.Canvas(stage)
+    back.floor(stage.any(("truchet", "carpet", "kitchen_tiles")), 0, zoom=1.2, depth=1.6)
     inset, flat = 0.26 * stage.strength, 1 - 0.2 * stage.strength
 
     def look_down(cut: Image.Image) -> Image.Image:
@@ -140,9 +134,9 @@ def from_above(stage: Stage) -> Scene:
 
 def out_of_focus(stage: Stage) -> Scene:
     """Blurred, with round spots of light."""
-    back, spots = scenery.gradient(stage, "3f5468 6b7f8c 4a5a60"), stage.layer((255, 230, 180))
-    scenery.specks(stage, spots, "ffd98a ff9f6b fff0c9 9fd0e8", 16, (0, 0.8), 0.06)
-    back.paste(spots, (0, 0), spots.getchannel("A").point(lambda part: part // 2))
+    back, spots = scenery.gradient(stage, "3f5468 6b7f8c 4a5a60"), scenery.layer(stage, (255, 230, 180))
+    spots.specks("ffd98a ff9f6b fff0c9 9fd0e8", 16, (0, 0.8), 0.06)
+    back.image.paste(spots.image, (0, 0), spots.image.getchannel("A").point(lambda part: part // 2))
     reach = stage.size * stage.some(0.016, 0.023) * stage.strength
     return Scene(back=back, lens=lambda picture: picture.filter(ImageFilter.GaussianBlur(reach)))
 

@@ -18,39 +18,37 @@ HAIR = "2b1d14 5a3a1e 9a6a2e"
 def beside_person(stage: Stage) -> Scene:
     """Beside a person, drawn as a simple figure."""
     back, right = studio(stage), stage.any((False, True))
-    _person(stage, Pen(back), 0.8 if right else 0.2, 0.2, 0.95)
+    _person(stage, back, 0.8 if right else 0.2, 0.2, 0.95)
     across = (0.36, 0.42) if right else (0.58, 0.64)
     return Scene(back=back, share=(0.5, 0.58), across=across, ground=0.9)
 
 
 def in_crowd(stage: Stage) -> Scene:
     """Among many people, some of them before it."""
-    back, front = studio(stage), stage.layer((90, 80, 90))
+    back, front = studio(stage), scenery.layer(stage, (90, 80, 90))
     for top in (0.18, 0.25):
         for x in np.linspace(-0.02, 1.02, 8).tolist():
-            _person(stage, Pen(back), x + stage.some(-0.04, 0.04), top, top + 0.6)
+            _person(stage, back, x + stage.some(-0.04, 0.04), top, top + 0.6)
     for x in (stage.some(-0.02, 0.08), stage.some(0.9, 1.02), stage.some(0.2, 0.8)):
-        _person(stage, Pen(front), x, 0.78, 1.4)
+        _person(stage, front, x, 0.78, 1.4)
     return Scene(back=back, front=front, share=(0.52, 0.6), ground=0.86)
 
 
 def in_hand(stage: Stage) -> Scene:
     """In a hand that comes from below."""
     skin, x = stage.colour(SKINS), stage.some(0.46, 0.54)
-    shade, front = tuple(part * 4 // 5 for part in skin), stage.layer(skin)
-    pen = Pen(front)
-    pen.box((x - 0.12, 0.86, x + 0.12, 1), skin)
-    pen.box((x - 0.2, 0.74, x + 0.2, 0.93), skin, corner=0.07)
+    shade, front = tuple(part * 4 // 5 for part in skin), scenery.layer(stage, skin)
+    front.box((x - 0.12, 0.86, x + 0.12, 1), skin)
+    front.box((x - 0.2, 0.74, x + 0.2, 0.93), skin, corner=0.07)
     for finger in range(4):
         left = x - 0.17 + 0.085 * finger
-        pen.box((left, 0.66, left + 0.075, 0.84), skin, rim=shade, width=0.012, corner=0.036)
+        front.box((left, 0.66, left + 0.075, 0.84), skin, rim=shade, width=0.012, corner=0.036)
     return Scene(back=studio(stage), front=front, share=(0.56, 0.66), across=(x, x), ground=0.78, shadow=0)
 
 
 def in_frame(stage: Stage) -> Scene:
     """As a picture in a carved frame on a wall."""
     back = scenery.covered(stage, "wallpaper")
-    pen = Pen(back)
     for edge, family in (
         (0.1, "6b4a1c"),
         (0.115, "c9972f d8ad4a"),
@@ -58,32 +56,31 @@ def in_frame(stage: Stage) -> Scene:
         (0.175, "f6f1e4"),
         (0.23, "dfe9f0 f0e4da"),
     ):
-        pen.box((edge, edge, 1 - edge, 1 - edge), stage.colour(family))
+        back.box((edge, edge, 1 - edge, 1 - edge), stage.colour(family))
     return Scene(back=back, share=(0.42, 0.48), across=(0.48, 0.52), ground=0.74, shadow=0.25)
 
 
 def with_balloons(stage: Stage) -> Scene:
     """With a bunch of balloons tied to it."""
     back = studio(stage)
-    pen = Pen(back)
     for turn in np.linspace(-1.1, 1.1, 6).tolist():
         x = 0.5 + 0.42 * math.sin(turn) + stage.some(-0.03, 0.03)
         y = 0.28 - 0.12 * math.cos(turn) + stage.some(-0.03, 0.06)
-        pen.line([(0.5, 0.62), (x, y + 0.1)], (96, 96, 104), 0.008)
-        pen.oval(around(x, y, 0.09, 0.11), stage.colour("e23b3b f2a427 2f8fe0 46b85a b45ad0 f06ba8"))
-        pen.oval(around(x - 0.035, y - 0.05, 0.016, 0.02), scenery.WHITE)
+        back.line([(0.5, 0.62), (x, y + 0.1)], (96, 96, 104), 0.008)
+        back.oval(around(x, y, 0.09, 0.11), stage.colour("e23b3b f2a427 2f8fe0 46b85a b45ad0 f06ba8"))
+        back.oval(around(x - 0.035, y - 0.05, 0.016, 0.02), scenery.WHITE)
     return Scene(back=back, share=(0.48, 0.56), across=(0.45, 0.55), ground=0.92)
 
 
 def behind_bars(stage: Stage) -> Scene:
     """In a cage, behind its bars."""
-    front = stage.layer((70, 74, 82))
-    pen, step = Pen(front), stage.some(0.15, 0.19)
+    front = scenery.layer(stage, (70, 74, 82))
+    step = stage.some(0.15, 0.19)
     for x in np.arange(stage.some(0.02, 0.1), 1, step).tolist():
-        pen.box((x, 0, x + 0.028, 1), (66, 70, 78))
-        pen.box((x, 0, x + 0.008, 1), (168, 174, 184))
+        front.box((x, 0, x + 0.028, 1), (66, 70, 78))
+        front.box((x, 0, x + 0.008, 1), (168, 174, 184))
     for y in (0.06, 0.93):
-        pen.box((0, y, 1, y + 0.035), (52, 56, 64))
+        front.box((0, y, 1, y + 0.035), (52, 56, 64))
     return Scene(back=studio(stage), front=front, share=(0.56, 0.68), ground=0.9)
 
 

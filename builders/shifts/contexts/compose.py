@@ -27,13 +27,13 @@ def in_context(cutout: Image.Image, make: Make, stage: Stage) -> Image.Image:
     foot = _between((size + height) / 2, scene.ground * size + scene.sunk * height, strength)
     alpha = posed.getchannel("A")
 
-    picture = Image.blend(Image.new("RGB", (size, size), PLAIN), scene.back.reduce(2), strength)
+    picture = Image.blend(Image.new("RGB", (size, size), PLAIN), scene.back.image.reduce(2), strength)
     _cast_shadow(picture, alpha, (middle, foot), scene.shadow * strength)
     tint = tuple(round(_between(255, part, strength)) for part in scene.tint)
     lit = ImageChops.multiply(posed.convert("RGB"), Image.new("RGB", posed.size, tint))
     picture.paste(lit, (round(middle - width / 2), round(foot - height)), alpha)
     if scene.front is not None:
-        front = scene.front.reduce(2)
+        front = scene.front.image.reduce(2)
         veil = front.getchannel("A").point(lambda part: round(part * strength))
         picture.paste(front.convert("RGB"), (0, 0), veil)
     if scene.light is not None:

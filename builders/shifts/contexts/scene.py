@@ -48,10 +48,6 @@ class Stage:
     def colour(self, family: str) -> Colour:
         return self.any(self.colours(family))
 
-    def layer(self, colour: Colour) -> Image.Image:
-        """A transparent drawing; its colour is that of what will be drawn, so that edges keep it."""
-        return Image.new("RGBA", (self.side, self.side), (*colour, 0))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
@@ -63,13 +59,13 @@ class Scene:
     into the scene, `lens` the finished picture.
     """
 
-    back: Image.Image
+    back: Pen
     ground: float = 0.85
     share: tuple[float, float] = (0.5, 0.64)
     across: tuple[float, float] = (0.38, 0.62)
     sunk: float = 0.0
     shadow: float = 0.5
-    front: Image.Image | None = None
+    front: Pen | None = None
     light: Image.Image | None = None
     tint: Colour = (255, 255, 255)
     pose: Edit | None = None
@@ -89,7 +85,7 @@ class Pen:
     """Draws on a picture; places and lengths are shares of its side."""
 
     def __init__(self, image: Image.Image) -> None:
-        self._side, self._draw = image.width, ImageDraw.Draw(image)
+        self.image, self._side, self._draw = image, image.width, ImageDraw.Draw(image)
 
     def box(
         self, box: Box, fill: Ink | int | None, *, rim: Ink | None = None, width: float = 0, corner: float = 0

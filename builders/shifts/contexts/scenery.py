@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from PIL import Image, ImageFilter, ImageOps
@@ -42,17 +43,157 @@ def _laid(material: str, variant: int) -> Image.Image:
     return laid
 
 
-def gradient(stage: Stage, family: str) -> Image.Image:
+class Canvas(Pen):
+    """A picture of a scene: every method but the pen's own draws a part of it and gives it back."""
+
+    def __init__(self, stage: Stage, image: Image.Image | None = None) -> None:
+        super().__init__(image or Image.new("RGB", (stage.side, stage.side)))
+        self.stage = stage
+
+    def faded(self, colour: Colour, share: float) -> Canvas:
+        """A picture nearer to a colour: less contrast, so that patterns do not drown the object."""
+        return Canvas(self.stage, Image.blend(self.image, Image.new("RGB", self.image.size, colour), share))
+
+    def wall(self, material: str, heights: Heights, zoom: float = 1) -> Self:
+        """Cover everything between two heights with a material seen from the front."""
+        stage = self.stage
+        top, bottom = (stage.px(part) for part in heights)
+        width, height = round(TILE * zoom), max(1, round(TILE * zoom * (bottom - top) / stage.side))
+        # Within one half of the tile where it fits: its mirrored seam would show.
+        x, y = (round(stage.some(0, (1 if part <= TILE else 2) * TILE - part)) for part in (width, height))
+        size, part = (stage.side, bottom - top), (x, y, x + width, y + height)
+        self.image.paste(tile(stage, material).resize(size, Image.Resampling.BILINEAR, part), (0, top))
+        return self
+
+    def panel(self, material: str, box: tuple[float, float, float, float]) -> Self:
+        """Fill a box with most of a tile."""
+        left, top, right, bottom = (self.stage.px(part) for part in box)
+        most = (0, 0, 0.8 * TILE, 0.8 * TILE)
+        piece = tile(self.stage, material).resize((right - left, bottom - top), box=most)
+        self.image.paste(piece, (left, top))
+        return self
+
+    def floor(self, material: str, horizon: float, *, zoom: float = 0.7, depth: float = 0.35) -> Self:
+        """Cover everything below the horizon with a material that lies on the ground, seen in perspective.
+
+        `zoom` is the part of a tile that the lower edge shows; the smaller `depth`, the steeper the flight.
+        """
+        stage, top, side = self.stage, self.stage.px(horizon), self.stage.side
+        high = side - top
+        away = max(1.0, depth * high)  # from the vanishing line to the plane's upper edge
+        far = min(1.9 * TILE, zoom * TILE * (high + away) / away)  # what the upper edge shows of the tile
+        bend, middle = 1 / away, TILE + stage.some(-1, 1) * (TILE - far / 2)
+        start = stage.some(0, TILE * 0.6)
+        run = min(1.3, 1.6 * zoom) * TILE * (bend * high + 1) / high
+        across = (far / side, middle * bend, middle - far / 2)
+        down = (0.0, run + start * bend, start)
+        plane = (*across, *down, 0.0, bend)
+        laid = tile(stage, material)
+        piece = laid.transform((side, high), Image.Transform.PERSPECTIVE, plane, Image.Resampling.BILINEAR)
+        self.image.paste(piece, (0, top))
+        return self
+
+    def ridge(self, height: float, colour: Colour, *, swing: float = 0.05, peaks: int = 3) -> Self:
+        """A line of hills, filled to the bottom."""
+        stage = self.stage
+        x = np.linspace(0, 1, 49)
+        y = np.full_like(x, height)
+        for wave in range(1, peaks + 1):
+            y += swing / wave * np.sin(2 * np.pi * (wave * x * stage.some(0.7, 1.1) + stage.some(0, 1)))
+        line: list[Point] = list(zip(x.tolist(), y.tolist(), strict=True))
+        self.shape([*line, (1, 1), (0, 1)], colour)
+        return self
+
+    def crags(self, height: float, family: str) -> Self:
+        """Pointed mountains with a lit and a shaded side: the two colours of the family."""
+        stage, (lit, shaded) = self.stage, self.stage.colours(family)
+        for number in range(4):
+            x, half, top = (number + stage.some(0.1, 0.9)) / 4, stage.some(0.2, 0.35), stage.some(0.12, 0.3)
+            peak, cleft = (x, height - top), (x + stage.some(-0.08, 0.04), height)
+            self.shape([peak, (x - half, height), cleft], lit)
+            self.shape([peak, cleft, (x + half, height)], shaded)
+        return self
+
+    def trees(self, height: float, family: str, count: int) -> Self:
+        """Round trees on a line."""
+        for place in self.stage.rng.permutation(count).tolist():
+            x = (place + self.stage.some(0.1, 0.9)) / count
+            self.tree((x, height), self.stage.some(0.16, 0.24), family)
+        return self
+
+    def tree(self, foot: Point, tall: float, family: str) -> Self:
+        """One tree with a round crown."""
+        stage, crowns, (x, y) = self.stage, self.stage.colours(family), foot
+        self.box(around(x, y - tall / 2, 0.05 * tall, tall / 2), (74, 50, 38))
+        for _ in range(8):
+            dx, dy, part = (
+                stage.some(-0.3, 0.3),
+                stage.some(-0.4, 0.25),
+                stage.some(0.18, 0.34),
+            )
+            self.oval(around(x + dx * tall, y + (dy - 1) * tall, part * tall), stage.any(crowns))
+        return self
+
+    def conifers(self, height: float, family: str, count: int) -> Self:
+        """Fir trees on a line, with snow on their branches."""
+        stage, needles, snow = self.stage, self.stage.colour(family), (240, 246, 252)
+        for place in stage.rng.permutation(count).tolist():
+            x, tall = (place + stage.some(0, 1)) / count, stage.some(0.2, 0.38)
+            for step in range(3):
+                top, wide = height - tall * (1 - 0.24 * step), tall * (0.16 + 0.08 * step)
+                self.shape([(x, top), (x - wide, top + tall / 2), (x + wide, top + tall / 2)], needles)
+                self.shape([(x, top), (x - wide / 2, top + tall / 4), (x + wide / 3, top + tall / 5)], snow)
+        return self
+
+    def blades(self, foot: float, tall: float, family: str, count: int) -> Self:
+        """Blades of grass that stand up to a height from a line and below."""
+        stage, colours = self.stage, self.stage.colours(family)
+        for y in sorted(stage.rng.uniform(foot, 1.06, count).tolist()):
+            x, high, wide = stage.some(-0.02, 1.02), tall * stage.some(0.5, 1.1), stage.some(0.005, 0.011)
+            tip = (x + stage.some(-0.05, 0.05), y - high)
+            self.shape([(x - wide, y), tip, (x + wide, y)], stage.any(colours))
+        return self
+
+    def specks(self, family: str, count: int, heights: Heights, size: float) -> Self:
+        """Round things scattered between two heights: flowers, flakes, stars, bubbles."""
+        stage, colours = self.stage, self.stage.colours(family)
+        for x, y in stage.rng.uniform((0, heights[0]), (1, heights[1]), (count, 2)).tolist():
+            self.oval(around(x, y, size * stage.some(0.5, 1.3)), stage.any(colours))
+        return self
+
+    def stones(self, family: str, count: int, heights: Heights, size: float) -> Self:
+        """Angular stones with a shaded lower side, the nearer ones over the farther."""
+        stage, colours = self.stage, self.stage.colours(family)
+        for y in sorted(stage.rng.uniform(*heights, count).tolist()):
+            x, reach, body = stage.some(-0.02, 1.02), size * stage.some(0.6, 1.3), stage.any(colours)
+            turns = np.sort(stage.rng.uniform(0, 2 * math.pi, 7)).tolist()
+            edge = [(x + reach * math.cos(turn), y + 0.62 * reach * math.sin(turn)) for turn in turns]
+            self.shape(edge, tuple(part * 5 // 9 for part in body))
+            self.shape([(a - 0.12 * reach, b - 0.14 * reach) for a, b in edge], body)
+        return self
+
+    def leaves(self, family: str, count: int, heights: Heights, size: float) -> Self:
+        """Pointed leaves lying or falling between two heights."""
+        stage, colours = self.stage, self.stage.colours(family)
+        for x, y in stage.rng.uniform((-0.02, heights[0]), (1.02, heights[1]), (count, 2)).tolist():
+            turn, long, wide = stage.some(0, 2 * math.pi), size * stage.some(0.7, 1.3), stage.some(0.3, 0.45)
+            dx, dy = math.cos(turn) * long, math.sin(turn) * long
+            sides = (x - dy * wide, y + dx * wide), (x + dy * wide, y - dx * wide)
+            self.shape([(x - dx, y - dy), sides[0], (x + dx, y + dy), sides[1]], stage.any(colours))
+        return self
+
+
+def gradient(stage: Stage, family: str) -> Canvas:
     """Colours of a family that run into each other from the top to the bottom."""
     colours = stage.colours(family)
     line = Image.new("RGB", (1, len(colours)))
     line.putdata(colours)
-    return line.resize((stage.side, stage.side), Image.Resampling.BICUBIC)
+    return Canvas(stage, line.resize((stage.side, stage.side), Image.Resampling.BICUBIC))
 
 
-def sky(stage: Stage, family: str, *, clouds: int = 0, cloud: Colour = WHITE) -> Image.Image:
+def sky(stage: Stage, family: str, *, clouds: int = 0, cloud: Colour = WHITE) -> Canvas:
     """A sky, with soft clouds in its upper half."""
-    image = gradient(stage, family)
+    canvas = gradient(stage, family)
     mask = Image.new("L", (64, 64))
     pen = Pen(mask)
     for _ in range(clouds):
@@ -60,140 +201,14 @@ def sky(stage: Stage, family: str, *, clouds: int = 0, cloud: Colour = WHITE) ->
         for _ in range(4):
             dx, dy, part = stage.some(-reach, reach), stage.some(-0.015, 0.015), stage.some(0.4, 0.7) * reach
             pen.oval(around(x + dx, y + dy, part, part / 2), 225)
-    soft = mask.filter(ImageFilter.GaussianBlur(1.5)).resize(image.size, Image.Resampling.BICUBIC)
-    image.paste(cloud, (0, 0), soft)
-    return image
+    soft = mask.filter(ImageFilter.GaussianBlur(1.5)).resize(canvas.image.size, Image.Resampling.BICUBIC)
+    canvas.image.paste(cloud, (0, 0), soft)
+    return canvas
 
 
-def covered(stage: Stage, material: str, zoom: float = 1) -> Image.Image:
+def covered(stage: Stage, material: str, zoom: float = 1) -> Canvas:
     """A material that fills the frame."""
-    image = Image.new("RGB", (stage.side, stage.side))
-    wall(stage, image, material, (0, 1), zoom)
-    return image
-
-
-def wall(stage: Stage, image: Image.Image, material: str, heights: Heights, zoom: float = 1) -> None:
-    """Cover everything between two heights with a material seen from the front."""
-    top, bottom = (stage.px(part) for part in heights)
-    width, height = round(TILE * zoom), max(1, round(TILE * zoom * (bottom - top) / stage.side))
-    # Within one half of the tile where it fits: its mirrored seam would show.
-    x, y = (round(stage.some(0, (1 if part <= TILE else 2) * TILE - part)) for part in (width, height))
-    size, part = (stage.side, bottom - top), (x, y, x + width, y + height)
-    image.paste(tile(stage, material).resize(size, Image.Resampling.BILINEAR, part), (0, top))
-
-
-def panel(stage: Stage, image: Image.Image, material: str, box: tuple[float, float, float, float]) -> None:
-    """Fill a box with most of a tile."""
-    left, top, right, bottom = (stage.px(part) for part in box)
-    piece = tile(stage, material).resize((right - left, bottom - top), box=(0, 0, 0.8 * TILE, 0.8 * TILE))
-    image.paste(piece, (left, top))
-
-
-def floor(
-    stage: Stage, image: Image.Image, material: str, horizon: float, *, zoom: float = 0.7, depth: float = 0.35
-) -> None:
-    """Cover everything below the horizon with a material that lies on the ground, seen in perspective.
-
-    `zoom` is the part of a tile that the lower edge shows; the smaller `depth`, the steeper the flight.
-    """
-    top, side = stage.px(horizon), stage.side
-    high = side - top
-    away = max(1.0, depth * high)  # from the vanishing line to the plane's upper edge
-    far = min(1.9 * TILE, zoom * TILE * (high + away) / away)  # what the upper edge shows of the tile
-    bend, middle = 1 / away, TILE + stage.some(-1, 1) * (TILE - far / 2)
-    start = stage.some(0, TILE * 0.6)
-    run = min(1.3, 1.6 * zoom) * TILE * (bend * high + 1) / high
-    across = (far / side, middle * bend, middle - far / 2)
-    down = (0.0, run + start * bend, start)
-    plane = (*across, *down, 0.0, bend)
-    laid = tile(stage, material)
-    piece = laid.transform((side, high), Image.Transform.PERSPECTIVE, plane, Image.Resampling.BILINEAR)
-    image.paste(piece, (0, top))
-
-
-def ridge(
-    stage: Stage, image: Image.Image, height: float, colour: Colour, *, swing: float = 0.05, peaks: int = 3
-) -> None:
-    """A line of hills, filled to the bottom."""
-    x = np.linspace(0, 1, 49)
-    y = np.full_like(x, height)
-    for wave in range(1, peaks + 1):
-        y += swing / wave * np.sin(2 * np.pi * (wave * x * stage.some(0.7, 1.1) + stage.some(0, 1)))
-    line: list[Point] = list(zip(x.tolist(), y.tolist(), strict=True))
-    Pen(image).shape([*line, (1, 1), (0, 1)], colour)
-
-
-def crags(stage: Stage, image: Image.Image, height: float, family: str) -> None:
-    """Pointed mountains with a lit and a shaded side: the two colours of the family."""
-    pen, (lit, shaded) = Pen(image), stage.colours(family)
-    for number in range(4):
-        x, half, top = (number + stage.some(0.1, 0.9)) / 4, stage.some(0.2, 0.35), stage.some(0.12, 0.3)
-        peak, cleft = (x, height - top), (x + stage.some(-0.08, 0.04), height)
-        pen.shape([peak, (x - half, height), cleft], lit)
-        pen.shape([peak, cleft, (x + half, height)], shaded)
-
-
-def trees(stage: Stage, image: Image.Image, height: float, family: str, count: int) -> None:
-    """Round trees on a line."""
-    pen = Pen(image)
-    for place in stage.rng.permutation(count).tolist():
-        tree(stage, pen, ((place + stage.some(0.1, 0.9)) / count, height), stage.some(0.16, 0.24), family)
-
-
-def tree(stage: Stage, pen: Pen, foot: Point, tall: float, family: str) -> None:
-    """One tree with a round crown."""
-    crowns, (x, y) = stage.colours(family), foot
-    pen.box(around(x, y - tall / 2, 0.05 * tall, tall / 2), (74, 50, 38))
-    for _ in range(8):
-        dx, dy, part = stage.some(-0.3, 0.3), stage.some(-0.4, 0.25), stage.some(0.18, 0.34)
-        pen.oval(around(x + dx * tall, y + (dy - 1) * tall, part * tall), stage.any(crowns))
-
-
-def conifers(stage: Stage, image: Image.Image, height: float, family: str, count: int) -> None:
-    """Fir trees on a line, with snow on their branches."""
-    pen, needles, snow = Pen(image), stage.colour(family), (240, 246, 252)
-    for place in stage.rng.permutation(count).tolist():
-        x, tall = (place + stage.some(0, 1)) / count, stage.some(0.2, 0.38)
-        for step in range(3):
-            top, wide = height - tall * (1 - 0.24 * step), tall * (0.16 + 0.08 * step)
-            pen.shape([(x, top), (x - wide, top + tall / 2), (x + wide, top + tall / 2)], needles)
-            pen.shape([(x, top), (x - wide / 2, top + tall / 4), (x + wide / 3, top + tall / 5)], snow)
-
-
-def blades(stage: Stage, layer: Image.Image, foot: float, tall: float, family: str, count: int) -> None:
-    """Blades of grass that stand up to a height from a line and below."""
-    pen, colours = Pen(layer), stage.colours(family)
-    for y in sorted(stage.rng.uniform(foot, 1.06, count).tolist()):
-        x, high, wide = stage.some(-0.02, 1.02), tall * stage.some(0.5, 1.1), stage.some(0.005, 0.011)
-        pen.shape([(x - wide, y), (x + stage.some(-0.05, 0.05), y - high), (x + wide, y)], stage.any(colours))
-
-
-def specks(stage: Stage, layer: Image.Image, family: str, count: int, heights: Heights, size: float) -> None:
-    """Round things scattered between two heights: flowers, flakes, stars, bubbles."""
-    pen, colours = Pen(layer), stage.colours(family)
-    for x, y in stage.rng.uniform((0, heights[0]), (1, heights[1]), (count, 2)).tolist():
-        pen.oval(around(x, y, size * stage.some(0.5, 1.3)), stage.any(colours))
-
-
-def stones(stage: Stage, layer: Image.Image, family: str, count: int, heights: Heights, size: float) -> None:
-    """Angular stones with a shaded lower side, the nearer ones over the farther."""
-    pen, colours = Pen(layer), stage.colours(family)
-    for y in sorted(stage.rng.uniform(*heights, count).tolist()):
-        x, reach, body = stage.some(-0.02, 1.02), size * stage.some(0.6, 1.3), stage.any(colours)
-        turns = np.sort(stage.rng.uniform(0, 2 * math.pi, 7)).tolist()
-        edge = [(x + reach * math.cos(turn), y + 0.62 * reach * math.sin(turn)) for turn in turns]
-        pen.shape(edge, tuple(part * 5 // 9 for part in body))
-        pen.shape([(a - 0.12 * reach, b - 0.14 * reach) for a, b in edge], body)
-
-
-def leaves(stage: Stage, layer: Image.Image, family: str, count: int, heights: Heights, size: float) -> None:
-    """Pointed leaves lying or falling between two heights."""
-    pen, colours = Pen(layer), stage.colours(family)
-    for x, y in stage.rng.uniform((-0.02, heights[0]), (1.02, heights[1]), (count, 2)).tolist():
-        turn, long, wide = stage.some(0, 2 * math.pi), size * stage.some(0.7, 1.3), stage.some(0.3, 0.45)
-        dx, dy = math.cos(turn) * long, math.sin(turn) * long
-        sides = (x - dy * wide, y + dx * wide), (x + dy * wide, y - dx * wide)
-        pen.shape([(x - dx, y - dy), sides[0], (x + dx, y + dy), sides[1]], stage.any(colours))
+    return Canvas(stage).wall(material, (0, 1), zoom)
 
 
 def lamp_light(middle: Point, reach: float, lit: Colour, rest: Colour, *, tall: float = 1.0) -> Image.Image:
@@ -208,3 +223,8 @@ def lamp_light(middle: Point, reach: float, lit: Colour, rest: Colour, *, tall: 
 def even_light(colour: Colour) -> Image.Image:
     """The same light everywhere."""
     return Image.new("RGB", (1, 1), colour)
+
+
+def layer(stage: Stage, colour: Colour) -> Canvas:
+    """A transparent drawing; its colour is that of what will be drawn, so that edges keep it."""
+    return Canvas(stage, Image.new("RGBA", (stage.side, stage.side), (*colour, 0)))
