@@ -21,12 +21,10 @@ def studio(stage: Stage) -> Canvas:
 
 
 def greyscale(stage: Stage) -> Scene:
-    """The object without its colours."""
     return _edited(stage, lambda cut: ImageOps.grayscale(cut.convert("RGB")).convert("RGB"))
 
 
 def recoloured(stage: Stage) -> Scene:
-    """The object with every hue turned by a third of the circle or more."""
     turn = int(stage.some(85, 170))
 
     def recolour(cut: Image.Image) -> Image.Image:
@@ -39,7 +37,6 @@ def recoloured(stage: Stage) -> Scene:
 
 
 def golden(stage: Stage) -> Scene:
-    """The object cast in gold."""
     dark, middle, light = stage.colours("4a2c04 d79a1e fff3b0")
 
     def gild(cut: Image.Image) -> Image.Image:
@@ -50,7 +47,6 @@ def golden(stage: Stage) -> Scene:
 
 
 def outlined(stage: Stage) -> Scene:
-    """The object as a drawing in ink, white within the lines."""
     ink = stage.colour("20242c 23345c 4a2418")
 
     def outline(cut: Image.Image) -> Image.Image:
@@ -63,7 +59,6 @@ def outlined(stage: Stage) -> Scene:
 
 
 def patterned(stage: Stage) -> Scene:
-    """The object cut out of a patterned cloth, its own shades kept."""
     cloth = tile(stage, stage.any(("plaid", "zigzag", "stripes", "checkers")))
     x, y = (int(stage.some(0, 256)) for _ in range(2))
 
@@ -75,7 +70,6 @@ def patterned(stage: Stage) -> Scene:
 
 
 def glassy(stage: Stage) -> Scene:
-    """The object as clear glass: the ground shows through, edges and lights remain."""
     cloth = covered(stage, stage.any(("plaid", "zigzag", "truchet")))
     back = cloth.faded(stage.colour("6b7f94 78889a 6f8a90"), 0.72)
 
@@ -93,7 +87,6 @@ def glassy(stage: Stage) -> Scene:
 
 
 def tilted(stage: Stage) -> Scene:
-    """The object leans far to one side, on a ramp."""
     back, hand = studio(stage), stage.any((-1, 1))
     top = (0.5 + 0.48 * hand, stage.some(0.45, 0.6))
     back.shape([top, (top[0], 0.95), (0.5 - 0.48 * hand, 0.95)], stage.colour("8a8f9c a08c78 7f9488"))
@@ -102,7 +95,6 @@ def tilted(stage: Stage) -> Scene:
 
 
 def upside_down(stage: Stage) -> Scene:
-    """The object hangs on a rope, head down."""
     back, turn = studio(stage), (180 + stage.some(-12, 12)) * stage.strength
     back.line([(0.5, 0), (0.5, 0.5)], stage.colour("8a6a42 6f5a4a"), 0.02)
     _floating_shadow(back)
@@ -110,7 +102,6 @@ def upside_down(stage: Stage) -> Scene:
 
 
 def jumping(stage: Stage) -> Scene:
-    """The object high above the ground, its shadow below, smeared upwards."""
     back, far = studio(stage), stage.strength * stage.some(0.9, 1.1)
     _floating_shadow(back)
     pose = _smeared([(0, far * step) for step in (0.36, 0.24, 0.12, 0)])
@@ -118,7 +109,6 @@ def jumping(stage: Stage) -> Scene:
 
 
 def racing(stage: Stage) -> Scene:
-    """The object rushes past: smeared sideways, with lines of speed."""
     back, far = studio(stage), stage.any((-1, 1)) * stage.strength
     for y in stage.rng.uniform(0.06, 0.96, 22).tolist():
         x, ink = stage.some(-0.2, 0.9), stage.colour("7a8aa0 a3b0c2 ffffff")
@@ -128,7 +118,6 @@ def racing(stage: Stage) -> Scene:
 
 
 def spinning(stage: Stage) -> Scene:
-    """The object turns fast: several of it on one pivot, the first the clearest."""
     back, step = studio(stage), stage.any((-1, 1)) * stage.some(16, 26) * stage.strength
     for reach in (0.34, 0.4, 0.46):
         start = stage.some(0, 360)
@@ -149,7 +138,6 @@ def spinning(stage: Stage) -> Scene:
 
 
 def in_a_row(stage: Stage) -> Scene:
-    """Three of the same object beside each other."""
     gap = stage.some(0.72, 0.86)
 
     def repeat(cut: Image.Image) -> Image.Image:

@@ -10,13 +10,11 @@ GOLD = (255, 238, 208)
 
 
 def forest(stage: Stage) -> Scene:
-    """Red and yellow trees over fallen leaves."""
     back = scenery.sky(stage, "e8d9b8 f4e3b8 f2c98a").trees(0.5, LEAVES, 8).floor("litter", 0.48)
     return Scene(back=back, front=_fallen(stage), ground=0.87, tint=GOLD)
 
 
 def avenue(stage: Stage) -> Scene:
-    """A path between two rows of autumn trees."""
     back = scenery.sky(stage, "b9cfe0 e6dcc4 f2cf94", clouds=2).floor("litter", 0.42)
     x = stage.some(0.4, 0.6)
     path = [(x - 0.03, 0.42), (x + 0.03, 0.42), (x + 0.38, 1), (x - 0.38, 1)]
@@ -30,13 +28,11 @@ def avenue(stage: Stage) -> Scene:
 
 
 def leaf_pile(stage: Stage) -> Scene:
-    """In the middle of fallen leaves."""
     back = scenery.covered(stage, "litter", stage.some(0.6, 1.0))
     return Scene(back=back, front=_fallen(stage, 60), ground=0.88, tint=GOLD)
 
 
 def falling(stage: Stage) -> Scene:
-    """Leaves that fall from a branch before a pale sky."""
     back = scenery.sky(stage, "f6e6c0 f9edd2 f3d49a")
     back.line([(0, 0.05), (1, stage.some(0.12, 0.2))], (78, 52, 36), 0.025)
     back.leaves(LEAVES, 60, (-0.05, 0.22), 0.05).ridge(0.72, stage.colour("c9a02e b98a3a"), swing=0.03)
@@ -47,7 +43,6 @@ def falling(stage: Stage) -> Scene:
 
 
 def harvest(stage: Stage) -> Scene:
-    """Golden fields and hills of orange woods."""
     back = scenery.sky(stage, "8fb4d2 d8dccc f4dca6", clouds=3)
     for height, family in ((0.34, "a8552a b56a30"), (0.42, "c98a34 c2702a")):
         back.ridge(height, stage.colour(family), swing=0.05)
@@ -57,27 +52,23 @@ def harvest(stage: Stage) -> Scene:
 
 
 def snowfield(stage: Stage) -> Scene:
-    """Snow before fir trees, flakes in the air."""
     back = scenery.sky(stage, "9fb8d0 c6d6e4 e6eef5").conifers(0.44, "2f5548 3b6355", 8).floor("snow", 0.44)
     return Scene(back=back, front=_drift(stage, 40), ground=0.88, tint=(232, 240, 252))
 
 
 def snowstorm(stage: Stage) -> Scene:
-    """Dense flakes before grey hills."""
     back = scenery.sky(stage, "aebccb c3cedb d9e2ec").ridge(0.5, stage.colour("b7c6d6 c4d1de"), swing=0.07)
     back.floor("snow", 0.6)
     return Scene(back=back, front=_drift(stage, 130), ground=0.88, tint=(224, 233, 246))
 
 
 def frozen_lake(stage: Stage) -> Scene:
-    """Cracked ice before white mountains."""
     back = scenery.sky(stage, "6fa9dc a9cdea e2f0fa").crags(0.44, "f4f8fc b3c9de")
     back.floor("ice", 0.42, zoom=0.9)
     return Scene(back=back, front=_drift(stage, 20, 0.93), ground=0.86, tint=(232, 243, 255))
 
 
 def village(stage: Stage) -> Scene:
-    """Houses under snow, with lit windows."""
     back = scenery.sky(stage, "8fa6c8 bccbe0 e4e6ee")
     for x in (stage.some(-0.05, 0.1), stage.some(0.3, 0.42), stage.some(0.65, 0.78)):
         back.box((x, 0.32, x + 0.25, 0.55), stage.colour("9c5a44 7b6a5c b08a5a 6f7d8c"))
@@ -89,7 +80,6 @@ def village(stage: Stage) -> Scene:
 
 
 def drifts(stage: Stage) -> Scene:
-    """Deep snow from above, with a few twigs."""
     back = scenery.covered(stage, "snow", stage.some(0.6, 1.0))
     for _ in range(3):
         x, y, long = stage.some(0, 0.9), stage.some(0.05, 0.3), stage.some(0.08, 0.14)

@@ -15,14 +15,12 @@ TILED = ("checkers", "chessboard", "paving", "plaid")  # floors that show how fa
 
 
 def kitchen_tiles(stage: Stage) -> Scene:
-    """A kitchen wall over a worktop."""
     back = scenery.covered(stage, "kitchen_tiles", stage.some(0.8, 1.1)).floor("marble", 0.75, depth=1.2)
     back.box((0, 0.75, 1, 0.77), (70, 72, 74))
     return Scene(back=back, ground=0.89)
 
 
 def road(stage: Stage) -> Scene:
-    """In the middle of a country road that runs to the horizon."""
     back, point = scenery.sky(stage, "6fb2e8 b5daf5 eaf3f8"), stage.some(0.44, 0.56)
     back.box((0, 0.38, 1, 1), stage.colour("c9a26a d6b682 b8955e"))
     back.specks("a8864f 8f9a52 d8bd8c", 40, (0.4, 1), 0.012)
@@ -36,7 +34,6 @@ def road(stage: Stage) -> Scene:
 
 
 def on_map(stage: Stage) -> Scene:
-    """On a map, with its grid and a marked route."""
     back = scenery.covered(stage, "contour_map", stage.some(0.7, 1.1))
     back = back.faded(scenery.WHITE, 0.25)
     for place in np.linspace(stage.some(0, 0.2), 1.1, 6).tolist():
@@ -48,13 +45,11 @@ def on_map(stage: Stage) -> Scene:
 
 
 def chessboard(stage: Stage) -> Scene:
-    """On a chessboard in perspective."""
     back = studio(stage).floor("chessboard", stage.some(0.3, 0.42), zoom=1.1, depth=0.5)
     return Scene(back=back, ground=0.86)
 
 
 def clouds(stage: Stage) -> Scene:
-    """High in the sky among clouds, some before the object."""
     back, mask = scenery.sky(stage, "2f86dd 66aef0 a8d5fa", clouds=6), Image.new("L", (64, 64))
     pen = Pen(mask)
     for x in np.linspace(-0.05, 1.05, 14).tolist():
@@ -66,7 +61,6 @@ def clouds(stage: Stage) -> Scene:
 
 
 def curtain(stage: Stage) -> Scene:
-    """On a stage before a red curtain, in the spotlight."""
     across = np.linspace(0, 1, stage.side)
     fold = np.sin(2 * np.pi * (across * stage.some(6, 9) + 0.15 * np.sin(across * stage.some(8, 14))))
     red = np.array(stage.colour("b3121f 9c0f2e a81818")) * (0.72 + 0.34 * fold)[:, np.newaxis]
@@ -77,18 +71,15 @@ def curtain(stage: Stage) -> Scene:
 
 
 def close_up(stage: Stage) -> Scene:
-    """So near that the frame cuts the object."""
     return Scene(back=studio(stage), share=(1.15, 1.35), ground=stage.some(1.06, 1.2), shadow=0)
 
 
 def far_away(stage: Stage) -> Scene:
-    """Small, at the end of a wide empty floor."""
     back = studio(stage).floor(stage.any(TILED), 0.45, zoom=0.5, depth=0.25)
     return Scene(back=back, share=(0.28, 0.34), across=(0.25, 0.75), ground=stage.some(0.6, 0.68))
 
 
 def fisheye(stage: Stage) -> Scene:
-    """Through a lens that bulges, black round its circle."""
     back = studio(stage).floor(stage.any(TILED), 0.55, zoom=0.6, depth=0.5)
     mesh = _bulged(stage.size, 0.75 * stage.strength)
     circle = Image.new("L", (stage.side, stage.side), round(255 * (1 - stage.strength)))
@@ -119,7 +110,6 @@ def _bulged(size: int, amount: float) -> list[tuple[tuple[int, ...], tuple[float
 
 
 def from_above(stage: Stage) -> Scene:
-    """From a steep angle: the floor fills the frame, and the object tapers to its foot."""
     back = scenery.Canvas(stage)
     back.floor(stage.any(("truchet", "carpet", "kitchen_tiles")), 0, zoom=1.2, depth=1.6)
     inset, flat = 0.26 * stage.strength, 1 - 0.2 * stage.strength
@@ -133,7 +123,6 @@ def from_above(stage: Stage) -> Scene:
 
 
 def out_of_focus(stage: Stage) -> Scene:
-    """Blurred, with round spots of light."""
     back, spots = scenery.gradient(stage, "3f5468 6b7f8c 4a5a60"), scenery.layer(stage, (255, 230, 180))
     spots.specks("ffd98a ff9f6b fff0c9 9fd0e8", 16, (0, 0.8), 0.06)
     back.image.paste(spots.image, (0, 0), spots.image.getchannel("A").point(lambda part: part // 2))
@@ -142,7 +131,6 @@ def out_of_focus(stage: Stage) -> Scene:
 
 
 def mirrored(stage: Stage) -> Scene:
-    """On a polished table that reflects it upside down."""
     shine = 0.6 * stage.strength
 
     def reflect(cut: Image.Image) -> Image.Image:

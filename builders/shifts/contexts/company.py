@@ -16,7 +16,6 @@ HAIR = "2b1d14 5a3a1e 9a6a2e"
 
 
 def beside_person(stage: Stage) -> Scene:
-    """Beside a person, drawn as a simple figure."""
     back, right = studio(stage), stage.any((False, True))
     _person(stage, back, 0.8 if right else 0.2, 0.2, 0.95)
     across = (0.36, 0.42) if right else (0.58, 0.64)
@@ -24,7 +23,6 @@ def beside_person(stage: Stage) -> Scene:
 
 
 def in_crowd(stage: Stage) -> Scene:
-    """Among many people, some of them before it."""
     back, front = studio(stage), scenery.layer(stage, (90, 80, 90))
     for top in (0.18, 0.25):
         for x in np.linspace(-0.02, 1.02, 8).tolist():
@@ -35,7 +33,6 @@ def in_crowd(stage: Stage) -> Scene:
 
 
 def in_hand(stage: Stage) -> Scene:
-    """In a hand that comes from below."""
     skin, x = stage.colour(SKINS), stage.some(0.46, 0.54)
     shade, front = tuple(part * 4 // 5 for part in skin), scenery.layer(stage, skin)
     front.box((x - 0.12, 0.86, x + 0.12, 1), skin)
@@ -47,7 +44,6 @@ def in_hand(stage: Stage) -> Scene:
 
 
 def in_frame(stage: Stage) -> Scene:
-    """As a picture in a carved frame on a wall."""
     back = scenery.covered(stage, "wallpaper")
     for edge, family in (
         (0.1, "6b4a1c"),
@@ -61,7 +57,6 @@ def in_frame(stage: Stage) -> Scene:
 
 
 def with_balloons(stage: Stage) -> Scene:
-    """With a bunch of balloons tied to it."""
     back = studio(stage)
     for turn in np.linspace(-1.1, 1.1, 6).tolist():
         x = 0.5 + 0.42 * math.sin(turn) + stage.some(-0.03, 0.03)
@@ -73,7 +68,6 @@ def with_balloons(stage: Stage) -> Scene:
 
 
 def behind_bars(stage: Stage) -> Scene:
-    """In a cage, behind its bars."""
     front = scenery.layer(stage, (70, 74, 82))
     step = stage.some(0.15, 0.19)
     for x in np.arange(stage.some(0.02, 0.1), 1, step).tolist():

@@ -10,7 +10,6 @@ from builders.shifts.contexts.scene import Make, Pen, Scene, Stage, around
 
 
 def sunset(stage: Stage) -> Scene:
-    """The sun has just gone behind the hills."""
     back = scenery.sky(stage, "4a3f72 9a5a7c e0875c f6c07a", clouds=3, cloud=(214, 128, 118))
     for height, family in ((0.5, "4f3d57 5a4560"), (0.62, "3a3048 443850")):
         back.ridge(height, stage.colour(family))
@@ -19,7 +18,6 @@ def sunset(stage: Stage) -> Scene:
 
 
 def lamp_in_fog(stage: Stage) -> Scene:
-    """Fog at the end of the day, round a lamp."""
     back, x, fog = scenery.sky(stage, "6d7482 7d838c 8a8b8c"), stage.any((0.14, 0.86)), (150, 150, 146)
     back.trees(0.66, "646a76 6f747f", 4).floor("paving", 0.68, depth=0.8)
     back.line([(x, 0.2), (x, 0.82)], (52, 54, 60), 0.02)
@@ -32,7 +30,6 @@ def lamp_in_fog(stage: Stage) -> Scene:
 
 
 def blinds(stage: Stage) -> Scene:
-    """A dim room with stripes of light from a blind."""
     back = room(stage, "wallpaper", "wood_grain", 0.66)
     light = Image.new("RGB", (128, 128), stage.colour("857784 7b7288"))
     pen, lean, start = Pen(light), stage.some(-0.23, 0.23), stage.some(-0.4, -0.3)
@@ -43,7 +40,6 @@ def blinds(stage: Stage) -> Scene:
 
 
 def twilight_wood(stage: Stage) -> Scene:
-    """A wood after sunset, blue between the trunks."""
     back = scenery.sky(stage, "4a6286 6f86a4 8c98a6")
     for x in stage.rng.uniform(0, 1, 9).tolist():
         back.box(around(x, 0.36, stage.some(0.02, 0.05), 0.36), stage.colour("38455a 445268"))
@@ -52,7 +48,6 @@ def twilight_wood(stage: Stage) -> Scene:
 
 
 def evening_room(stage: Stage) -> Scene:
-    """A corner of a room by a weak lamp."""
     back, x = room(stage, "wallpaper", "carpet", 0.65), stage.any((0.12, 0.88))
     lamp(back, x, 0.8)
     light = scenery.lamp_light((x, 0.3), 0.55, (255, 214, 150), (112, 84, 78))
@@ -60,7 +55,6 @@ def evening_room(stage: Stage) -> Scene:
 
 
 def night_sky(stage: Stage) -> Scene:
-    """Stars and the moon over black hills."""
     back = scenery.sky(stage, "050a22 0b1638 1a2a56").specks("ffffff dfe8ff fff3cf", 60, (0, 0.6), 0.004)
     moon = around(stage.some(0.12, 0.88), stage.some(0.1, 0.22), stage.some(0.06, 0.09))
     back.oval(moon, (250, 246, 220))
@@ -69,7 +63,6 @@ def night_sky(stage: Stage) -> Scene:
 
 
 def candle(stage: Stage) -> Scene:
-    """One candle in a black room."""
     back, x = room(stage, "brick", "wood_grain", 0.66), stage.any((0.1, 0.9))
     back.box((x - 0.03, 0.62, x + 0.03, 0.86), (255, 244, 214))
     back.shape([(x, 0.48), (x + 0.03, 0.57), (x, 0.62), (x - 0.03, 0.57)], (255, 226, 120))
@@ -78,7 +71,6 @@ def candle(stage: Stage) -> Scene:
 
 
 def street_lamp(stage: Stage) -> Scene:
-    """The cone of a street lamp at night."""
     back, x = scenery.sky(stage, "3a4560 46506a 58607a"), stage.some(0.4, 0.6)
     skyline(back, 0.3, "3b4052 464a5e")
     back.floor("paving", 0.62, depth=0.8)
@@ -87,14 +79,12 @@ def street_lamp(stage: Stage) -> Scene:
 
 
 def torch(stage: Stage) -> Scene:
-    """The round beam of a torch in the dark."""
     back, x = room(stage, stage.any(("stone", "brick", "wood_grain")), "gravel", 0.68), stage.some(0.42, 0.58)
     light = scenery.lamp_light((x, 0.6), 0.32, (246, 246, 226), (18, 19, 26))
     return Scene(back=back, ground=0.86, across=(x - 0.03, x + 0.03), light=light)
 
 
 def neon(stage: Stage) -> Scene:
-    """A dark alley by neon signs, pink from the left and blue from the right."""
     back, rest = room(stage, "brick", "asphalt", 0.64), (30, 20, 52)
     left = scenery.lamp_light((stage.some(0, 0.2), 0.2), 0.5, (255, 70, 190), rest)
     right = scenery.lamp_light((stage.some(0.8, 1), 0.4), 0.5, (60, 200, 255), rest)

@@ -15,27 +15,23 @@ RUBBLE = "6f7176 8b8c8e a8a59d 7d776f"
 
 
 def meadow(stage: Stage) -> Scene:
-    """Grass under a blue sky, hills behind, blades before the foot."""
     back, horizon = scenery.sky(stage, DAY, clouds=3), stage.some(0.36, 0.5)
     back.ridge(horizon - 0.04, stage.colour("6fa36a 86b57a 5f9270")).floor("turf", horizon)
     return Scene(back=back, front=_blades(stage, 0.86, 0.1), ground=0.87)
 
 
 def tall_grass(stage: Stage) -> Scene:
-    """High grass behind and before the object."""
     back = scenery.sky(stage, "bfe0c0 a5d08a 6fae52").blades(0.35, 0.3, "3b7d2a 56a03a 7cc050 2f6a22", 220)
     return Scene(back=back, front=_blades(stage, 0.92, 0.26, 60), ground=0.9, tint=(242, 252, 226))
 
 
 def flower_lawn(stage: Stage) -> Scene:
-    """A lawn full of flowers, seen from above."""
     back = scenery.covered(stage, "turf", stage.some(0.7, 1.0))
     back.specks("ffffff ffe14d f6b3d3 fff6c8", 46, (0, 1), 0.012)
     return Scene(back=back, front=_blades(stage, 0.9, 0.08, 46), ground=0.84)
 
 
 def garden_fence(stage: Stage) -> Scene:
-    """A mown lawn before a white fence."""
     back = scenery.sky(stage, DAY, clouds=2).trees(0.46, "3f7f35 58993f 2f6b31", 5)
     wide, paint = stage.some(0.055, 0.08), stage.colour("f4f4f0 f9f5ea")
     for rail in (0.36, 0.46):
@@ -49,33 +45,28 @@ def garden_fence(stage: Stage) -> Scene:
 
 
 def hillside(stage: Stage) -> Scene:
-    """A green slope nearly to the upper edge, with the stripes of the mower."""
     back = scenery.sky(stage, DAY).floor("mown", stage.some(0.08, 0.2), depth=0.6)
     return Scene(back=back, front=_blades(stage, 0.87, 0.09), ground=0.86)
 
 
 def sea(stage: Stage) -> Scene:
-    """Open sea to the horizon; the object swims."""
     back = scenery.sky(stage, DAY, clouds=3).floor("waves", stage.some(0.34, 0.48), zoom=0.9)
     return Scene(back=back, **_afloat(stage, 0.78, "1a6fb0 2f8fcb"))
 
 
 def pool(stage: Stage) -> Scene:
-    """Clear turquoise water with a tiled edge."""
     back, edge = scenery.covered(stage, "pool", stage.some(0.7, 1.1)), stage.some(0.1, 0.2)
     back.wall("kitchen_tiles", (0, edge), 1.2).box((0, edge, 1, edge + 0.02), (30, 110, 150))
     return Scene(back=back, **_afloat(stage, 0.8, "3cc4da 6fd8e6"))
 
 
 def river(stage: Stage) -> Scene:
-    """A river between stones."""
     back = scenery.sky(stage, HAZE).ridge(0.24, stage.colour("5f8a80 6f9a98"), swing=0.07)
     back.floor("river", 0.3, zoom=0.8).stones(RUBBLE, 12, (0.3, 0.4), 0.09)
     return Scene(back=back, **_afloat(stage, 0.8, "1d7480 3a959b"))
 
 
 def under_water(stage: Stage) -> Scene:
-    """Under the surface: blue depth, rays from above, bubbles."""
     back = scenery.gradient(stage, "6fd3ee 2795c9 0d5c9c 083a70")
     rays = Image.new("L", back.image.size)
     pen, middle = Pen(rays), stage.some(0.2, 0.8)
@@ -88,7 +79,6 @@ def under_water(stage: Stage) -> Scene:
 
 
 def puddle(stage: Stage) -> Scene:
-    """Rain on a flooded square: rings, and drops in the air."""
     back = scenery.sky(stage, "7f93a3 93a9b8 a8bcc8").wall("river", (0.42, 1), 1.3)
     wet = scenery.gradient(stage, "9db3c0 7f9fb4 5f86a2")
     back.image.paste(wet.image, (0, stage.px(0.42)), Image.new("L", wet.image.size, 150))
@@ -103,14 +93,12 @@ def puddle(stage: Stage) -> Scene:
 
 
 def beach(stage: Stage) -> Scene:
-    """A beach with a strip of sea far away."""
     back = scenery.sky(stage, DAY, clouds=2).wall("waves", (0.26, 0.33)).floor("sand", 0.32)
     back.specks("fff4e0 f3c9b0 e8e0d0", 9, (0.5, 1), 0.012)
     return Scene(back=back, front=_heap(stage, 0.9, "dcb377 ecca92"), ground=0.88, tint=(255, 250, 234))
 
 
 def dunes(stage: Stage) -> Scene:
-    """Ridges of a desert under a pale sky."""
     back = scenery.sky(stage, "f3d9a8 f7e7c6 fbefd8")
     for height, family in ((0.3, "e3b878 d9ab6a"), (0.38, "d29c58 c99250")):
         back.ridge(height, stage.colour(family), swing=0.08, peaks=2)
@@ -119,13 +107,11 @@ def dunes(stage: Stage) -> Scene:
 
 
 def ripples(stage: Stage) -> Scene:
-    """Rippled sand from above."""
     back = scenery.covered(stage, "sand", stage.some(0.6, 1.0))
     return Scene(back=back, front=_heap(stage, 0.93, "e2bb7c f0d3a0"), ground=0.86)
 
 
 def sandbox(stage: Stage) -> Scene:
-    """Sand behind a board, with a moulded cake."""
     back = scenery.covered(stage, "sand", 0.8).wall("wood_grain", (0, 0.18), 0.8)
     x = stage.some(0.06, 0.8)
     back.box((0, 0.17, 1, 0.19), (110, 74, 40))
@@ -135,19 +121,16 @@ def sandbox(stage: Stage) -> Scene:
 
 
 def cliff(stage: Stage) -> Scene:
-    """A ledge before a wall of rock."""
     back = scenery.covered(stage, "stone", stage.some(0.7, 1.1)).floor("stone", 0.68, zoom=0.9, depth=1.0)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.88)
 
 
 def mountains(stage: Stage) -> Scene:
-    """Gravel before bare mountains."""
     back = scenery.sky(stage, HAZE, clouds=2).crags(0.5, "9a9a9c 6c6d73").floor("gravel", 0.48, zoom=0.8)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.87)
 
 
 def canyon(stage: Stage) -> Scene:
-    """Layered red rock below the sky."""
     back = scenery.sky(stage, "5fa4dc a9d0ee").wall("red_stone", (stage.some(0.08, 0.25), 0.72))
     back.floor("red_stone", 0.7, zoom=0.8, depth=1.0)
     front = _rubble(stage, "8b4426 a9572f c4744a")
@@ -155,13 +138,11 @@ def canyon(stage: Stage) -> Scene:
 
 
 def boulders(stage: Stage) -> Scene:
-    """A field of big grey stones."""
     back = scenery.sky(stage, HAZE).floor("gravel", 0.3, zoom=0.6).stones(RUBBLE, 26, (0.24, 0.75), 0.17)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.88)
 
 
 def scree(stage: Stage) -> Scene:
-    """Cracked rock from above, with loose stones."""
     back = scenery.covered(stage, "stone", stage.some(0.6, 0.9)).stones(RUBBLE, 8, (0.05, 0.9), 0.07)
     return Scene(back=back, front=_rubble(stage, RUBBLE), ground=0.86)
 

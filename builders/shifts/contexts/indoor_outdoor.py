@@ -18,7 +18,6 @@ def room(stage: Stage, paper: str, boards: str, edge: float) -> scenery.Canvas:
 
 
 def parlour(stage: Stage) -> Scene:
-    """Papered wall, skirting, wooden floor, a picture on the wall."""
     edge, x = stage.some(0.6, 0.7), stage.some(0.1, 0.65)
     back, box = room(stage, "wallpaper", "wood_grain", edge), (x, 0.1, x + 0.24, 0.3)
     back.panel(stage.any(("contour_map", "waves", "sunbursts", "marble")), box)
@@ -28,7 +27,6 @@ def parlour(stage: Stage) -> Scene:
 
 
 def shelf(stage: Stage) -> Scene:
-    """A board of a bookcase, books to both sides."""
     back = scenery.covered(stage, "wood_grain", 0.7).faded(HUSH, 0.3)
     back.box((0, 0.1, 1, 0.82), stage.colour("5a3d26 6b4a30"))
     for left, right in ((-0.02, 0.26), (0.74, 1.02)):
@@ -42,7 +40,6 @@ def shelf(stage: Stage) -> Scene:
 
 
 def rug(stage: Stage) -> Scene:
-    """A patterned rug from above, on planks."""
     back, cloth = (
         scenery.covered(stage, name, stage.some(0.8, 1.2)).faded(HUSH, 0.3)
         for name in ("wood_grain", "carpet")
@@ -55,7 +52,6 @@ def rug(stage: Stage) -> Scene:
 
 
 def window(stage: Stage) -> Scene:
-    """A window with curtains."""
     back, left, white = room(stage, "wallpaper", "wood_grain", 0.74), stage.some(0.14, 0.3), (250, 248, 242)
     view = scenery.sky(stage, DAY, clouds=3).image.crop((0, 0, stage.px(0.5), stage.px(0.5)))
     back.image.paste(view, (stage.px(left), stage.px(0.08)))
@@ -71,7 +67,6 @@ def window(stage: Stage) -> Scene:
 
 
 def desk(stage: Stage) -> Scene:
-    """A table before a brick wall, with a lamp."""
     back = room(stage, "brick", "wood_grain", 0.6)
     lamp(back, stage.any((0.1, 0.88)), 0.64)
     return Scene(back=back, ground=0.87, tint=(255, 240, 214))
@@ -85,7 +80,6 @@ def lamp(back: scenery.Canvas, x: float, foot: float) -> None:
 
 
 def street(stage: Stage) -> Scene:
-    """A street before fronts of houses."""
     back, x = scenery.sky(stage, DAY, clouds=2), -0.05
     while x < 1:
         wide = stage.some(0.22, 0.36)
@@ -98,14 +92,12 @@ def street(stage: Stage) -> Scene:
 
 
 def square(stage: Stage) -> Scene:
-    """A paved square before one big front."""
     back, left = scenery.sky(stage, DAY, clouds=2), stage.some(-0.1, 0.15)
     back.panel("facade", (left, 0.1, left + 0.9, 0.52)).floor("paving", 0.52, zoom=0.8)
     return Scene(back=back, ground=0.88)
 
 
 def rooftop(stage: Stage) -> Scene:
-    """A flat roof over the city, with a rail."""
     back = scenery.sky(stage, "4f9be0 9fcdf2 e8e8e0", clouds=3)
     skyline(back, 0.34, "a9bccb b6c8d6")
     skyline(back, 0.46, "8497a8 7789a0")
@@ -118,7 +110,6 @@ def rooftop(stage: Stage) -> Scene:
 
 
 def parking(stage: Stage) -> Scene:
-    """A car park with white lines before the skyline."""
     back = scenery.sky(stage, DAY, clouds=3)
     skyline(back, 0.3, "8fa2b2 9fb0be 7b8fa2")
     back.floor("asphalt", 0.46)
@@ -130,7 +121,6 @@ def parking(stage: Stage) -> Scene:
 
 
 def bus_stop(stage: Stage) -> Scene:
-    """A pavement with a sign before a brick house."""
     back = scenery.sky(stage, DAY, clouds=2).wall("brick", (stage.some(0.12, 0.22), 0.6), 0.9)
     back.floor("paving", 0.6, depth=0.6)
     pole = stage.any((0.08, 0.9))

@@ -13,7 +13,6 @@ TILE = 256
 
 
 def turf(random: np.random.Generator) -> Image.Image:
-    """Grass from above."""
     colours = palette(random, "2c6b1e 3f8f2a 58ad38 7cc84e")
     image = picture(ramp(cloud(random, 6, 5, TILE), colours))
     pen = ImageDraw.Draw(image)
@@ -24,13 +23,11 @@ def turf(random: np.random.Generator) -> Image.Image:
 
 
 def mown(random: np.random.Generator) -> Image.Image:
-    """A lawn with the stripes of the mower."""
     stripe = ((grid(0, TILE)[0] * random.uniform(5, 8)) % 1 < 0.5)[..., np.newaxis]
     return picture(np.asarray(turf(random), dtype=np.float64) * np.where(stripe, 1.12, 0.88))
 
 
 def sand(random: np.random.Generator) -> Image.Image:
-    """Rippled sand."""
     colours = palette(random, "c79a5b dcb377 ecca92 f6dfb2", turn=0.01)
     x, y = grid(random.uniform(-0.3, 0.3), TILE)
     height = np.sin(2 * np.pi * (y * random.uniform(9, 15) + 0.8 * cloud(random, 3, 3, TILE)))
@@ -39,12 +36,10 @@ def sand(random: np.random.Generator) -> Image.Image:
 
 
 def stone(random: np.random.Generator) -> Image.Image:
-    """Weathered grey rock with cracks."""
     return _rock(random, "5d5f63 85878a a5a39d c4c1b8")
 
 
 def red_stone(random: np.random.Generator) -> Image.Image:
-    """Layered red rock of a canyon."""
     return _rock(random, "7b3a22 a6532f c4703f b98d68", layers=7)
 
 
@@ -59,7 +54,6 @@ def _rock(random: np.random.Generator, family: str, layers: int = 0) -> Image.Im
 
 
 def gravel(random: np.random.Generator) -> Image.Image:
-    """Small grey stones."""
     colours = palette(random, "55585c 7d7f80 a09b92 c9c4b8 8f8577", turn=0.01)
     columns = int(random.integers(16, 24))
     cell = cells(random, columns, *grid(0, TILE))
@@ -69,14 +63,12 @@ def gravel(random: np.random.Generator) -> Image.Image:
 
 
 def snow(random: np.random.Generator) -> Image.Image:
-    """Snow with soft drifts."""
     height = cloud(random, 4, 4, TILE)
     white = palette(random, "c9d9ec e6eff9 fbfdff", turn=0.01)
     return picture(ramp(0.35 + 0.65 * height, white) * _lit(height * 30, 0.07)[..., np.newaxis])
 
 
 def ice(random: np.random.Generator) -> Image.Image:
-    """Pale ice with white cracks."""
     colours = palette(random, "8fc1dc b4dbec d8eff8", turn=0.01)
     cell = cells(random, 4, *grid(random.uniform(0, 3), TILE))
     crack = (cell.second - cell.first < 0.008) | (np.abs(cloud(random, 3, 4, TILE) - 0.5) < 0.006)
@@ -84,7 +76,6 @@ def ice(random: np.random.Generator) -> Image.Image:
 
 
 def litter(random: np.random.Generator) -> Image.Image:
-    """Fallen leaves, red to yellow."""
     colours = palette(random, "8f2d14 c4481a e2761b f0a92b d9b13b 7a4a22")
     image = Image.new("RGB", (TILE, TILE), colours[5])
     pen = ImageDraw.Draw(image)
@@ -103,12 +94,10 @@ def litter(random: np.random.Generator) -> Image.Image:
 
 
 def waves(random: np.random.Generator) -> Image.Image:
-    """Open water with light on the ripples."""
     return _water(random, "0c4f8a 1a6fb0 2f8fcb 5ab4e0 d5f0fb")
 
 
 def river(random: np.random.Generator) -> Image.Image:
-    """Running green-blue water."""
     return _water(random, "0d5560 1d7480 3a959b 6fbdbb e4f7f2")
 
 
@@ -120,7 +109,6 @@ def _water(random: np.random.Generator, family: str) -> Image.Image:
 
 
 def pool(random: np.random.Generator) -> Image.Image:
-    """Clear turquoise water with nets of light."""
     x, y = grid(random.uniform(0, 3), TILE)
     bend = 0.05 * np.stack([cloud(random, 4, 3, TILE), cloud(random, 4, 3, TILE)])
     cell = cells(random, int(random.integers(5, 8)), x + bend[0], y + bend[1])
@@ -129,18 +117,15 @@ def pool(random: np.random.Generator) -> Image.Image:
 
 
 def asphalt(random: np.random.Generator) -> Image.Image:
-    """Grey tarmac."""
     tone = ramp(cloud(random, 5, 4, TILE), palette(random, "55575c 666a70 7b7e84", turn=0.01))
     return picture(tone * _grain(random, 0.14))
 
 
 def paving(random: np.random.Generator) -> Image.Image:
-    """Flagstones of a square."""
     return _slabs(random, "a39a8d b5ab9c c6bcae 938b80", (88, 82, 76), 0.06)
 
 
 def kitchen_tiles(random: np.random.Generator) -> Image.Image:
-    """Glazed tiles, white with some of one colour."""
     accent = pick(random, palette(random, "5fa8b8 e0a45e 8fb36b d9788f"))
     return _slabs(random, "f4f6f4 fbfbf8 eef2f2 f8f4ee", (176, 180, 182), 0.05, accent)
 
@@ -162,7 +147,6 @@ def _slabs(
 
 
 def wallpaper(random: np.random.Generator) -> Image.Image:
-    """Warm paper with stripes and small medallions."""
     base, band, spot = _one_of(random, "e9d3b4 dfc29a b5763f", "d8c3c0 cbaeb0 93505c", "e6dcae d8ca8d 8f7a35")
     x, y = grid(0, TILE)
     repeats = int(random.integers(7, 11))
@@ -171,7 +155,6 @@ def wallpaper(random: np.random.Generator) -> Image.Image:
 
 
 def carpet(random: np.random.Generator) -> Image.Image:
-    """A woven rug with nested diamonds."""
     colours = _one_of(random, "8c3b40 b5845a 4a4560 d0b890", "35596a b0604c cbb596 6a3f4a")
     x, y = grid(0, TILE)
     repeats = int(random.integers(3, 5))
@@ -182,7 +165,6 @@ def carpet(random: np.random.Generator) -> Image.Image:
 
 
 def facade(random: np.random.Generator) -> Image.Image:
-    """The front of a building with rows of windows."""
     plaster, glass, frame = _one_of(
         random, "c9b8a0 6b8aa5 efe8dc", "9aa7b1 4c647d dfe6ea", "b98972 70889a f0e4d8"
     )
@@ -195,7 +177,6 @@ def facade(random: np.random.Generator) -> Image.Image:
 
 
 def chessboard(random: np.random.Generator) -> Image.Image:
-    """Large dark and light squares of wood."""
     dark, light = _one_of(random, "6b3f22 ecd3a4", "27272b f1efe8", "2f5d43 f0ead2")
     x, y = grid(0, TILE)
     return picture(where((np.floor(x * 4) + np.floor(y * 4)) % 2 == 0, dark, light))

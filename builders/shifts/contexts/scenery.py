@@ -23,10 +23,7 @@ Heights = tuple[float, float]  # from and to, shares of the side from the top
 
 
 def tile(stage: Stage, material: str) -> Image.Image:
-    """One of the tiles of a material, mirrored to twice its side so that it can be laid without a seam.
-
-    It is drawn in `materials` or `patterns`.
-    """
+    """One of the tiles of a material, mirrored to twice its side so that it can be laid without a seam."""
     return _laid(material, int(stage.rng.integers(VARIANTS)))
 
 
@@ -55,7 +52,6 @@ class Canvas(Pen):
         return Canvas(self.stage, Image.blend(self.image, Image.new("RGB", self.image.size, colour), share))
 
     def wall(self, material: str, heights: Heights, zoom: float = 1) -> Self:
-        """Cover everything between two heights with a material seen from the front."""
         stage = self.stage
         top, bottom = (stage.px(part) for part in heights)
         width, height = round(TILE * zoom), max(1, round(TILE * zoom * (bottom - top) / stage.side))
@@ -66,7 +62,6 @@ class Canvas(Pen):
         return self
 
     def panel(self, material: str, box: tuple[float, float, float, float]) -> Self:
-        """Fill a box with most of a tile."""
         left, top, right, bottom = (self.stage.px(part) for part in box)
         most = (0, 0, 0.8 * TILE, 0.8 * TILE)
         piece = tile(self.stage, material).resize((right - left, bottom - top), box=most)
@@ -85,16 +80,13 @@ class Canvas(Pen):
         bend, middle = 1 / away, TILE + stage.some(-1, 1) * (TILE - far / 2)
         start = stage.some(0, TILE * 0.6)
         run = min(1.3, 1.6 * zoom) * TILE * (bend * high + 1) / high
-        across = (far / side, middle * bend, middle - far / 2)
-        down = (0.0, run + start * bend, start)
-        plane = (*across, *down, 0.0, bend)
+        plane = (far / side, middle * bend, middle - far / 2, 0.0, run + start * bend, start, 0.0, bend)
         laid = tile(stage, material)
         piece = laid.transform((side, high), Image.Transform.PERSPECTIVE, plane, Image.Resampling.BILINEAR)
         self.image.paste(piece, (0, top))
         return self
 
     def ridge(self, height: float, colour: Colour, *, swing: float = 0.05, peaks: int = 3) -> Self:
-        """A line of hills, filled to the bottom."""
         stage = self.stage
         x = np.linspace(0, 1, 49)
         y = np.full_like(x, height)
@@ -115,27 +107,20 @@ class Canvas(Pen):
         return self
 
     def trees(self, height: float, family: str, count: int) -> Self:
-        """Round trees on a line."""
         for place in self.stage.rng.permutation(count).tolist():
             x = (place + self.stage.some(0.1, 0.9)) / count
             self.tree((x, height), self.stage.some(0.16, 0.24), family)
         return self
 
     def tree(self, foot: Point, tall: float, family: str) -> Self:
-        """One tree with a round crown."""
         stage, crowns, (x, y) = self.stage, self.stage.colours(family), foot
         self.box(around(x, y - tall / 2, 0.05 * tall, tall / 2), (74, 50, 38))
         for _ in range(8):
-            dx, dy, part = (
-                stage.some(-0.3, 0.3),
-                stage.some(-0.4, 0.25),
-                stage.some(0.18, 0.34),
-            )
+            dx, dy, part = stage.some(-0.3, 0.3), stage.some(-0.4, 0.25), stage.some(0.18, 0.34)
             self.oval(around(x + dx * tall, y + (dy - 1) * tall, part * tall), stage.any(crowns))
         return self
 
     def conifers(self, height: float, family: str, count: int) -> Self:
-        """Fir trees on a line, with snow on their branches."""
         stage, needles, snow = self.stage, self.stage.colour(family), (240, 246, 252)
         for place in stage.rng.permutation(count).tolist():
             x, tall = (place + stage.some(0, 1)) / count, stage.some(0.2, 0.38)
@@ -146,7 +131,6 @@ class Canvas(Pen):
         return self
 
     def blades(self, foot: float, tall: float, family: str, count: int) -> Self:
-        """Blades of grass that stand up to a height from a line and below."""
         stage, colours = self.stage, self.stage.colours(family)
         for y in sorted(stage.rng.uniform(foot, 1.06, count).tolist()):
             x, high, wide = stage.some(-0.02, 1.02), tall * stage.some(0.5, 1.1), stage.some(0.005, 0.011)
@@ -173,7 +157,6 @@ class Canvas(Pen):
         return self
 
     def leaves(self, family: str, count: int, heights: Heights, size: float) -> Self:
-        """Pointed leaves lying or falling between two heights."""
         stage, colours = self.stage, self.stage.colours(family)
         for x, y in stage.rng.uniform((-0.02, heights[0]), (1.02, heights[1]), (count, 2)).tolist():
             turn, long, wide = stage.some(0, 2 * math.pi), size * stage.some(0.7, 1.3), stage.some(0.3, 0.45)
@@ -221,7 +204,6 @@ def lamp_light(middle: Point, reach: float, lit: Colour, rest: Colour, *, tall: 
 
 
 def even_light(colour: Colour) -> Image.Image:
-    """The same light everywhere."""
     return Image.new("RGB", (1, 1), colour)
 
 
