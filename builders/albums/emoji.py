@@ -1,14 +1,9 @@
 """The embedded album: 20 classes of emoji concepts, each drawn by four vendors under open licences.
 
-It needs no network and no GPU, so that every dataset family can be built anywhere. The vendors' own bytes
-ship with the package (`assets/emoji`): `concepts.tsv` is the reviewed list of label, concept, hexcode and
-origin, `lookalikes.tsv` the reviewed pairs behind the origins, `vendors.toml` the licences, and one zip a
-vendor has the pictures. `scripts/regenerate_emoji_assets.py` rebuilds the zips from the public packages.
-
-How the concepts were chosen: all four vendors draw the concept, no skin tones, faces of people or glyphs;
-Unicode subgroups merged into classes and pruned by eye. A class has at most 40 concepts: in Unicode order
-the first concept of every origin, then the second ones, and so on. Concepts that look alike share an origin,
-because splits are cut by origin.
+The vendors' own bytes ship with the package (`assets/emoji`): `concepts.tsv` is the reviewed list of label,
+concept, hexcode and origin, `lookalikes.tsv` the reviewed pairs behind the origins, `vendors.toml` the
+licences, and one zip a vendor has the pictures (`scripts/regenerate_emoji_assets.py` rebuilds them). All four
+vendors draw each concept; a class has at most 40; concepts that look alike share an origin.
 """
 
 from __future__ import annotations
@@ -51,7 +46,6 @@ class EmojiAlbum:
     domains: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse unknown, repeated or no vendors here, not in the middle of a build."""
         if self.size < 1:
             raise InputError(f"emoji are drawn at a size of at least 1 pixel, got {self.size}")
         for vendor in self.vendors:
@@ -64,14 +58,25 @@ class EmojiAlbum:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The 20 class names in alphabetical order, whatever the vendors."""
         return tuple(sorted({row["label"] for row in _concepts(self.assets)}))
 
     def items(self) -> tuple[Item, ...]:
-        """One item for every concept and vendor, sorted by key."""
-        rows, terms = _concepts(self.assets), _terms(self.assets)
-        made = [_item(row, vendor, terms[vendor], self.domains) for row in rows for vendor in self.vendors]
+        made = [self._item(row, vendor) for row in _concepts(self.assets) for vendor in self.vendors]
         return tuple(sorted(made, key=lambda item: item.key))
+
+    def _item(self, row: Mapping[str, str], vendor: str) -> Item:
+        label, concept, terms = row["label"], row["concept"], _terms(self.assets)[vendor]
+        source = {"concept": concept, "vendor": vendor, "hexcode": row["hexcode"]}
+        return Item(
+            key=f"{label}_{concept}-{vendor}",
+            label=label,
+            origin=f"{label}/{row['origin']}",
+            license=terms["license"],
+            attribution=terms["attribution"],
+            nuisance=vendor if self.domains else None,
+            # Drawings of one concept stand beside each other in pictures of a dataset of domains.
+            source=source | ({"content": f"{label}_{concept}"} if self.domains else {}),
+        )
 
     def load(self, item: Item) -> Image.Image:
         """The picture as square RGBA: SVG drawn at the album's size, WebP resized from 256 px."""
@@ -81,7 +86,8 @@ class EmojiAlbum:
             raise BadItem("a vendor that is not in the album")
         terms = _terms(self.assets)[vendor]
         try:
-            data = _archive(self.assets / f"{vendor}.zip").read(f"{concept}{_suffix(terms)}")
+            suffix = ".svg" if "view_box" in terms else ".webp"
+            data = _archive(self.assets / f"{vendor}.zip").read(concept + suffix)
             if "view_box" in terms:
                 data = _rasterise(data, terms.get("view_box_of", {}).get(concept, terms["view_box"]), size)
             image = Image.open(io.BytesIO(data)).convert("RGBA")
@@ -105,33 +111,8 @@ class EmojiAlbum:
         return digest.hexdigest()
 
 
-def _item(row: Mapping[str, str], vendor: str, terms: Mapping[str, Any], domains: bool) -> Item:
-    """One row of `concepts.tsv` as drawn by one vendor; concept names are unique over the album."""
-    label, concept = row["label"], row["concept"]
-    source = {"concept": concept, "vendor": vendor, "hexcode": row["hexcode"]}
-    return Item(
-        key=f"{label}_{concept}-{vendor}",
-        label=label,
-        origin=f"{label}/{row['origin']}",
-        license=terms["license"],
-        attribution=terms["attribution"],
-        nuisance=vendor if domains else None,
-        # What the vendors share: drawings of one concept stand beside each other in pictures of the dataset.
-        source=source | ({"content": f"{label}_{concept}"} if domains else {}),
-    )
-
-
-def _suffix(terms: Mapping[str, Any]) -> str:
-    """The file type of a vendor: only vector pictures have a view box."""
-    return ".svg" if "view_box" in terms else ".webp"
-
-
 def _rasterise(body: bytes, view_box: tuple[float, float], size: int) -> bytes:
-    """Wrap an SVG body into a square drawing of `size` pixels and return it as PNG bytes.
-
-    A box that is not square is fitted and centred, which is what SVG does by default. System fonts are not
-    searched: no picture contains text, and the result must not depend on the machine.
-    """
+    """An SVG body as a square PNG; system fonts are not searched, so no machine draws another picture."""
     resvg_py = require("resvg_py", "drawing SVG emoji")
     width, height = view_box
     svg = (
@@ -143,14 +124,12 @@ def _rasterise(body: bytes, view_box: tuple[float, float], size: int) -> bytes:
 
 @lru_cache(maxsize=8)
 def _concepts(assets: Path) -> tuple[dict[str, str], ...]:
-    """The rows of `concepts.tsv`, read once a process."""
     text = (assets / "concepts.tsv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 @lru_cache(maxsize=8)
 def _terms(assets: Path) -> dict[str, dict[str, Any]]:
-    """The table of vendors in `vendors.toml`, read once a process."""
     return tomllib.loads((assets / "vendors.toml").read_text(encoding="utf-8"))
 
 

@@ -71,20 +71,16 @@ class FolderAlbum:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The allowed labels, or those of the pictures, sorted."""
         return self.allowed or tuple(sorted({item.label for item in self.items()}))
 
     def items(self) -> tuple[Item, ...]:
-        """Every picture of the table or the folders, sorted by key; of each only the header is read."""
         return self._listed[0]
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Every file or folder that is not an item, and why."""
         return self._listed[1]
 
     def load(self, item: Item) -> Image.Image:
-        """Decode one picture."""
         try:
             with (
                 warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
@@ -92,14 +88,15 @@ class FolderAlbum:
             ):
                 _refuse(picture)
                 upright = ImageOps.exif_transpose(picture)  # as every viewer shows it
-                return upright.convert("RGBA" if _has_alpha(upright) else "RGB")
+                alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
+                return upright.convert("RGBA" if alpha else "RGB")
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise BadItem("too many pixels") from error
         except (OSError, SyntaxError, ValueError) as error:
             raise BadItem("not a readable picture") from error
 
     def fingerprint(self) -> str:
-        """File names, labels and the hash of every picture; the folder's own path does not count."""
+        """A hash of names, labels and pictures; the folder's own path does not count."""
         return self._fingerprint
 
     @cached_property
@@ -152,7 +149,6 @@ class FolderAlbum:
 
     @property
     def _expected(self) -> str:
-        """The layout as a path, for errors."""
         return "/".join(f"<{level}>" for level in (*self.layout, "picture"))
 
     def _folders(self, left_out: dict[str, str]) -> Iterator[dict[str, str]]:
@@ -211,7 +207,8 @@ def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     plain = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
     if len(plain) > length:
         return _cut(plain, text, length)
-    if text.isascii() or not any(map(_has_meaning, text)):
+    # Texts can differ by a letter, mark, digit or symbol that a slug loses.
+    if not any(not letter.isascii() and unicodedata.category(letter)[0] in "LMNS" for letter in text):
         return plain or "x"
     hashed = f"{plain or 'x'}-{_digits(text, digits)}"
     return hashed if len(hashed) <= length else _cut(plain, text, length)
@@ -234,18 +231,12 @@ def _origin(label: str, stem: str, domain: str | None, given: str | None) -> str
 
 
 def _cut(plain: str, text: str, length: int) -> str:
-    """A shorter form of a slug that is as unlike others as the text behind it."""
     return f"{plain[: length - DIGITS_OF_MANY - 1].strip('-')}-{_digits(text, DIGITS_OF_MANY)}"
 
 
 def _digits(text: str, digits: int) -> str:
     valid = text.encode(errors="replace").decode()  # a file's name may be no Unicode
     return f"{hash64(valid):016x}"[:digits]
-
-
-def _has_meaning(letter: str) -> bool:
-    """Whether texts can differ by a character that a slug loses: letters, marks, digits, symbols."""
-    return not letter.isascii() and unicodedata.category(letter)[0] in "LMNS"
 
 
 def _unreadable(error: OSError) -> NoReturn:
@@ -271,14 +262,9 @@ def _has_header(file: Path) -> bool:
 
 
 def _refuse(picture: Image.Image) -> None:
-    """Pictures that open but are of no use."""
     if picture.width * picture.height > MAX_PIXELS:
         raise BadItem("too many pixels")
     if min(picture.size) < MIN_SIDE:
         raise BadItem(f"a side below {MIN_SIDE} pixels")
     if picture.mode not in MODES:
         raise BadItem(f"colour mode {picture.mode}, which has no one conversion to RGB")
-
-
-def _has_alpha(picture: Image.Image) -> bool:
-    return picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info

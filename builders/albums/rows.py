@@ -98,26 +98,20 @@ class RowsAlbum:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The allowed labels, or those of the rows, sorted."""
         return self.allowed or tuple(self._heads)
 
     def items(self) -> tuple[Item, ...]:
-        """Every row, sorted by key."""
         return self._items
 
     def load(self, item: Item) -> Example:
-        """The text of a row, or its features."""
         row = self._rows.get(item.key)
         if row is None:
             raise InputError(f"{self.path} has no row {item.key}: it changed while it was used, run again")
         values = {name: column[row].as_py() for name, column in self._examples.items()}
-        if self.columns.text is None:
-            return values
-        return str(values[self.columns.text])
+        return values if self.columns.text is None else str(values[self.columns.text])
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Every row that is not an item, by its number in the file, and why."""
         return {f"row {row + 1}": "no text" for row in np.flatnonzero(self._blank).tolist()}
 
     def fingerprint(self) -> str:
@@ -148,7 +142,6 @@ class RowsAlbum:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        """The place of each row in the file by its key."""
         parts, given = self._parts, self.columns.key is not None
         if given:
             keys = [slug(name, digits=DIGITS_OF_MANY) for name in parts["key"]]
@@ -215,18 +208,15 @@ class RowsAlbum:
         return {name: _feature(self.path, name, self._table[name]) for name in self.columns.features}
 
     def _number(self, row: int) -> int:
-        """The number of an item's row in the file, from 1."""
         return int(np.flatnonzero(~self._blank)[row]) + 1
 
     @cached_property
     def _table(self) -> dict[str, pa.ChunkedArray]:
-        """The columns of the file that are used, of every row that is an item."""
         rows = pa.array(~self._blank)
         return {name: column.filter(rows) for name, column in self._file.items()}
 
     @cached_property
     def _blank(self) -> NDArray[np.bool_]:
-        """Which rows of the file have no text."""
         if self.columns.text is None:
             return np.zeros(len(self._file[self.columns.label]), dtype=bool)
         texts = _as_texts(self.path, self.columns.text, self._file[self.columns.text])
@@ -234,7 +224,6 @@ class RowsAlbum:
 
     @cached_property
     def _file(self) -> dict[str, pa.ChunkedArray]:
-        """The columns of the file that are used; those of CSV as texts."""
         parts = [getattr(self.columns, part) for part in (*PARTS, "text")]
         names = list(dict.fromkeys(name for name in (*parts, *self.columns.features) if name is not None))
         between = SEPARATORS[self.path.suffix.lower()]
@@ -270,7 +259,6 @@ def _read_csv(path: Path, names: Sequence[str], separator: str) -> dict[str, pa.
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    """Some columns with their types."""
     try:
         with pq.ParquetFile(path) as file:  # `read_table` would add columns that the folders' names spell
             _check_names(path, names, file.schema_arrow.names)
@@ -298,7 +286,6 @@ def _as_texts(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def _feature(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A feature as a column whose values are plain in Python."""
     if path.suffix.lower() != ".parquet":
         return _inferred(column)
     kind = column.type

@@ -1,10 +1,5 @@
 """Filters for continuous shifts: score every rendered sample, keep what passes, and report what was left out.
 
-scorers.py   numbers for pictures: distance to the start, right class, fit to a text
-rules.py     which samples are kept, from their scores
-scoring.py   scores of rendered blocks, kept beside them
-report.py    counts, sliders and curves
-
 A recipe says `filters=Filters(...)`; the build scores between rendering and packing. The scores and verdicts
 of all samples, also of those left out, are published in `filters/<base>.parquet`: other rules (`judge`) and
 every report need no rendering.

@@ -50,7 +50,6 @@ class Stages(Record):
 
     @classmethod
     def of(cls, judged: pa.Table) -> Stages:
-        """Counted from judged rows."""
         severity = judged["severity"].to_numpy()
         steps, step = np.unique(severity, return_inverse=True)
         names = [name for name in STAGES if name in judged.column_names]
@@ -62,7 +61,6 @@ class Stages(Record):
         return cls(stages, tuple(steps.tolist()), counts, tuple(sorted(short.to_pylist())))
 
     def __str__(self) -> str:
-        """One line a severity, one column a stage, as table 4 of CNS-Bench."""
         columns = zip(self.severities, self.counts.T.tolist(), strict=True)
         rows = [[f"{step:g}", *(f"{count:,}" for count in counts)] for step, counts in columns]
         listed = _listed("not rendered at every severity", self.holes)
@@ -85,7 +83,6 @@ class SliderReport(Record):
 
     @property
     def below(self) -> tuple[str, ...]:
-        """The trajectories whose slider is not monotone enough."""
         fine = np.nan_to_num(self.correlation, nan=-np.inf) >= self.least
         return tuple(name for name, good in zip(self.trajectories, fine, strict=True) if not good)
 
@@ -171,7 +168,6 @@ def _by_trajectory(judged: pa.Table, scorer: str) -> tuple[pa.Table, Floats]:
 
 
 def _mean_and_half(delta: Floats, origin: NDArray[np.str_]) -> tuple[Floats, Floats]:
-    """The mean over trajectories, and half its interval, from the sums of each origin; nan for one origin."""
     mean = delta.mean(axis=0)
     names, code = np.unique(origin, return_inverse=True)
     sums = np.zeros((len(names), delta.shape[1]))
@@ -182,7 +178,6 @@ def _mean_and_half(delta: Floats, origin: NDArray[np.str_]) -> tuple[Floats, Flo
 
 
 def _listed(what: str, names: Sequence[str]) -> list[str]:
-    """A line that names some things, not more than can be read; none where there are none."""
     if not names:
         return []
     more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""

@@ -125,7 +125,6 @@ class Filters:
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:
-        """Every scorer that is needed, once."""
         rules = [rule for rule in (self.base, self.easy, self.keep) if rule is not None]
         given = [*(scorer for rule in rules for scorer in rule.scorers), *self.also]
         named: dict[str, Scorer] = {}

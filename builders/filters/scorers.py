@@ -1,15 +1,14 @@
 """Scorers: one number a picture, by which samples of a continuous shift are kept or left out.
 
-Any object with a `name`, a `fingerprint()` and a call from views to one number each is a scorer. Those that
-ship stand on an *encoder*, from pictures (and texts) to rows of numbers: `Sketch` needs nothing but numpy, a
-network's embedding takes its place by the same two methods.
+Those that ship use an *encoder*, from pictures (and texts) to rows of numbers: `Sketch` needs no network, an
+embedding takes its place by the same two methods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,11 +88,9 @@ class Sketch:
     edges: float = 2.0
 
     def fingerprint(self) -> str:
-        """Its one setting and the version of its code."""
         return f"sketch-{self.code_version} {self.edges}"
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
-        """192 colours between -1 and 1, then 128 edge strengths."""
         return np.stack([self._row(picture) for picture in pictures])
 
     def _row(self, picture: Image.Image) -> Floats:
@@ -125,13 +122,11 @@ class RightClass:
     models: tuple[LinearClassifier, ...] = field(default=(), repr=False, compare=False)
 
     def fingerprint(self) -> str:
-        """Name, encoder and settings; what is learned follows from the album, as the spool does."""
-        return content_hash(
-            str(self.code_version), self.name, self.encoder.fingerprint(), repr(self.shrinkage)
-        )
+        # What is learned follows from the album, as the spool does.
+        parts = (str(self.code_version), self.name, self.encoder.fingerprint(), repr(self.shrinkage))
+        return content_hash(*parts)
 
     def fit(self, content: Iterable[View]) -> RightClass:
-        """Learn one classifier a part, from the content of all other parts."""
         rows, labels, part = [], [], []
         for view in content:
             rows.append(self.encoder.pictures([view.picture])[0])
@@ -149,7 +144,6 @@ class RightClass:
         return replace(self, models=tuple(fitted))
 
     def __call__(self, views: Sequence[View]) -> Floats:
-        """The probability of each view's label."""
         if not self.models:
             raise InputError(f"{self.name} has learned nothing yet: give it the untouched content by fit()")
         rows, scores = self.encoder.pictures([view.picture for view in views]), []
@@ -159,8 +153,7 @@ class RightClass:
         return np.array(scores)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinearClassifier:
+class LinearClassifier(NamedTuple):
     """softmax(x weights + bias): a probability for each label."""
 
     labels: tuple[str, ...]
@@ -199,11 +192,9 @@ class ToStart:
     name: str = "to-start"
 
     def fingerprint(self) -> str:
-        """Name and encoder."""
         return content_hash(str(self.code_version), self.name, self.encoder.fingerprint())
 
     def __call__(self, views: Sequence[View]) -> Floats:
-        """From 0, the same, to 2."""
         pictures = [*(view.picture for view in views), *(view.start for view in views)]
         different = {id(picture): picture for picture in pictures}  # one start serves its whole trajectory
         rows = self.encoder.pictures(list(different.values()))
@@ -227,15 +218,11 @@ class TextAlignment:
     name: str = "text-alignment"
 
     def fingerprint(self) -> str:
-        """Name, encoder and sentence."""
         return content_hash(str(self.code_version), self.name, self.encoder.fingerprint(), self.sentence)
 
     def __call__(self, views: Sequence[View]) -> Floats:
-        """From -100 to 100; each different sentence is encoded once."""
-        sentences = [
-            self.sentence.format(label=_words(view.label), nuisance=_words(view.nuisance or ""))
-            for view in views
-        ]
+        named = [(view.label.replace("_", " "), (view.nuisance or "").replace("_", " ")) for view in views]
+        sentences = [self.sentence.format(label=label, nuisance=nuisance) for label, nuisance in named]
         different, number = np.unique(sentences, return_inverse=True)
         texts = self.encoder.texts(different.tolist())[number]
         return 100 * cosines(self.encoder.pictures([view.picture for view in views]), texts)
@@ -259,7 +246,3 @@ def identity(scorer: Scorer) -> str:
 
 def _part(origin: str) -> int:
     return hash64("right-class", origin) % PARTS
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

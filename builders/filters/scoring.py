@@ -109,7 +109,6 @@ def decoded(example: bytes) -> Image.Image:
 def _views(
     rows: pa.Table, examples: pa.BinaryArray, item_of: Mapping[str, Item]
 ) -> tuple[list[int], list[View]]:
-    """The views of all shifted samples whose trajectory has its start, and which rows they are."""
     listed = rows.drop_columns(["params", "sha256"]).to_pylist()
     pictures = {n: decoded(examples[n].as_py()) for n, row in enumerate(listed) if row["nuisance"]}
     starts = {listed[n]["trajectory"]: pictures[n] for n in pictures if listed[n]["severity"] == 0}

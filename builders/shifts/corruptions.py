@@ -1,8 +1,7 @@
 """Common corruptions in five severities: `corrupt(name, picture, severity, key=...)`.
 
-They are those that RLSbench takes from the common corruptions of Hendrycks and Dietterich (2019); code and
-figures are our own. Lengths go with the picture's side, so that 32 and 256 pixels look alike, and on natural
-pictures each severity is farther from the untouched one than the severity before it.
+Those that RLSbench takes from Hendrycks and Dietterich (2019); code and figures are our own. Lengths go with
+the picture's side, so that 32 and 256 pixels look alike.
 """
 
 from __future__ import annotations

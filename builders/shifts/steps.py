@@ -1,12 +1,4 @@
-"""The steps of a recipe that shift content: one class each, frozen records of what determines their pixels.
-
-OnGround     a cut-out on a plain ground (a step before the shift)
-Stylize      every style of the style bank
-Contexts     scenes round a cut-out
-Corrupt      common corruptions, severity by severity
-Continuous   the 14 shifts of CNS-Bench, scale by scale
-Domains      content whose shift is already there
-"""
+"""The steps of a recipe that shift content: frozen records of what determines their pixels."""
 
 from __future__ import annotations
 
@@ -29,6 +21,11 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
 SMALLEST_SCENE = 64
+
+
+def _check_names(what: str, names: tuple[str, ...]) -> None:
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"{what} need at least one name, each once, got {names}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +123,7 @@ class Contexts(_OneStrength):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.size < SMALLEST_SCENE:
-            raise InputError(
-                f"scenes need at least {SMALLEST_SCENE} pixels to differ visibly, got {self.size}"
-            )
+            raise InputError(f"scenes need at least {SMALLEST_SCENE} pixels, got {self.size}")
 
     @property
     def nuisances(self) -> tuple[str, ...]:
@@ -171,8 +166,7 @@ class Corrupt:
         for name in self.names:
             if name not in CORRUPTIONS:
                 raise not_found("corruption", name, CORRUPTIONS)
-        if not self.names or len(set(self.names)) < len(self.names):
-            raise InputError(f"corruptions need at least one name, each once, got {self.names}")
+        _check_names("corruptions", self.names)
         allowed = (0, *SEVERITIES)
         if not self.steps or list(self.steps) != sorted(set(self.steps) & set(allowed)):
             raise InputError(f"severities must be some of {allowed}, ascending, got {self.steps}")
@@ -274,8 +268,7 @@ class Domains:
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.names)) < len(self.names) or not self.names:
-            raise InputError(f"domains need at least one name, each once, got {self.names}")
+        _check_names("domains", self.names)
 
     @property
     def nuisances(self) -> tuple[str, ...]:

@@ -23,7 +23,9 @@ def in_context(cutout: Image.Image, make: Make, stage: Stage) -> Image.Image:
     scale = share * size / max(posed.size)
     width, height = (max(1, round(edge * scale)) for edge in posed.size)
     posed = posed.convert("RGBa").resize((width, height), Image.Resampling.LANCZOS).convert("RGBA")
-    middle = _between(0.5, _inside(stage.some(*scene.across), width / size), strength) * size
+    half = min(0.5, width / size / 2 + 0.01)  # keeps it within the frame
+    across = min(max(stage.some(*scene.across), half), 1 - half)
+    middle = _between(0.5, across, strength) * size
     foot = _between((size + height) / 2, scene.ground * size + scene.sunk * height, strength)
     alpha = posed.getchannel("A")
 
@@ -45,11 +47,6 @@ def in_context(cutout: Image.Image, make: Make, stage: Stage) -> Image.Image:
 
 def _between(start: float, end: float, strength: float) -> float:
     return start + (end - start) * strength
-
-
-def _inside(middle: float, width: float) -> float:
-    half = min(0.5, width / 2 + 0.01)
-    return min(max(middle, half), 1 - half)
 
 
 def _cast_shadow(picture: Image.Image, alpha: Image.Image, foot: tuple[float, float], dark: float) -> None:

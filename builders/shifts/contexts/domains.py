@@ -51,14 +51,8 @@ DOMAINS: Mapping[str, tuple[Make, ...]] = {**COMMON, **dict(sorted(UNIQUE.items(
 @cache
 def unique_of(label: str) -> tuple[str, ...]:
     """The ten unique domains of a class: two of each kind, as the reviewed table says."""
-    table = _table()
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        table = {row["label"]: row for row in csv.DictReader(lines, delimiter="\t")}
     if label not in table:
         raise not_found("class with unique domains", label, table, "Add a row for it to unique.tsv.")
-    return table[label]
-
-
-@cache
-def _table() -> dict[str, tuple[str, ...]]:
-    with TABLE.open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines, delimiter="\t"))
-    return {row["label"]: tuple(name for kind in KINDS for name in row[kind].split()) for row in rows}
+    return tuple(name for kind in KINDS for name in table[label][kind].split())

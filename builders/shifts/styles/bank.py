@@ -1,8 +1,7 @@
 """The style bank: 20 styles of generative art with 40 style pictures each, as codes of the style network.
 
-A style picture is drawn by this project's own code from a seed (scripts/style_pictures), so no picture ships:
-its code of 100 numbers is all that stylizing needs. `scripts/regenerate_style_bank.py` draws and encodes them
-again; which candidates became the 20 styles, with every number behind it, is in `assets/candidates.tsv`.
+No picture ships: `scripts/regenerate_style_bank.py` draws and encodes them again from their seeds. Which
+candidates became the 20 styles, with every number behind it, is in `assets/candidates.tsv`.
 """
 
 from __future__ import annotations

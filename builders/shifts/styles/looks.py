@@ -1,8 +1,7 @@
 """What a style code alone does not give: one simple image operation for each style shift.
 
-Each look takes the painted and the untouched picture (height x width x 3, in [0, 1]) and a random generator,
-and gives the picture with the whole look. Lines come from the untouched picture: they keep the object
-recognisable. Below the looks stand the operations they are put together from.
+Each look takes the painted and the untouched picture (height x width x 3, in [0, 1]). Lines come from the
+untouched one: they keep the object recognisable. Below the looks are the operations they are made of.
 """
 
 from __future__ import annotations

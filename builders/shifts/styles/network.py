@@ -1,7 +1,6 @@
 """The arbitrary-style network (Ghiasi et al. 2017, Magenta weights) on onnxruntime, one thread a session.
 
-A style picture becomes a code of 100 numbers, a content picture becomes a feature map, and the two together
-become a stylized picture. The feature map does not depend on the style: it is computed once a picture.
+A code of 100 numbers and a feature map become a stylized picture; the map is computed once for all styles.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The eight style shifts of CNS-Bench as sliders: from the untouched picture to a whole style, step by step.
 
-A slider paints with a style code that runs from the picture's own to that of a style picture, and adds a
-look (`looks`) that a code alone does not give; both grow with one *strength* from 0 to 1. The network
-repaints even a picture's own style, so over the first half of the way the result is blended with the
-untouched one. Which strength belongs to which scale was measured (`assets/sliders.tsv`): the mean distance to
-the untouched picture grows evenly with the scale. `scripts/regenerate_sliders.py` makes codes and measures
-again.
+A slider paints with a code that runs from the picture's own style to that of a style picture, and adds a look
+(`looks`); both grow with one *strength* from 0 to 1. Over the first half of the way the result is blended
+with the untouched picture. `assets/sliders.tsv` has the measured strength of each scale, with which the mean
+distance to the untouched picture grows evenly (`scripts/regenerate_sliders.py`).
 """
 
 from __future__ import annotations
