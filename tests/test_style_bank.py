@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -67,8 +68,6 @@ def test_shipped_codes_are_those_of_the_generators(bank: StyleBank) -> None:
 
 
 def test_shipped_codes_belong_to_the_shipped_network() -> None:
-    import pyarrow.parquet as pq
-
     assert pq.read_schema(BANK).metadata[b"network"].decode() == network.fingerprint()
 
 
@@ -80,7 +79,7 @@ def test_changing_a_code_does_not_change_the_bank(bank: StyleBank) -> None:
 
 def test_provenance_is_enough_to_draw_the_picture_again(bank: StyleBank) -> None:
     style = bank.names[3]
-    record = bank.provenance(style, 7)
+    record = pq.read_table(BANK).drop_columns(["code"]).to_pylist()[3 * bank.size + 7]
     assert record == {
         "style": style,
         "index": 7,
@@ -88,23 +87,18 @@ def test_provenance_is_enough_to_draw_the_picture_again(bank: StyleBank) -> None
         "license": "Apache-2.0",
         "seed": f"style-bank/{style}/7",
     }
-    record["license"] = "changed"
-    assert bank.provenance(style, 7)["license"] == "Apache-2.0"
 
 
 def test_bank_is_read_once_and_pickles(bank: StyleBank) -> None:
     assert StyleBank.load() is bank
     copy = pickle.loads(pickle.dumps(bank))
     assert copy.fingerprint() == bank.fingerprint()
-    assert copy.records == bank.records
 
 
 def test_unknown_style_names_the_nearest(bank: StyleBank) -> None:
     almost = bank.names[0] + "x"
     with pytest.raises(NotFoundError, match=rf"unknown style '{almost}'; did you mean '{bank.names[0]}'"):
         bank.code(almost, 0)
-    with pytest.raises(NotFoundError, match="unknown style"):
-        bank.provenance(almost, 0)
     with pytest.raises(NotFoundError, match="unknown style 'wavs'; did you mean 'waves'"):
         draw_style("wavs", 0)
 

@@ -278,6 +278,7 @@ def _check_names(path: Path, names: Sequence[str], header: Sequence[str]) -> Non
 
 def _as_texts(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column as texts: numbers are written out, and NaN is null."""
+    """A column as texts: numbers are written out, and NaN is null."""
     try:
         return _without_nan(column).cast(pa.large_string())
     except pa.ArrowException as error:

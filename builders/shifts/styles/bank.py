@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from builders.sample import Json
 from builders.shifts.styles.network import ASSETS, CODE_LENGTH
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash
@@ -24,11 +23,10 @@ BANK = ASSETS / "bank.parquet"
 
 @dataclass(frozen=True, eq=False)
 class StyleBank:
-    """Codes and provenance of all style pictures, by style name and index. Picklable."""
+    """Codes of all style pictures by style name and index; the file also says how each was drawn."""
 
     names: tuple[str, ...]
     codes: NDArray[np.float32]  # style x index x 100
-    records: tuple[tuple[dict[str, Json], ...], ...]  # style x index
 
     @staticmethod
     @cache
@@ -40,29 +38,22 @@ class StyleBank:
         return int(self.codes.shape[1])
 
     def code(self, style: str, index: int) -> NDArray[np.float32]:
-        return np.array(self.codes[self._position(style, index)])
-
-    def provenance(self, style: str, index: int) -> dict[str, Json]:
-        style_at, index_at = self._position(style, index)
-        return dict(self.records[style_at][index_at])
+        if style not in self.names:
+            raise not_found("style", style, self.names)
+        if not 0 <= index < self.size:
+            raise InputError(f"style {style!r} has style pictures 0 to {self.size - 1}, got {index}")
+        return np.array(self.codes[self.names.index(style), index])
 
     def fingerprint(self) -> str:
         """A hash of all names and codes, part of what determines a stylized dataset."""
         little_endian = np.ascontiguousarray(self.codes, dtype="<f4")
         return content_hash(*self.names, str(self.codes.shape), little_endian.tobytes())
 
-    def _position(self, style: str, index: int) -> tuple[int, int]:
-        if style not in self.names:
-            raise not_found("style", style, self.names)
-        if not 0 <= index < self.size:
-            raise InputError(f"style {style!r} has style pictures 0 to {self.size - 1}, got {index}")
-        return self.names.index(style), index
-
 
 def read_bank(path: Path) -> StyleBank:
     """Read a bank file: one row a style picture, sorted by style and index, as many rows for every style."""
     table = pq.read_table(path)
-    rows = table.drop_columns(["code"]).to_pylist()
+    rows = table.select(["style", "index"]).to_pylist()
     names = tuple(sorted({row["style"] for row in rows}))
     size = len(rows) // len(names)
     expected = [(name, index) for name in names for index in range(size)]
@@ -70,5 +61,4 @@ def read_bank(path: Path) -> StyleBank:
         raise InputError(f"{path.name}: rows are not {len(names)} styles x {size} style pictures in order")
     flat = table["code"].combine_chunks().flatten().to_numpy()
     codes = np.array(flat, dtype=np.float32).reshape(len(names), size, CODE_LENGTH)
-    records = tuple(tuple(rows[at * size : (at + 1) * size]) for at in range(len(names)))
-    return StyleBank(names, codes, records)
+    return StyleBank(names, codes)
