@@ -183,7 +183,7 @@ def test_on_a_server_of_files_each_gets_its_name_when_it_is_whole(publish, tiny,
     assert contents(target / "tiny") == contents(later)
 
 
-@pytest.mark.parametrize("number", [1, 12, 26])
+@pytest.mark.parametrize("number", [1, pytest.param(12, marks=pytest.mark.slow), 26])
 def test_killed_in_the_middle_of_a_file_only_the_rest_is_sent(publish, tiny, home, number):
     code = f"""
 import fsspec
