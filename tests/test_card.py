@@ -12,8 +12,7 @@ from PIL import Image
 
 from builders.datasheet import Datasheet
 from builders.describe.card import CARDS, front_matter, render_card
-from builders.describe.draft import MOST_VIRTUAL, draft
-from builders.describe.renderings import card_of_recipe
+from builders.describe.renderings import MOST_VIRTUAL, card_of_recipe, draft
 from builders.make.build import build
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError

@@ -15,8 +15,7 @@ from typing import Literal, TypeAlias
 from tqdm import tqdm
 
 from builders.albums import LeavesOut
-from builders.describe.draft import description_of
-from builders.describe.renderings import renderings, write_renderings
+from builders.describe.renderings import description_of, renderings, write_renderings
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
 from builders.make import assign

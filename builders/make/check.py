@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from builders.describe.draft import description_of
-from builders.describe.renderings import renderings
+from builders.describe.renderings import description_of, renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.describe.draft import draft
-from builders.describe.pictures import write_pictures
-from builders.describe.renderings import write_renderings
+from builders.describe.contact_sheet import write_pictures
+from builders.describe.renderings import draft, write_renderings
 from builders.make import row_groups
 from builders.make.gather import Gathered, gather
 from builders.recipe import Recipe, file_versions

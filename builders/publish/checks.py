@@ -14,10 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.describe.draft import description_of
-from builders.describe.renderings import renderings
+from builders.describe.renderings import description_of, renderings
 from builders.make.check import check
-from builders.publish.source import Source
+from builders.publish.target import Source
 from builders.recipe import Recipe, load_recipe, recipe_names
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import write_text

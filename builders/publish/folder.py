@@ -7,8 +7,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from builders.publish.source import Source
-from builders.publish.target import Changes, Target, Verify, arrived
+from builders.publish.target import Changes, Source, Target, Verify, arrived
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import clear_when_full, sha256_of, swap, whole_file
 from shiftdata.places.store import Folder, OnBytes, copy, files_below

@@ -13,8 +13,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, co
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-from builders.publish.source import Source
-from builders.publish.target import Changes, Target, Verify, listing_of
+from builders.publish.target import Changes, Source, Target, Verify, listing_of
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.format.paths import README

@@ -12,8 +12,7 @@ from typing import Any
 
 from fsspec.callbacks import Callback
 
-from builders.publish.source import Source
-from builders.publish.target import Changes, Target, Verify, arrived
+from builders.publish.target import Changes, Source, Target, Verify, arrived
 from shiftdata.errors import IntegrityError, NotFoundError
 from shiftdata.files import write_text
 from shiftdata.format.manifest import FILE_NAME

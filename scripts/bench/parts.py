@@ -23,10 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import shiftdata as sd
-from shiftdata.serving.access import Access
+from shiftdata.serving.app import listen, server
 from shiftdata.serving.library import Library
-from shiftdata.serving.request import Mirror
-from shiftdata.serving.server import listen, server
+from shiftdata.serving.request import Access, Mirror
 
 PARTS: dict[str, dict[str, Any]] = {
     "two styles": {"select": {"style": ["leaves", "rust"]}},

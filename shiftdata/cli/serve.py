@@ -53,10 +53,9 @@ def command(
     """
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
-    from shiftdata.serving.access import Access
+    from shiftdata.serving.app import listen, server
     from shiftdata.serving.library import Library
-    from shiftdata.serving.request import Mirror
-    from shiftdata.serving.server import listen, server
+    from shiftdata.serving.request import Access, Mirror
 
     token = os.environ.get(VARIABLE, "").strip() or None
     if token_file or token:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from shiftdata.serving.library import Repo
-from shiftdata.serving.refusals import Refusal, no_entry
+from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import Changed, Commit
 from shiftdata.serving.request import part, repo_of
 

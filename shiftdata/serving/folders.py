@@ -18,8 +18,7 @@ from pathlib import Path
 from shiftdata.errors import ShiftdataError
 from shiftdata.files import sha256_of
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.serving.names import file_path, is_repo_part
-from shiftdata.serving.refusals import Refusal, no_entry, no_revision
+from shiftdata.serving.names import Refusal, file_path, is_repo_part, no_entry, no_revision
 from shiftdata.serving.repos import OWNER, Changed, Commit, FileRecord, Settings, hub_time
 
 #: Seconds for which a listing of a folder is believed; of the bytes of files it never is: `FolderRepo.open`.

@@ -8,11 +8,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
 
-from shiftdata.serving.blobs import Blobs
-from shiftdata.serving.names import is_sha256
-from shiftdata.serving.refusals import Refusal
+from shiftdata.serving.names import Refusal, is_sha256
 from shiftdata.serving.request import Json, base_url, mirror_of, part, pieces, writes
-from shiftdata.serving.uploaded import UploadedRepo
+from shiftdata.serving.uploaded import Blobs, UploadedRepo
 
 MOST_OBJECTS = 1000
 

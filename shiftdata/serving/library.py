@@ -13,12 +13,10 @@ from typing import TypeAlias
 
 from shiftdata.errors import NotFoundError, StorageError
 from shiftdata.files import locked
-from shiftdata.serving.blobs import Blobs, sync_folder, write_whole
 from shiftdata.serving.folders import BELIEVED, FolderRepo, find_folders
-from shiftdata.serving.names import is_repo_part
-from shiftdata.serving.refusals import Refusal, no_repo
+from shiftdata.serving.names import Refusal, is_repo_part, no_repo
 from shiftdata.serving.repos import Settings
-from shiftdata.serving.uploaded import UploadedRepo
+from shiftdata.serving.uploaded import Blobs, UploadedRepo, sync_folder, write_whole
 
 Repo: TypeAlias = FolderRepo | UploadedRepo
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from shiftdata.serving.library import Repo
-from shiftdata.serving.refusals import Refusal, no_entry
+from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import OWNER, Commit, FileRecord, git_blob_id
 from shiftdata.serving.request import (
     Json,

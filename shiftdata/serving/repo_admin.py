@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from shiftdata.serving.refusals import Refusal
+from shiftdata.serving.names import Refusal
 from shiftdata.serving.repos import OWNER, Settings
 from shiftdata.serving.request import Json, base_url, check_writer, json_body, part, text_of, writes
 from shiftdata.serving.uploaded import UploadedRepo

@@ -16,12 +16,11 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from builders.publish import hub
-from builders.publish.addresses import target_of
 from builders.publish.folder import FolderTarget
 from builders.publish.hub import RepoOptions
 from builders.publish.plain_errors import redacted
-from builders.publish.publishing import Publication
-from builders.publish.source import Source
+from builders.publish.publishing import Publication, target_of
+from builders.publish.target import Source
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.places.catalog import Catalog

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from builders.publish import objects
 from builders.publish.publishing import WORK
-from builders.publish.source import Source
+from builders.publish.target import Source
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.catalog import Catalog
 from tests.properties import share

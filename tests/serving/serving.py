@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shiftdata.serving.access import Access
+from shiftdata.serving.app import listen, server
 from shiftdata.serving.library import Library
-from shiftdata.serving.request import Limits, Mirror
-from shiftdata.serving.server import listen, server
+from shiftdata.serving.request import Access, Limits, Mirror
 
 TOKEN = "the-token-of-the-tests"
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.serving.commit_lines import LONGEST_LINE, CommitLines, Line
-from shiftdata.serving.refusals import Refusal
+from shiftdata.serving.commits import LONGEST_LINE, CommitLines, Line
+from shiftdata.serving.names import Refusal
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 values = st.recursive(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftdata.serving.server import PatientProtocol
+from shiftdata.serving.app import PatientProtocol
 from tests.serving.hostile import (
     check,
     connected,

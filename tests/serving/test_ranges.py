@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shiftdata.serving.file_answers import byte_range
-from shiftdata.serving.refusals import Refusal
+from shiftdata.serving.names import Refusal
 
 CONTENT = bytes(range(200))
 numbers = st.one_of(st.integers(0, 250), st.integers(0, 10**40))
