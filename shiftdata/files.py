@@ -23,6 +23,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def git_blob_id(path: Path) -> str:
+    """The id that git gives a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        start = b"blob %d\0" % path.stat().st_size
+        return hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; on success it becomes `path`, whole and synced, else it goes."""

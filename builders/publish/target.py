@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from builders.describe.renderings import renderings
 from shiftdata.errors import IntegrityError, ShiftdataError
-from shiftdata.files import sha256_of
+from shiftdata.files import git_blob_id, sha256_of
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.format.paths import CROISSANT, README
 from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
@@ -160,7 +159,7 @@ class Target(ABC):
         if info.sha256 is not None:
             return info.sha256 == source.files[path].sha256
         if info.git is not None and len(info.git) == GIT_DIGITS:
-            return info.git == _git_id(source.folder / path)
+            return info.git == git_blob_id(source.folder / path)
         return None
 
 
@@ -189,9 +188,3 @@ def _listed_files(store: Store) -> Mapping[str, FileRecord]:
         return Manifest.from_json(written.decode()).files
     except (ShiftdataError, ValueError):
         return {}
-
-
-def _git_id(path: Path) -> str:
-    with path.open("rb") as stream:
-        start = b"blob %d\0" % path.stat().st_size
-        return hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()

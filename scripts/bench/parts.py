@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import shiftdata as sd
 from shiftdata.serving.app import listen, server
 from shiftdata.serving.library import Library
-from shiftdata.serving.request import Access, Mirror
+from shiftdata.serving.request import Mirror
 
 PARTS: dict[str, dict[str, Any]] = {
     "two styles": {"select": {"style": ["leaves", "rust"]}},
@@ -77,7 +77,7 @@ def measure(place: str, asked: dict[str, Any], sent: list[int]) -> dict[str, flo
 def serving(folder: Path) -> Iterator[tuple[str, list[int]]]:
     """A mirror of one dataset, and the sizes of the bodies that it sends."""
     library, bound, sent = Library(folder), listen("127.0.0.1", 0), list[int]()
-    one = server(Mirror(library, Access()), quiet=True)
+    one = server(Mirror(library), quiet=True)
     app: Any = one.config.app
 
     async def counting(scope: Any, receive: Any, send: Any) -> None:

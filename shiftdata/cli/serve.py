@@ -55,7 +55,7 @@ def command(
     require("uvicorn", "shiftdata serve")
     from shiftdata.serving.app import listen, server
     from shiftdata.serving.library import Library
-    from shiftdata.serving.request import Access, Mirror
+    from shiftdata.serving.request import Mirror
 
     token = os.environ.get(VARIABLE, "").strip() or None
     if token_file or token:
@@ -79,8 +79,7 @@ def command(
             print(f"export HF_ENDPOINT=http://{_shown(host)}:{bound.getsockname()[1]}", flush=True)
             if not quiet:
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
-            access = Access(token, private, trusting=writable and token is None)
-            server(Mirror(library, access), quiet=quiet).run(sockets=[bound])
+            server(Mirror(library, token, private), quiet=quiet).run(sockets=[bound])
     finally:
         library.close()
 

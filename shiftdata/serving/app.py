@@ -44,10 +44,8 @@ ROUTES = [
     Route(f"{API}/refs", listings.refs),
     Route(f"{API}/commits/{{revision}}", listings.history),
     Route(f"{API}/settings", repo_admin.change_settings, methods=["PUT"]),
-    Route(f"{API}/branch/{{revision}}", repo_admin.create_branch, methods=["POST"]),
-    Route(f"{API}/branch/{{revision}}", repo_admin.delete_branch, methods=["DELETE"]),
-    Route(f"{API}/tag/{{revision}}", repo_admin.create_tag, methods=["POST"]),
-    Route(f"{API}/tag/{{revision}}", repo_admin.delete_tag, methods=["DELETE"]),
+    Route(f"{API}/branch/{{revision}}", repo_admin.change_branch, methods=["POST", "DELETE"]),
+    Route(f"{API}/tag/{{revision}}", repo_admin.change_tag, methods=["POST", "DELETE"]),
     Route(f"{API}/preupload/{{revision}}", commits.preupload, methods=["POST"]),
     Route(f"{API}/commit/{{revision}}", commits.commit, methods=["POST"]),
     Route(f"{API}/xet-write-token/{{revision}}", lfs.no_xet),
@@ -76,7 +74,7 @@ def make_app(mirror: Mirror) -> ASGIApp:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
             try:
-                async with asyncio.timeout(mirror.limits.stuck_seconds):
+                async with asyncio.timeout(mirror.stuck_seconds):
                     await send(message)
             except TimeoutError:
                 raise _Stuck from None
@@ -118,13 +116,6 @@ def _disk_error(request: Request, error: OSError) -> JSONResponse:
     return Refusal(507, f"the mirror's disk is full ({code}): nothing was stored").answer()
 
 
-#: Seconds that answers under way get when the server is asked to stop.
-GRACE = 5
-
-#: Seconds that an idle connection is kept: longer than clients do (5), or it may end just as it is used.
-KEEP_ALIVE = 30
-
-
 class PatientProtocol(H11Protocol):
     """uvicorn's own protocol, except that a request's headers must be complete `head_seconds` after it began.
 
@@ -132,7 +123,6 @@ class PatientProtocol(H11Protocol):
     """
 
     head_seconds: ClassVar[float] = 30
-
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -190,8 +180,8 @@ def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
         log_level="warning" if quiet else "info",
         access_log=not quiet,
         server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=30,  # longer than clients do (5), or it may end just as it is used
+        timeout_graceful_shutdown=5,
     )
     logging.getLogger("uvicorn.access").addFilter(_without_query)
     return uvicorn.Server(config)
@@ -199,9 +189,7 @@ def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
 
 def _without_query(record: logging.LogRecord) -> bool:
     """Keep what follows a `?` out of the log: it may be the signature of an upload."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(
-            one.partition("?")[0] if isinstance(one, str) and one.startswith("/") else one
-            for one in record.args
-        )
+    match record.args:
+        case (client, method, str(path), *rest):
+            record.args = (client, method, path.partition("?")[0], *rest)
     return True

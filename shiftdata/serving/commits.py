@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from shiftdata.files import git_blob_id
 from shiftdata.serving.names import Refusal, file_path, is_sha256, no_entry
 from shiftdata.serving.repos import Commit, FileRecord
 from shiftdata.serving.request import Json, base_url, mirror_of, part, pieces, repo_to_write, text_of, writes
@@ -130,8 +131,8 @@ def preupload(request: Request, repo: UploadedRepo, body: Json) -> Json:
     files = body.get("files")
     if not isinstance(files, list) or len(files) > MOST_OPERATIONS:
         raise Refusal(400, f"'files' must be a list of {MOST_OPERATIONS:,} at most")
-    limits = mirror_of(request).limits
-    most = limits.resumable_bytes if request.headers.get(UPLOAD_HEADER) == "lfs" else limits.regular_bytes
+    mirror = mirror_of(request)
+    most = mirror.resumable_bytes if request.headers.get(UPLOAD_HEADER) == "lfs" else mirror.regular_bytes
     early = _deletes_shards_early(request.headers.get("user-agent", ""))
     head = repo.commit(part(request, "revision"))
     answers = []
@@ -143,7 +144,9 @@ def preupload(request: Request, repo: UploadedRepo, body: Json) -> Json:
         answer = {"path": path, "uploadMode": "regular" if regular else "lfs", "shouldIgnore": False}
         if (file := head.files.get(path)) is not None and file.size == size:
             # Clients compare plain files by git's id, and others by sha256, whatever they were before.
-            answer["oid"] = (file.git or repo.blobs.git_id(file.sha256)) if regular else file.sha256
+            answer["oid"] = (
+                (file.git or git_blob_id(repo.blobs.path(file.sha256))) if regular else file.sha256
+            )
         answers.append(answer)
     return {"files": answers, "commitOid": head.id}
 
@@ -168,7 +171,7 @@ async def commit(request: Request) -> JSONResponse:
     mirror = mirror_of(request)
     repo = await run_in_threadpool(repo_to_write, request)
     _refuse_pull_request(request)
-    receiving = _Receiving(repo, mirror.limits.regular_bytes)
+    receiving = _Receiving(repo, mirror.regular_bytes)
     async with mirror.writer():
         try:
             async for piece in pieces(request):
@@ -258,7 +261,7 @@ class _Receiving:
         if line.value.get("encoding") != "base64" or not line.has_content or self._file is None:
             raise Refusal(400, "a file of a commit has a 'content' with the 'encoding' 'base64'")
         sha256 = self._repo.blobs.keep(self._file)
-        record = FileRecord(self._file.size, sha256, self._repo.blobs.git_id(sha256))
+        record = FileRecord(self._file.size, sha256, git_blob_id(self._repo.blobs.path(sha256)))
         self.close()
         return record
 

@@ -80,8 +80,8 @@ class _Seen:
 class FolderRepo:
     """A folder as a repo with one branch, `main`, whose commit id changes whenever a file does.
 
-    The folder is listed again when the last listing is a second old, and at once where a file that is opened
-    is no longer the one that was listed: no bytes go out under the hash of others.
+    A file that is opened and is no longer the one that was listed makes it list again: no bytes go out under
+    the hash of others.
     """
 
     owner: str
@@ -98,7 +98,6 @@ class FolderRepo:
         return Settings()
 
     def refs(self, kind: str) -> dict[str, str]:
-        """Its branches (`heads`) or `tags`, and the commit of each."""
         return {"main": self._now().id} if kind == "heads" else {}
 
     def commit(self, revision: str) -> Commit:
@@ -159,7 +158,11 @@ class FolderRepo:
     def _walk(self, folder: Path, before: str) -> Iterator[tuple[str, _Seen]]:
         for entry in _entries(folder):
             path = before + entry.name
-            if entry.name.startswith(".") or not _can_be_named(path):
+            if entry.name.startswith("."):
+                continue
+            try:
+                file_path(path)
+            except Refusal:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from self._walk(Path(entry.path), f"{path}/")
@@ -193,10 +196,3 @@ class FolderRepo:
             for path, file in seen.items()
             if path in records and records[path].bytes == file.size and file.changed <= manifest.changed
         }
-
-
-def _can_be_named(path: str) -> bool:
-    try:
-        return bool(file_path(path))
-    except Refusal:
-        return False

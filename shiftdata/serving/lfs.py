@@ -37,7 +37,7 @@ def _action(request: Request, repo: UploadedRepo, oid: str, size: int) -> Json:
         return {"oid": oid, "size": size, "error": {"code": refusal.status, "message": str(refusal)}}
     path = _path(repo.owner, repo.name, oid)
     url = f"{base_url(request)}{path}"
-    upload = f"{url}?{mirror_of(request).signer.query(path, size)}"
+    upload = f"{url}?{mirror_of(request).upload_query(path, size)}"
     return {**answer, "actions": {"upload": {"href": upload}, "verify": {"href": f"{url}/verify"}}}
 
 
@@ -46,7 +46,7 @@ async def upload(request: Request) -> JSONResponse:
     mirror = mirror_of(request)
     mirror.library.check_writable()
     owner, name, oid = part(request, "owner"), part(request, "name"), part(request, "oid")
-    size = mirror.signer.check(_path(owner, name, oid), request.query_params)
+    size = mirror.announced_size(_path(owner, name, oid), request.query_params)
     repo = await run_in_threadpool(mirror.library.to_write, owner, name)
     async with mirror.writer():
         await run_in_threadpool(repo.blobs.check_room, size)

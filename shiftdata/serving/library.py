@@ -16,7 +16,7 @@ from shiftdata.files import locked
 from shiftdata.serving.folders import BELIEVED, FolderRepo, find_folders
 from shiftdata.serving.names import Refusal, is_repo_part, no_repo
 from shiftdata.serving.repos import Settings
-from shiftdata.serving.uploaded import Blobs, UploadedRepo, sync_folder, write_whole
+from shiftdata.serving.uploaded import Blobs, UploadedRepo, sync_folder
 
 Repo: TypeAlias = FolderRepo | UploadedRepo
 
@@ -58,7 +58,7 @@ class Library:
         self.blobs.prepare()
         path = self.folder / "key"
         if not path.exists():
-            write_whole(path, os.urandom(32), self.blobs.tmp)
+            self.blobs.write(path, os.urandom(32))
         return path.read_bytes()
 
     def repos(self) -> list[Repo]:

@@ -17,7 +17,6 @@ from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import OWNER, Commit, FileRecord, git_blob_id
 from shiftdata.serving.request import (
     Json,
-    authorization,
     base_url,
     json_body,
     mirror_of,
@@ -37,7 +36,7 @@ LONGEST_FORM = 1 << 20
 def whoami(request: Request) -> JSONResponse:
     """`/api/whoami-v2`: everyone with the token is one user."""
     mirror = mirror_of(request)
-    mirror.access.check_owner(authorization(request))
+    mirror.check_owner(request)
     token = {"displayName": "mirror", "role": "write" if mirror.library.writable else "read"}
     user = {"type": "user", "id": OWNER, "name": OWNER, "fullname": OWNER, "isPro": False, "orgs": []}
     return JSONResponse({**user, "auth": {"type": "access_token", "accessToken": token}})

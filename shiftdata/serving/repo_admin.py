@@ -67,27 +67,23 @@ def _changed(settings: Settings, body: Json) -> Settings:
 
 
 @writes
-def create_branch(request: Request, repo: UploadedRepo, body: Json) -> None:
-    """`POST /api/datasets/<owner>/<name>/branch/<branch>`."""
-    repo.add_ref("heads", part(request, "revision"), text_of(body, "startingPoint", "main"))
+def change_branch(request: Request, repo: UploadedRepo, body: Json) -> None:
+    """Make the branch at a `startingPoint`, or delete it."""
+    name = part(request, "revision")
+    if request.method == "DELETE":
+        repo.delete_ref("heads", name)
+    else:
+        repo.add_ref("heads", name, text_of(body, "startingPoint", "main"))
 
 
 @writes
-def create_tag(request: Request, repo: UploadedRepo, body: Json) -> None:
-    """`POST /api/datasets/<owner>/<name>/tag/<revision>`, with the tag in the body."""
-    repo.add_ref("tags", text_of(body, "tag"), part(request, "revision"))
-
-
-@writes
-def delete_branch(request: Request, repo: UploadedRepo, body: Json) -> None:
-    """`DELETE /api/datasets/<owner>/<name>/branch/<branch>`."""
-    repo.delete_ref("heads", part(request, "revision"))
-
-
-@writes
-def delete_tag(request: Request, repo: UploadedRepo, body: Json) -> None:
-    """`DELETE /api/datasets/<owner>/<name>/tag/<tag>`."""
-    repo.delete_ref("tags", part(request, "revision"))
+def change_tag(request: Request, repo: UploadedRepo, body: Json) -> None:
+    """Give the revision in the path the tag in the body, or delete the tag in the path."""
+    name = part(request, "revision")
+    if request.method == "DELETE":
+        repo.delete_ref("tags", name)
+    else:
+        repo.add_ref("tags", text_of(body, "tag"), name)
 
 
 async def validate_yaml(request: Request) -> JSONResponse:

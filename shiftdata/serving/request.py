@@ -8,7 +8,7 @@ import hmac
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -29,64 +29,78 @@ WRONG_TOKEN = "Invalid credentials in Authorization header"
 #: Seconds for which an upload may begin after it was announced.
 SIGNED_FOR = 24 * 3600
 
+HOST = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
 
-@dataclass(frozen=True)
-class Access:
-    """The rules of a server: its token, if any, and whether reading needs it too.
+#: Bytes of a JSON body at most: clients send 256 samples of 512 bytes, or 1,000 paths.
+LONGEST_JSON = 8 << 20
 
-    A server on loopback alone that has no token is `trusting`: it accepts any token, but still requires one,
-    so that no page in a browser can write to it.
+#: So many uploads run at once; others wait so many seconds. In a body, so many may pass without a byte.
+WRITERS = 16
+QUEUE_SECONDS = 30
+IDLE_SECONDS = 60
+
+Json: TypeAlias = dict[str, Any]
+
+
+@dataclass
+class Mirror:
+    """The server: its repos, its token, if any, whether reading needs it too, and its limits.
+
+    Without a token a writable server, which is on loopback alone, accepts any; it still requires one, so that
+    no page in a browser can write to it.
     """
 
+    library: Library
     token: str | None = field(default=None, repr=False)
     private: bool = False
-    trusting: bool = False
+    regular_bytes: int = 50_000_000  # of a file inside a commit at most; others come by LFS
+    resumable_bytes: int = 1_000_000  # the same for `publish`: by LFS, what was sent is not sent again
+    stuck_seconds: float = 600  # that may pass without a client taking a byte
 
-    def is_owner(self, header: str | None) -> bool:
-        """Whether a request with this Authorization header may do everything."""
-        scheme, _, given = (header or "").partition(" ")
+    def __post_init__(self) -> None:
+        self._writers = asyncio.Semaphore(WRITERS)
+
+    @asynccontextmanager
+    async def writer(self) -> AsyncIterator[None]:
+        """A turn to receive a large body; readers never wait for one."""
+        try:
+            async with asyncio.timeout(QUEUE_SECONDS):
+                await self._writers.acquire()
+        except TimeoutError:
+            raise Refusal(503, "too many uploads at once: try again", headers={"Retry-After": "10"}) from None
+        try:
+            yield
+        finally:
+            self._writers.release()
+
+    def is_owner(self, request: Request) -> bool:
+        """Whether a request may do everything."""
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
             return False
         if self.token is None:
-            return self.trusting
+            return self.library.writable
         return hmac.compare_digest(given.strip().encode(), self.token.encode())
 
-    def check_owner(self, header: str | None) -> None:
-        if not self.is_owner(header):
-            any_token = " (here any token is accepted)" if self.trusting and self.token is None else ""
+    def check_owner(self, request: Request) -> None:
+        if not self.is_owner(request):
+            any_token = (
+                " (here any token is accepted)" if self.library.writable and self.token is None else ""
+            )
             text = f"this needs the mirror's token: set HF_TOKEN to it{any_token}"
             raise Refusal(401, text, shown=WRONG_TOKEN, headers={"WWW-Authenticate": "Bearer"})
 
-    def sees(self, repo: Repo, header: str | None) -> bool:
+    def sees(self, repo: Repo, request: Request) -> bool:
         """Whether the repo exists for this caller."""
-        return self.is_owner(header) or not (self.private or repo.settings().private)
+        return self.is_owner(request) or not (self.private or repo.settings().private)
 
-    def check_reader(self, repo: Repo, header: str | None, *, for_files: bool) -> None:
-        """Refuse a repo that is hidden, as if it did not exist; and, `for_files`, one that is gated."""
-        if not self.sees(repo, header):
-            raise no_repo(repo.owner, repo.name, status=self.missing_status(header))
-        if for_files and repo.settings().gated and not self.is_owner(header):
-            text = f"{repo.owner}/{repo.name} is gated: its files need the server's token"
-            raise Refusal(403, text, "GatedRepo")
-
-    def missing_status(self, header: str | None) -> int:
-        """The status of "no such repo": without the token, nobody can tell it from a private one."""
-        return 404 if self.is_owner(header) or (self.token is None and not self.private) else 401
-
-
-@dataclass(frozen=True)
-class Signer:
-    """Signs upload URLs: clients send no token to them."""
-
-    key: bytes = field(repr=False)
-
-    def query(self, path: str, size: int) -> str:
-        """What follows the `?` of the URL for one object of one size."""
+    def upload_query(self, path: str, size: int) -> str:
+        """What follows the `?` of the URL for one upload; it is signed, as clients send no token there."""
         until = int(time.time()) + SIGNED_FOR
         return f"size={size}&until={until}&signature={self._signature(path, size, until)}"
 
-    def check(self, path: str, query: Mapping[str, str]) -> int:
-        """The announced size, if this server made the URL."""
+    def announced_size(self, path: str, query: Mapping[str, str]) -> int:
+        """The size that an upload URL was signed for, if this server made it."""
         size, until, signature = (query.get(key, "") for key in ("size", "until", "signature"))
         plain = all(text.isascii() and text.isdigit() and len(text) <= 18 for text in (size, until))
         wanted = self._signature(path, int(size), int(until)) if plain else ""
@@ -97,70 +111,13 @@ class Signer:
         return int(size)
 
     def _signature(self, path: str, size: int, until: int) -> str:
-        return hmac.new(self.key, f"{path}\n{size}\n{until}".encode(), hashlib.sha256).hexdigest()
-
-
-HOST = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
-
-#: Bytes of a JSON body at most: clients send 256 samples of 512 bytes, or 1,000 paths.
-LONGEST_JSON = 8 << 20
-
-Json: TypeAlias = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a client may ask of the server.
-
-    Files up to `regular_bytes` come inside the commit; those of `publish`, which identifies itself by a
-    header, only up to `resumable_bytes`, so that what was sent is not sent again. `idle_seconds` may pass
-    without a byte of a body, `stuck_seconds` without a client taking a byte. Of uploads `writers` run at
-    once, and others wait `queue_seconds`.
-    """
-
-    regular_bytes: int = 50_000_000
-    resumable_bytes: int = 1_000_000
-    idle_seconds: float = 60
-    stuck_seconds: float = 600
-    writers: int = 16
-    queue_seconds: float = 30
-
-
-@dataclass
-class Mirror:
-    """The server's parts, available in every request."""
-
-    library: Library
-    access: Access
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        self.signer = Signer(self.library.key)
-        self._writers = asyncio.Semaphore(self.limits.writers)
-
-    @asynccontextmanager
-    async def writer(self) -> AsyncIterator[None]:
-        """A turn to receive a large body; readers never wait for one."""
-        try:
-            async with asyncio.timeout(self.limits.queue_seconds):
-                await self._writers.acquire()
-        except TimeoutError:
-            raise Refusal(503, "too many uploads at once: try again", headers={"Retry-After": "10"}) from None
-        try:
-            yield
-        finally:
-            self._writers.release()
+        return hmac.new(self.library.key, f"{path}\n{size}\n{until}".encode(), hashlib.sha256).hexdigest()
 
 
 def mirror_of(request: Request) -> Mirror:
-    """The server that was asked."""
+    """The server that received a request."""
     mirror: Mirror = request.app.state.mirror
     return mirror
-
-
-def authorization(request: Request) -> str | None:
-    """The header that says who asks."""
-    return request.headers.get("authorization")
 
 
 def part(request: Request, name: str, default: str = "") -> str:
@@ -174,27 +131,29 @@ def part(request: Request, name: str, default: str = "") -> str:
 def repo_of(request: Request, *, for_files: bool = False) -> Repo:
     """The repo that the path names, if the caller may see it (and, `for_files`, read it)."""
     mirror, owner, name = mirror_of(request), part(request, "owner"), part(request, "name")
-    header = authorization(request)
-    repo = mirror.library.get(owner, name)
-    if repo is None:
-        raise no_repo(owner, name, status=mirror.access.missing_status(header))
-    mirror.access.check_reader(repo, header, for_files=for_files)
+    repo, is_owner = mirror.library.get(owner, name), mirror.is_owner(request)
+    if repo is None or not mirror.sees(repo, request):
+        # Without the token, nobody can tell a repo that does not exist from a private one.
+        open_to_all = mirror.token is None and not mirror.private
+        raise no_repo(owner, name, status=404 if is_owner or open_to_all else 401)
+    if for_files and repo.settings().gated and not is_owner:
+        raise Refusal(403, f"{owner}/{name} is gated: its files need the server's token", "GatedRepo")
     return repo
 
 
 def visible_repos(request: Request) -> list[Repo]:
     """Every repo that the caller may see."""
-    mirror, header = mirror_of(request), authorization(request)
-    if mirror.access.private:
-        mirror.access.check_owner(header)
-    return [repo for repo in mirror.library.repos() if mirror.access.sees(repo, header)]
+    mirror = mirror_of(request)
+    if mirror.private:
+        mirror.check_owner(request)
+    return [repo for repo in mirror.library.repos() if mirror.sees(repo, request)]
 
 
 def check_writer(request: Request) -> Library:
     """Refuse a caller who may not write, or a server that is read-only."""
     mirror = mirror_of(request)
     mirror.library.check_writable()
-    mirror.access.check_owner(authorization(request))
+    mirror.check_owner(request)
     return mirror.library
 
 
@@ -203,9 +162,7 @@ def repo_to_write(request: Request) -> UploadedRepo:
     return check_writer(request).to_write(part(request, "owner"), part(request, "name"))
 
 
-def writes(
-    change: Callable[[Request, UploadedRepo, Json], Json | None],
-) -> Callable[[Request], Awaitable[Any]]:
+def writes(change: Callable[[Request, UploadedRepo, Json], Json | None]) -> Callable[[Request], Any]:
     """Make a route of a change to a repo: it checks who asks, reads a JSON body, and answers with JSON."""
 
     @wraps(change)
@@ -230,7 +187,7 @@ async def pieces(request: Request) -> AsyncIterator[bytes]:
     stream = request.stream()
     while True:
         try:
-            async with asyncio.timeout(mirror_of(request).limits.idle_seconds):
+            async with asyncio.timeout(IDLE_SECONDS):
                 piece = await anext(stream, None)
         except TimeoutError:
             raise Refusal(408, "the body stopped coming", headers={"Connection": "close"}) from None

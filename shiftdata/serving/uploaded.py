@@ -35,7 +35,7 @@ RESERVE = 64 << 20
 
 
 class Incoming:
-    """A file that is being received: `Blobs.keep` keeps it, `drop` removes what was not kept."""
+    """A file that is being received: `move` gives it its place, `drop` removes what was not moved."""
 
     def __init__(self, folder: Path) -> None:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix="upload-")
@@ -51,6 +51,15 @@ class Incoming:
         self.file.write(data)
         self._hash.update(data)
         self.size += len(data)
+
+    def move(self, place: Path) -> None:
+        """Put it durably into its place: what is there is the old file, or this one."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self.path.replace(place)
+        sync_folder(place.parent)
 
     @property
     def sha256(self) -> str:
@@ -83,25 +92,19 @@ class Blobs:
     def receive(self) -> Incoming:
         return Incoming(self.tmp)
 
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a small file durably."""
+        incoming = self.receive()
+        incoming.write(content)
+        incoming.move(path)
+
     def keep(self, incoming: Incoming) -> str:
         """Put a received file among the blobs, durably; return its hash."""
-        path = self.path(incoming.sha256)
         if self.size(incoming.sha256) != incoming.size:
-            incoming.file.flush()
-            os.fsync(incoming.file.fileno())
-            path.parent.mkdir(parents=True, exist_ok=True)
             incoming.path.chmod(0o444)
-            incoming.path.replace(path)
-            sync_folder(path.parent)
+            incoming.move(self.path(incoming.sha256))
             sync_folder(self.folder)
         return incoming.sha256
-
-    def git_id(self, sha256: str) -> str:
-        path = self.path(sha256)
-        start = b"blob %d\0" % path.stat().st_size
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False))
-        return digest.hexdigest()
 
     def check_room(self, size: int) -> None:
         free = shutil.disk_usage(self.tmp).free - RESERVE
@@ -116,18 +119,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def write_whole(path: Path, content: bytes, tmp: Path) -> None:
-    """Write a small file durably: it has its old content, or its new one."""
-    descriptor, name = tempfile.mkstemp(dir=tmp, prefix="small-")
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Path(name).replace(path)
-    sync_folder(path.parent)
 
 
 #: Makes the files of a commit from the commit before it.
@@ -150,7 +141,7 @@ class UploadedRepo:
     def make(self, settings: Settings) -> None:
         """Write a new repo, with an empty first commit, into its folder."""
         self._write_settings(settings)
-        first = _write_commit(self.folder, self.blobs.tmp, "initial commit", "", None, {})
+        first = _write_commit(self.folder, self.blobs, "initial commit", "", None, {})
         self._set_ref("heads", "main", first)
 
     def settings(self) -> Settings:
@@ -197,8 +188,7 @@ class UploadedRepo:
     ) -> Commit:
         """Add one commit to a branch.
 
-        A change that changes nothing returns the commit before it, so that a commit that is sent again,
-        because its answer was lost, does no harm.
+        A change that changes nothing returns the commit before it: one that is sent twice does no harm.
         """
         with self.lock:
             if branch not in self.refs("heads"):
@@ -213,7 +203,7 @@ class UploadedRepo:
             if len(files) > MOST_FILES:
                 raise Refusal(413, f"a repo may have {MOST_FILES:,} files at most")
             check_tree(files.keys())
-            made = _write_commit(self.folder, self.blobs.tmp, title, message, before.id, files)
+            made = _write_commit(self.folder, self.blobs, title, message, before.id, files)
             self._set_ref("heads", branch, made)
             return self.commit(made)
 
@@ -241,14 +231,14 @@ class UploadedRepo:
         return self.folder / kind / quote(name, safe="")
 
     def _set_ref(self, kind: str, name: str, commit_id: str) -> None:
-        write_whole(self._path(kind, name), commit_id.encode(), self.blobs.tmp)
+        self.blobs.write(self._path(kind, name), commit_id.encode())
 
     def _write_settings(self, settings: Settings) -> None:
-        write_whole(self.folder / "settings.json", json.dumps(asdict(settings)).encode(), self.blobs.tmp)
+        self.blobs.write(self.folder / "settings.json", json.dumps(asdict(settings)).encode())
 
 
 def _write_commit(
-    folder: Path, tmp: Path, title: str, message: str, parent: str | None, files: Mapping[str, FileRecord]
+    folder: Path, blobs: Blobs, title: str, message: str, parent: str | None, files: Mapping[str, FileRecord]
 ) -> str:
     """Write a commit, which nothing names yet; return its id, a hash of its content."""
     commit = {
@@ -260,7 +250,7 @@ def _write_commit(
     }
     content = json.dumps(commit, separators=(",", ":")).encode()
     commit_id = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-    write_whole(folder / "commits" / f"{commit_id}.json", content, tmp)
+    blobs.write(folder / "commits" / f"{commit_id}.json", content)
     return commit_id
 
 

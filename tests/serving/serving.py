@@ -18,7 +18,7 @@ from typing import Any
 
 from shiftdata.serving.app import listen, server
 from shiftdata.serving.library import Library
-from shiftdata.serving.request import Access, Limits, Mirror
+from shiftdata.serving.request import Mirror
 
 TOKEN = "the-token-of-the-tests"
 
@@ -57,14 +57,13 @@ class Running:
 
 @contextmanager
 def serving(
-    root: Path, *, writable: bool = False, token: str | None = None, private: bool = False, **limits: float
+    root: Path, *, writable: bool = False, token: str | None = None, private: bool = False, **limits: Any
 ) -> Iterator[Running]:
     """Serve a folder on a free port of this machine."""
     library = Library(root, writable=writable)
-    access = Access(token, private, trusting=writable and token is None)
     bound = listen("127.0.0.1", 0)
     running = Running(bound.getsockname()[1], library)
-    one = server(Mirror(library, access, Limits(**limits)), quiet=True)
+    one = server(Mirror(library, token, private, **limits), quiet=True)
     one.config.app = running.counted(one.config.app)
     thread = threading.Thread(target=one.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
