@@ -53,8 +53,9 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         dropped=[(base.name, *one) for base in manifest.bases for one in base.dropped.items()],
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
         attribution=ATTRIBUTION if ATTRIBUTION in manifest.files else None,
-        groups="groups.png" if "groups.png" in manifest.files else None,
-        filters="filters.png" if "filters.png" in manifest.files else None,
+        **{
+            name: f"{name}.png" if f"{name}.png" in manifest.files else None for name in ("groups", "filters")
+        },
         sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
         said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
         front_matter="\n".join(yaml_lines(front_matter(manifest))),
@@ -63,10 +64,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
 
 
 def front_matter(manifest: Manifest) -> dict[str, Any]:
-    """The card's YAML: licence, sizes, and every config with its files, filters and counts.
-
-    Features are not repeated here: every file carries them in its schema.
-    """
+    """The card's YAML; features are not repeated here, as every file carries them in its schema."""
     front: dict[str, Any] = {
         "pretty_name": manifest.title,
         **hub_terms(manifest.license.split(" AND ")),
@@ -98,9 +96,11 @@ def _example(manifest: Manifest) -> str:
         names = list(manifest.roles.example)
         shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
         return f"a row of {len(names)} features: {shown}{', ...' if len(names) > MOST_NAMES else ''}"
-    return {"image": "a picture, in the column `image`", "text": "a text, in the column `text`"}[
-        manifest.roles.modality
-    ]
+    return (
+        "a picture, in the column `image`"
+        if manifest.roles.modality == "image"
+        else "a text, in the column `text`"
+    )
 
 
 def _severity(manifest: Manifest) -> str:
@@ -108,8 +108,6 @@ def _severity(manifest: Manifest) -> str:
     nuisance, steps = manifest.roles.nuisance, manifest.severities
     if not steps:
         return f"null: these {nuisance}s have no scale"
-    if len(steps) == 1:
-        return f"strength of the {nuisance}: {steps[0]:g}; 0 is the untouched example"
     listed = ", ".join(f"{step:g}" for step in steps)
     return f"strength of the {nuisance}: {listed}; 0 is the untouched example"
 

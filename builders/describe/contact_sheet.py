@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,10 @@ from shiftdata.stable import hash64
 CELL = 72
 GAP = 3
 UNTOUCHED = "content"
+PREVIEW = "preview.jpg"
 
 Cell = tuple[str, dict[str, Any]]  # base and metadata row
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of a sheet: its name, and what stands in which column."""
-
-    name: str
-    cells: dict[int, Cell] = field(default_factory=dict)
+Line = tuple[str, dict[int, Cell]]  # the name of a row of the sheet, and what stands in which column
 
 
 def contact_sheet(
@@ -53,8 +46,7 @@ def contact_sheet(
     """Draw one picture a class and nuisance, along a row the same content where there is such.
 
     Of a continuous shift: a row a nuisance, a column a severity, along a row one trajectory. `most` limits
-    rows and columns. Images are read by their byte offsets, so a sheet of a large dataset reads only what it
-    shows.
+    rows and columns. Only the images that are shown are read, by their byte offsets.
     """
     if manifest.roles.modality != "image":
         raise InputError(f"{manifest.name} has no pictures ({manifest.roles.modality}): nothing to draw")
@@ -64,19 +56,22 @@ def contact_sheet(
         columns = [f"{step:g}" for step in manifest.severities]
         every = _trajectories(manifest, rows, name)
     else:
-        columns = [UNTOUCHED, *manifest.nuisances]
         untouched = UNTOUCHED in {b.name for b in manifest.bases}
+        columns = [*([UNTOUCHED] if untouched else []), *manifest.nuisances]
         every = _classes(manifest, rows, name, _rows(folder, UNTOUCHED, split) if untouched else None)
-        if not untouched:
-            columns, every = columns[1:], map(_one_to_the_left, every)
     lines, columns = list(islice(every, most[0])), columns[: most[1]]
-    sheet = _empty([line.name for line in lines], columns, cell)
-    left, top = margins([line.name for line in lines], columns)
-    for y, line in enumerate(lines):
-        for x, place in line.cells.items():
+    left, top = margins([name for name, _ in lines], columns)
+    step = cell + GAP
+    sheet = Image.new("RGB", (left + len(columns) * step, top + len(lines) * step), PAPER)
+    drawing = ImageDraw.Draw(sheet)
+    for x, column in enumerate(columns):
+        sheet.paste(on_end(column, top, cell), (left + x * step, 0))
+    for y, (line, cells) in enumerate(lines):
+        drawing.text((left - PADDING, top + y * step + cell // 2), line, INK, font(), anchor="rm")
+        for x, place in cells.items():
             if x < len(columns):
-                corner = (left + x * (cell + GAP), top + y * (cell + GAP))
-                sheet.paste(_thumbnail(folder, split, *place, cell), corner)
+                picture = _thumbnail(folder, split, *place, cell)
+                sheet.paste(picture, (left + x * step, top + y * step))
     return sheet
 
 
@@ -84,11 +79,12 @@ def _classes(manifest: Manifest, rows: pa.Table, base: str, untouched: pa.Table 
     """A line a class: the content picture with most nuisances, others where it has none."""
     for number, label in enumerate(manifest.labels):
         content, shown = _by_nuisance(rows.filter(pc.field("label") == number), manifest.roles.nuisance)
-        line = Line(label, {nuisance + 1: (base, row) for nuisance, row in shown.items()})
+        first = int(untouched is not None)
+        cells = {first + nuisance: (base, row) for nuisance, row in shown.items()}
         if untouched is not None:
             for row in untouched.filter(pc.field("key") == content).to_pylist():
-                line.cells[0] = (UNTOUCHED, row)
-        yield line
+                cells[0] = (UNTOUCHED, row)
+        yield label, cells
 
 
 def _by_nuisance(rows: pa.Table, nuisance: str) -> tuple[str, dict[int, dict[str, Any]]]:
@@ -112,16 +108,12 @@ def _trajectories(manifest: Manifest, rows: pa.Table, base: str) -> Iterator[Lin
     for number, nuisance in enumerate(manifest.nuisances):
         mine = rows.filter(pc.field(manifest.roles.nuisance) == number)
         labels = sorted(pc.unique(mine["label"]).to_pylist())
-        line = Line(nuisance)
+        cells: dict[int, Cell] = {}
         if labels:
             of_label = mine.filter(pc.field("label") == labels[number % len(labels)])
             first = of_label.filter(pc.field("quantile") == pc.min(of_label["quantile"]).as_py())
-            line.cells.update({steps[row["severity"]]: (base, row) for row in first.to_pylist()})
-        yield line
-
-
-def _one_to_the_left(line: Line) -> Line:
-    return Line(line.name, {column - 1: place for column, place in line.cells.items()})
+            cells = {steps[row["severity"]]: (base, row) for row in first.to_pylist()}
+        yield nuisance, cells
 
 
 def _rows(folder: Path, base: str, split: str) -> pa.Table:
@@ -136,23 +128,6 @@ def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any], side: i
     return picture.resize((side, side), Image.Resampling.LANCZOS)
 
 
-def _empty(rows: Sequence[str], columns: Sequence[str], cell: int) -> Image.Image:
-    """A sheet with its names and no pictures yet; column names stand on end."""
-    left, top = margins(rows, columns)
-    sheet = Image.new("RGB", (left + len(columns) * (cell + GAP), top + len(rows) * (cell + GAP)), PAPER)
-    draw = ImageDraw.Draw(sheet)
-    for y, name in enumerate(rows):
-        draw.text((left - PADDING, top + y * (cell + GAP) + cell // 2), name, INK, font(), anchor="rm")
-    for x, name in enumerate(columns):
-        sheet.paste(on_end(name, top, cell), (left + x * (cell + GAP), 0))
-    return sheet
-
-
-PREVIEW = "preview.jpg"
-GROUPS = "groups.png"
-FILTERS = "filters.png"
-
-
 def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
     """Draw the pictures of a packed dataset's card into its folder."""
     drawn = {}
@@ -160,9 +135,9 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
         drawn[PREVIEW] = contact_sheet(folder, manifest, cell=56, most=(12, 14))
     panels = _panels(folder, manifest)
     if panels:
-        drawn[GROUPS] = draw(panels)
+        drawn["groups.png"] = draw(panels)
     if f"filters/{manifest.default_base}.parquet" in manifest.files:
-        drawn[FILTERS] = overview(judged_rows(folder, manifest.default_base))
+        drawn["filters.png"] = overview(judged_rows(folder, manifest.default_base))
     for name, picture in drawn.items():
         with whole_file(folder / name) as temporary:
             jpeg = name.endswith(".jpg")

@@ -153,16 +153,16 @@ def _dataset(manifest: Manifest) -> Json:
         raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename the base")
     text = manifest.to_json().encode()
     itself = FileRecord(bytes=len(text), sha256=hashlib.sha256(text).hexdigest(), rows=None)
+    files = [_file(FILE_NAME, itself)]
+    if ATTRIBUTION in manifest.files:  # not of a draft
+        about = "Every licence and attribution of the rows; each row has its own in its columns."
+        files.append(_file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
     return {
         "@context": json.loads(CONTEXT.read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_about_dataset(manifest),
-        "distribution": [
-            _file(FILE_NAME, itself),
-            *_attribution(manifest),
-            *(table.files(manifest.files) for table in tables),
-        ],
+        "distribution": [*files, *(table.files(manifest.files) for table in tables)],
         "recordSet": record_sets,
     }
 
@@ -251,22 +251,19 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
     for base in manifest.bases if manifest.pixels_included else ():
         about, path = f"{base.summary} {_counts(base.splits)}.", f"data/{base.name}/*.parquet"
         yield Table(name=base.name, about=about, path=path, kinds=whole, links=links)
-    yield Table(
-        name="metadata",
-        about=f"The rows of `{default}` without the example, and where it lies.",
-        path=f"metadata/{default}/*.parquet",
-        kinds=plain | POINTER_COLUMNS,
-        links=links,
+    about, path = (
+        f"The rows of `{default}` without the example, and where it lies.",
+        f"metadata/{default}/*.parquet",
     )
+    yield Table(name="metadata", about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
     of_rows = None if manifest.pixels_included else "metadata"
+    chosen = {"key": pa.string(), "split": pa.string(), "count": pa.int32()}
     for config in manifest.configs:
-        yield Table(
-            name=config.name,
-            about=_about(config),
-            path=protocol_file(config.name),
-            kinds={"key": pa.string(), "split": pa.string(), "count": pa.int32()},
-            links={"key": f"{of_rows or config.base}/key", "split": "splits/name"},
+        path, links = (
+            protocol_file(config.name),
+            {"key": f"{of_rows or config.base}/key", "split": "splits/name"},
         )
+        yield Table(name=config.name, about=_about(config), path=path, kinds=chosen, links=links)
 
 
 def _about(config: Config) -> str:
@@ -300,13 +297,6 @@ def _record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json
 def _field(identifier: str, kind: Kind, about: str) -> Json:
     name = identifier.rsplit("/", 1)[-1]
     return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
-
-
-def _attribution(manifest: Manifest) -> Iterator[Json]:
-    """The file with every licence and attribution of the rows."""
-    if ATTRIBUTION in manifest.files:  # not of a draft
-        about = "Every licence and attribution of the rows; each row has its own in its columns."
-        yield _file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about}
 
 
 def _file(path: str, record: FileRecord) -> Json:

@@ -26,8 +26,7 @@ class FolderTarget(Target):
         return str(self.folder)
 
     @property
-    def _replaced(self) -> Path:
-        """Where the old dataset is, for the moment in which the new one takes its place."""
+    def _replaced(self) -> Path:  # where the old dataset is, while the new one takes its place
         return self.folder.with_name(f".{self.folder.name}.replaced")
 
     def compare(self, source: Source) -> Changes:
@@ -42,9 +41,15 @@ class FolderTarget(Target):
         if not nearest.is_dir():
             raise InputError(f"{nearest} is a file: give a folder")
         changes = self.compared(source, Folder(current))
-        free = self._free_after(changes.bytes)
-        note = f"{free / 1e6:,.0f} MB stay free on that disk"
-        return replace(changes, notes=(note,)) if changes.bytes else changes
+        if not changes.bytes:
+            return changes
+        free = shutil.disk_usage(nearest).free
+        if changes.bytes > free:
+            raise StorageError(
+                f"no space in {nearest}: {changes.bytes / 1e6:,.1f} MB are to be copied, "
+                f"{free / 1e6:,.1f} are free"
+            )
+        return replace(changes, notes=(f"{(free - changes.bytes) / 1e6:,.0f} MB stay free on that disk",))
 
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
         self._end_swap()
@@ -59,7 +64,11 @@ class FolderTarget(Target):
                 _link(self.folder / path, work / path)
         for left in set(files_below(work)) - {*source.files, *foreign}:  # of a writer that was killed
             (work / left).unlink()
-        self._swap(work)
+        swap(work, self.folder, self._replaced)
+        for unfinished in self.folder.parent.glob(
+            f".{self.folder.name}.publishing-{'[0-9a-f]' * HASH_DIGITS}"
+        ):
+            shutil.rmtree(unfinished)  # of other versions
 
     def finish(self, source: Source, revision: str | None) -> str:
         """Clear away what a run that was killed after its swap has left."""
@@ -72,8 +81,9 @@ class FolderTarget(Target):
         if made.is_file() and sha256_of(made) == record.sha256:
             on_bytes(record.bytes)
             return
-        with whole_file(made) as temporary:
-            _copy(source.folder / path, temporary, on_bytes)
+        # The bytes, never a link: a later build must not show through in what is published.
+        with (source.folder / path).open("rb") as stream, whole_file(made) as temporary:
+            copy(stream, temporary, on_bytes)
         if not arrived(Folder(work), path, record, verify):
             found = made.stat().st_size
             made.unlink()
@@ -82,27 +92,12 @@ class FolderTarget(Target):
                 "it was; look at the disk and at `check`, then publish again"
             )
 
-    def _swap(self, work: Path) -> None:
-        swap(work, self.folder, self._replaced)
-        for left in self.folder.parent.glob(f".{self.folder.name}.publishing-{'[0-9a-f]' * HASH_DIGITS}"):
-            shutil.rmtree(left)  # of versions that were never finished
-
     def _end_swap(self) -> None:
         """Put back what a run that was killed in the middle of its swap has moved away."""
         if self.folder.exists():
             shutil.rmtree(self._replaced, ignore_errors=True)
         elif self._replaced.exists():
             self._replaced.rename(self.folder)
-
-    def _free_after(self, needed: int) -> int:
-        """The bytes that stay free; too few is an error before anything is copied."""
-        parent = next(folder for folder in self.folder.absolute().parents if folder.exists())
-        free = shutil.disk_usage(parent).free
-        if needed > free:
-            raise StorageError(
-                f"no space in {parent}: {needed / 1e6:,.1f} MB are to be copied, {free / 1e6:,.1f} are free"
-            )
-        return free - needed
 
 
 def _link(old: Path, new: Path) -> None:
@@ -114,9 +109,3 @@ def _link(old: Path, new: Path) -> None:
     except OSError:  # the file system has no links
         with clear_when_full(new):
             shutil.copy2(old, new, follow_symlinks=False)
-
-
-def _copy(old: Path, new: Path, on_bytes: OnBytes) -> None:
-    """Copy the bytes, never a link: a later build must not show through in what is published."""
-    with old.open("rb") as stream:
-        copy(stream, new, on_bytes)

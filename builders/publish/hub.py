@@ -21,6 +21,7 @@ from shiftdata.places.hubs import HubRepo
 from shiftdata.places.remote import Hub
 from shiftdata.places.store import OnBytes, Store, persistently
 
+Operation: TypeAlias = CommitOperationAdd | CommitOperationDelete
 Gated: TypeAlias = Literal["auto", "manual"]
 
 HUB = "https://huggingface.co"
@@ -43,10 +44,7 @@ class RepoOptions:
 
 @dataclass(frozen=True)
 class HubTarget(Target):
-    """A dataset repo. A reader sees the commit before or the one after; each has the manifest of its files.
-
-    Files that were sent wait at the server until the commit names them, so a run that was stopped goes on.
-    """
+    """A dataset repo. A reader sees the commit before or the one after, each with its manifest."""
 
     repo: HubRepo
     options: RepoOptions
@@ -70,7 +68,6 @@ class HubTarget(Target):
 
     @cached_property
     def api(self) -> HfApi:
-        """The client that writes; `at` reads."""
         # A mirror stores what comes this way file by file, as the Hub does.
         headers = {"X-Shiftdata-Upload": "lfs"} if self._is_mirror else None
         return HfApi(
@@ -87,7 +84,8 @@ class HubTarget(Target):
         try:
             info = self.api.dataset_info(self.repo.repo_id)
         except RepositoryNotFoundError as error:
-            if error.response is not None and error.response.status_code == 401 and not self._logged_in():
+            logged_in = self.api.token or (self.api.token is None and get_token())
+            if error.response is not None and error.response.status_code == 401 and not logged_in:
                 raise
             seen = "private" if self.options.private else "public"
             note = f"there is no such repo, or you may not see it: it will be made, {seen}"
@@ -116,7 +114,8 @@ class HubTarget(Target):
                     raise IntegrityError(
                         f"{path} was changed while it was sent: nothing was published; run it again"
                     )
-            commit = self._commit(source, [*additions, *map(CommitOperationDelete, changes.deleted)], head)
+            operations: list[Operation] = [*additions, *map(CommitOperationDelete, changes.deleted)]
+            commit = self._commit(operations, f"Publish {source.version}", head)
             try:
                 self._verify(source, commit, verify)
             except IntegrityError:
@@ -129,13 +128,10 @@ class HubTarget(Target):
         self._settle()
         if not self.options.tag:
             return ""
-        name = _tag_of(source)
+        name = f"v{source.manifest.version}"
         if name not in self._tags():
             self.api.create_tag(self.repo.repo_id, tag=name, revision=revision, repo_type=DATASET)
         return f"tag {name}"
-
-    def _logged_in(self) -> bool:
-        return bool(self.api.token or (self.api.token is None and get_token()))
 
     def _make_repo(self) -> str | None:
         """Make the repo; return its first commit, where it begins with one."""
@@ -152,16 +148,10 @@ class HubTarget(Target):
         if private or gated:
             self.api.update_repo_settings(self.repo.repo_id, private=private, gated=gated, repo_type=DATASET)
 
-    def _commit(
-        self, source: Source, operations: list[CommitOperationAdd | CommitOperationDelete], head: str | None
-    ) -> str:
+    def _commit(self, operations: list[Operation], message: str, head: str | None) -> str:
         try:
             made = self.api.create_commit(
-                self.repo.repo_id,
-                operations,
-                commit_message=f"Publish {source.version}",
-                repo_type=DATASET,
-                parent_commit=head,
+                self.repo.repo_id, operations, commit_message=message, repo_type=DATASET, parent_commit=head
             )
         except HfHubHTTPError as error:
             if error.response is None or error.response.status_code not in CONFLICTS:
@@ -192,31 +182,20 @@ class HubTarget(Target):
     def _withdraw(self, commit: str) -> None:
         """Take the manifest out of the head again, so that nobody uses it."""
         if FILE_NAME in listing_of(self.at(commit)):
-            self.api.create_commit(
-                self.repo.repo_id,
-                [CommitOperationDelete(FILE_NAME)],
-                commit_message="Withdraw the manifest: not every file arrived as it was sent",
-                repo_type=DATASET,
-                parent_commit=commit,
-            )
+            why = "Withdraw the manifest: not every file arrived as it was sent"
+            self._commit([CommitOperationDelete(FILE_NAME)], why, commit)
 
     def _tags(self) -> Mapping[str, str]:
         refs = self.api.list_repo_refs(self.repo.repo_id, repo_type=DATASET)
         return {tag.name: tag.target_commit for tag in refs.tags}
 
     def _refuse_second_tag(self, source: Source, changes: Changes) -> None:
-        if not self.options.tag:
-            return
-        name, tags = _tag_of(source), self._tags()
+        name, tags = f"v{source.manifest.version}", self._tags() if self.options.tag else {}
         if name in tags and (tags[name] != changes.revision or not changes.none):
             raise InputError(
                 f"{self.address} has the tag {name} at another commit: versions do not change; "
                 "raise the recipe's version, or publish without --tag"
             )
-
-
-def _tag_of(source: Source) -> str:
-    return f"v{source.manifest.version}"
 
 
 def _groups(source: Source, additions: Sequence[CommitOperationAdd]) -> Iterator[list[CommitOperationAdd]]:
@@ -225,11 +204,9 @@ def _groups(source: Source, additions: Sequence[CommitOperationAdd]) -> Iterator
     for addition in additions:
         group.append(addition)
         size = sum(source.files[one.path_in_repo].bytes for one in group)
-        if size >= BYTES_AT_ONCE or len(group) == FILES_AT_ONCE:
+        if size >= BYTES_AT_ONCE or len(group) == FILES_AT_ONCE or addition is additions[-1]:
             yield group
             group = []
-    if group:
-        yield group
 
 
 @contextmanager

@@ -21,29 +21,25 @@ from shiftdata.places.search import store_at
 from shiftdata.places.store import FileInfo, OnBytes, Store, persistently
 from shiftdata.stable import content_hash
 
-NAME_DIGITS = 16
 #: Where a file appears whole or not at all. Elsewhere it is sent under another name and then renamed.
 WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
 
 
 @dataclass
 class Journal:
-    """What was sent to a place, noted on this machine, so that a run can go on.
-
-    `sent` has the hash of each file that arrived whole, and the version that the place gave it then.
-    `owned` are the files of the dataset that lies there, and of the one that is on its way: a run that was
-    stopped has taken away the old manifest, which listed them.
-    """
+    """What was sent to a place, noted on this machine, so that a run can go on."""
 
     path: Path
     url: str
+    #: Files of the dataset that lies there, and of the one on its way; their manifest may be gone by now.
     owned: set[str] = field(default_factory=set)
+    #: Of each file that arrived whole the hash, and the version that the place gave it then.
     sent: dict[str, list[str | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, url: str, work: Path) -> Journal:
         """The notes on a place; empty where there are none or they cannot be read."""
-        path = work / f"{content_hash(url)[:NAME_DIGITS]}.json"
+        path = work / f"{content_hash(url)[:16]}.json"
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             return cls(path, url, set(raw["owned"]), dict(raw["sent"]))

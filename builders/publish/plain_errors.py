@@ -14,10 +14,7 @@ from shiftdata.files import OUT_OF_SPACE
 
 #: Environment variables whose values are never printed.
 SECRET = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-SHORTEST = 6  # a shorter text is not a secret, and would blot out words
-MOST_CHARACTERS = 300
 TOKENS = re.compile(r"\bhf_[A-Za-z0-9]{6,}|(?<=earer )[^\s'\"]+|(?<=://)[^/\s@:]*:[^/\s@]*(?=@)")
-HIDDEN = "***"
 
 #: What an answer of a server, or an error of object storage by the name of its class, means, and what to do.
 MEANINGS = {
@@ -42,9 +39,9 @@ def redacted(text: str, token: str | None = None) -> str:
     'Authorization: Bearer *** at https://***@lab/x'
     """
     for secret in {token, *map(os.environ.get, SECRET), get_token()}:
-        if secret and len(secret) >= SHORTEST:
-            text = text.replace(secret, HIDDEN)
-    return TOKENS.sub(HIDDEN, text)
+        if secret and len(secret) >= 6:  # a shorter text is not a secret, and would blot out words
+            text = text.replace(secret, "***")
+    return TOKENS.sub("***", text)
 
 
 @contextmanager
@@ -61,7 +58,7 @@ def in_plain_words(where: str, token: str | None = None) -> Iterator[None]:
     except Exception as error:  # each client has its own kinds
         while type(error) is RuntimeError and isinstance(error.__cause__, Exception):
             error = error.__cause__  # "error while uploading" says little
-        reason = redacted(str(error), token).strip().partition("\n")[0][:MOST_CHARACTERS]
+        reason = redacted(str(error), token).strip().partition("\n")[0][:300]
         kind = NotFoundError if isinstance(error, FileNotFoundError) else StorageError
         raise kind(f"{where}: {_meaning(error)} ({type(error).__name__}: {reason})") from None
 
@@ -70,8 +67,6 @@ def _meaning(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
         return "no space is left: free some and run the same command again, it goes on where it stopped"
     status = getattr(getattr(error, "response", None), "status_code", None)
-    known = [
-        MEANINGS[one] for one in (status, *(kind.__name__ for kind in type(error).__mro__)) if one in MEANINGS
-    ]
+    known = (status, *(kind.__name__ for kind in type(error).__mro__))
     hint = "check the address and the network, then run the same command again: it goes on"
-    return known[0] if known else hint
+    return next((MEANINGS[one] for one in known if one in MEANINGS), hint)

@@ -101,8 +101,7 @@ class Publication:
         """Check the dataset and its licences, and compare it with the place `to`. Nothing is changed there.
 
         A `recipe` is needed if it is not one of this package. Licences in `allowed` are published though they
-        are not known to allow it. `recheck` trusts no check that passed before; `work` keeps notes on this
-        machine; `on_file` is called with each file that is checked.
+        are not known to allow it. `recheck` trusts no check that passed before.
         """
         options = options or RepoOptions()
         built = Manifest.read(folder)
@@ -130,11 +129,7 @@ class Publication:
         yield from (f"  note: {note}" for note in self.notes)
 
     def carry_out(
-        self,
-        *,
-        verify: Verify = "hash",
-        catalog: Path | None = None,
-        on_bytes: OnBytes = lambda count: None,
+        self, *, verify: Verify = "hash", catalog: Path | None = None, on_bytes: OnBytes = lambda count: None
     ) -> list[str]:
         """Send what is to be sent, look at it again, list the place in a catalog; return what was done."""
         if catalog is not None:

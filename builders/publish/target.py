@@ -59,25 +59,19 @@ Verify: TypeAlias = Literal["hash", "size"]
 #: Files that every dataset of ours has, and no manifest lists.
 OURS = frozenset({FILE_NAME, README, CROISSANT})
 MOST_FOREIGN = 5
-GIT_DIGITS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What a publication does to a place, worked out before anything is touched.
+    """What a publication does to a place, worked out before anything is touched."""
 
-    `uploads` are in the order in which they are sent, and `changed` are those of them that replace a file.
-    `foreign` files lie there and are not of this dataset: they stay. `revision` is the commit that this was
-    worked out for, where a place has commits.
-    """
-
-    uploads: tuple[str, ...]
-    changed: frozenset[str]
+    uploads: tuple[str, ...]  # in the order in which they are sent
+    changed: frozenset[str]  # those uploads that replace a file
     same: tuple[str, ...]
     deleted: tuple[str, ...]
-    foreign: tuple[str, ...]
+    foreign: tuple[str, ...]  # files there that are not of this dataset: they stay
     bytes: int
-    revision: str | None = None
+    revision: str | None = None  # the commit that this was worked out for, where a place has commits
     notes: tuple[str, ...] = ()
 
     @property
@@ -117,10 +111,7 @@ class Target(ABC):
 
     @abstractmethod
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str | None:
-        """Send what is to be sent, data first and the manifest last, and look at it again.
-
-        Returns the commit that it made, where the place has commits.
-        """
+        """Send data first and the manifest last, and look at it again; return the commit, if there is one."""
 
     def finish(self, source: Source, revision: str | None) -> str:
         """What is left to do for a place that has the dataset, if anything; returns what was done."""
@@ -158,7 +149,7 @@ class Target(ABC):
         """Whether the place itself says that a file is the same; None where it does not say."""
         if info.sha256 is not None:
             return info.sha256 == source.files[path].sha256
-        if info.git is not None and len(info.git) == GIT_DIGITS:
+        if info.git is not None and len(info.git) == 40:
             return info.git == git_blob_id(source.folder / path)
         return None
 
