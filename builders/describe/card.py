@@ -104,7 +104,6 @@ def _example(manifest: Manifest) -> str:
 
 
 def _severity(manifest: Manifest) -> str:
-    """What the column `severity` means."""
     nuisance, steps = manifest.roles.nuisance, manifest.severities
     if not steps:
         return f"null: these {nuisance}s have no scale"

@@ -108,7 +108,6 @@ class Table:
         return entry | {"encodingFormat": PARQUET, "includes": self.path}
 
     def record_set(self, meanings: Mapping[str, str]) -> Json:
-        """The record set, with a field for each column."""
         fields = [self._field(column, meanings[column]) for column in self.kinds]
         return _record_set(self.name, self.about, fields, "key")
 
@@ -279,7 +278,6 @@ def _counts(splits: Mapping[str, Split]) -> str:
 
 
 def _meanings(manifest: Manifest) -> dict[str, str]:
-    """What each column of this dataset means."""
     roles = manifest.roles
     meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
     if roles.modality == "table":

@@ -103,7 +103,6 @@ class ObjectTarget(Target):
         return changes
 
     def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
-        """Whether it is the file of the journal."""
         noted = self._journal.sent.get(path)
         return None if noted is None else noted == [source.files[path].sha256, info.version]
 

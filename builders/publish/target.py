@@ -34,7 +34,6 @@ class Source:
 
     @property
     def version(self) -> str:
-        """Which version of which dataset it is, for people."""
         return f"{self.manifest.name} {self.manifest.version}, content {self.manifest.content_id[:16]}"
 
     @property
@@ -76,7 +75,6 @@ class Changes:
 
     @property
     def none(self) -> bool:
-        """Whether the place has the dataset already."""
         return not self.uploads and not self.deleted
 
     def lines(self, source: Source, every_file: bool) -> Iterator[str]:

@@ -38,7 +38,11 @@ class Line:
 
 
 class CommitLines:
-    """Feed it a body in any pieces: it yields the bytes of files and, after those of each file, its line."""
+    """Feed it a body in any pieces: it yields the bytes of files and, after those of each file, its line.
+
+    A line is `{"key": "file", "value": {"content": "<base64>", "path": ...}}`: the content is decoded on the
+    way, so that no file is in memory; the rest of the line must be short, and `json` reads it.
+    """
 
     def __init__(self) -> None:
         self._kept = bytearray()  # of the line: all but the content

@@ -62,9 +62,8 @@ async def _receive(request: Request, blobs: Blobs, oid: str, size: int) -> None:
                 raise Refusal(400, f"more bytes came than the {size:,} announced: nothing was stored")
             await run_in_threadpool(incoming.write, piece)
         if incoming.size != size or incoming.sha256 != oid:
-            came = f"{incoming.size:,} bytes with sha256 {incoming.sha256}"
-            text = f"{came} came, but {size:,} bytes with {oid} were announced: nothing was stored"
-            raise Refusal(400, text)
+            came = f"{incoming.size:,} bytes with sha256 {incoming.sha256} came"
+            raise Refusal(400, f"{came}, but {size:,} bytes with {oid} were announced: nothing was stored")
         await run_in_threadpool(blobs.keep, incoming)
     finally:
         await run_in_threadpool(incoming.drop)

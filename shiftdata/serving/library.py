@@ -73,17 +73,13 @@ class Library:
         return self._get_folders().get((owner, name)) or self._get_uploaded(owner, name)
 
     def to_write(self, owner: str, name: str) -> UploadedRepo:
-        """The repo of that name, if clients may change it."""
         self.check_writable()
         repo = self.get(owner, name)
         if repo is None:
             raise no_repo(owner, name)
         if isinstance(repo, FolderRepo):
-            raise Refusal(
-                403,
-                f"{owner}/{name} is a folder of the server, which clients cannot change: "
-                "change the folder, or publish under another name",
-            )
+            text = f"{owner}/{name} is a folder of the server, which clients cannot change"
+            raise Refusal(403, f"{text}: change the folder, or publish under another name")
         return repo
 
     def create(self, owner: str, name: str, settings: Settings) -> None:

@@ -190,7 +190,6 @@ def _paths_info(request: Request, paths: Sequence[str], expand: bool) -> JSONRes
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
-    """Every folder that some files lie in."""
     folders = {path.rpartition("/")[0] for path in paths} - {""}
     return folders | {folder[:at] for folder in folders for at, letter in enumerate(folder) if letter == "/"}
 

@@ -74,7 +74,6 @@ class Mirror:
             self._writers.release()
 
     def is_owner(self, request: Request) -> bool:
-        """Whether a request may do everything."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
             return False
@@ -91,7 +90,6 @@ class Mirror:
             raise Refusal(401, text, shown=WRONG_TOKEN, headers={"WWW-Authenticate": "Bearer"})
 
     def sees(self, repo: Repo, request: Request) -> bool:
-        """Whether the repo exists for this caller."""
         return self.is_owner(request) or not (self.private or repo.settings().private)
 
     def upload_query(self, path: str, size: int) -> str:

@@ -93,10 +93,12 @@ class Blobs:
         return Incoming(self.tmp)
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a small file durably."""
         incoming = self.receive()
-        incoming.write(content)
-        incoming.move(path)
+        try:
+            incoming.write(content)
+            incoming.move(path)
+        finally:
+            incoming.drop()
 
     def keep(self, incoming: Incoming) -> str:
         """Put a received file among the blobs, durably; return its hash."""
@@ -139,7 +141,6 @@ class UploadedRepo:
     lock: threading.Lock = field(repr=False, compare=False)
 
     def make(self, settings: Settings) -> None:
-        """Write a new repo, with an empty first commit, into its folder."""
         self._write_settings(settings)
         first = _write_commit(self.folder, self.blobs, "initial commit", "", None, {})
         self._set_ref("heads", "main", first)
@@ -158,7 +159,6 @@ class UploadedRepo:
             self._write_settings(settings)
 
     def refs(self, kind: str) -> dict[str, str]:
-        """Its branches (`heads`) or `tags`, and the commit of each."""
         folder = self.folder / kind
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
         return {unquote(path.name): path.read_text().strip() for path in paths}
