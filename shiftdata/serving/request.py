@@ -34,10 +34,9 @@ HOST = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
 #: Bytes of a JSON body at most: clients send 256 samples of 512 bytes, or 1,000 paths.
 LONGEST_JSON = 8 << 20
 
-#: So many uploads run at once; others wait so many seconds. In a body, so many may pass without a byte.
+#: So many uploads run at once; others wait so many seconds.
 WRITERS = 16
 QUEUE_SECONDS = 30
-IDLE_SECONDS = 60
 
 Json: TypeAlias = dict[str, Any]
 
@@ -55,6 +54,7 @@ class Mirror:
     private: bool = False
     regular_bytes: int = 50_000_000  # of a file inside a commit at most; others come by LFS
     resumable_bytes: int = 1_000_000  # the same for `publish`: by LFS, what was sent is not sent again
+    idle_seconds: float = 60  # that may pass without a byte of a body
     stuck_seconds: float = 600  # that may pass without a client taking a byte
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ async def pieces(request: Request) -> AsyncIterator[bytes]:
     stream = request.stream()
     while True:
         try:
-            async with asyncio.timeout(IDLE_SECONDS):
+            async with asyncio.timeout(mirror_of(request).idle_seconds):
                 piece = await anext(stream, None)
         except TimeoutError:
             raise Refusal(408, "the body stopped coming", headers={"Connection": "close"}) from None

@@ -253,7 +253,7 @@ def test_addresses(to, address, tmp_path):
 
 @pytest.mark.parametrize("to", ["http://lab/some/page", "hf://me/mine/more", "hf://datasets/a/b@v1"])
 def test_addresses_that_name_no_repo(to, tmp_path, tiny):
-    with pytest.raises(InputError, match=r"no dataset on a Hub|names a revision"):
+    with pytest.raises(InputError, match=r"not a dataset on a Hub|names a revision"):
         target_of(to, "tiny", tmp_path, RepoOptions()).compare(SimpleNamespace())  # type: ignore[arg-type]
 
 
