@@ -51,14 +51,15 @@ def contact_sheet(
     if manifest.roles.modality != "image":
         raise InputError(f"{manifest.name} has no pictures ({manifest.roles.modality}): nothing to draw")
     name = manifest.base(base or manifest.default_base).name
-    rows = _rows(folder, name, split)
+    rows = pq.read_table(folder / metadata_file(name, split))
     if len(manifest.severities) > 1 and name != UNTOUCHED:
         columns = [f"{step:g}" for step in manifest.severities]
         every = _trajectories(manifest, rows, name)
     else:
         untouched = UNTOUCHED in {b.name for b in manifest.bases}
         columns = [*([UNTOUCHED] if untouched else []), *manifest.nuisances]
-        every = _classes(manifest, rows, name, _rows(folder, UNTOUCHED, split) if untouched else None)
+        content = pq.read_table(folder / metadata_file(UNTOUCHED, split)) if untouched else None
+        every = _classes(manifest, rows, name, content)
     lines, columns = list(islice(every, most[0])), columns[: most[1]]
     left, top = margins([name for name, _ in lines], columns)
     step = cell + GAP
@@ -114,10 +115,6 @@ def _trajectories(manifest: Manifest, rows: pa.Table, base: str) -> Iterator[Lin
             first = of_label.filter(pc.field("quantile") == pc.min(of_label["quantile"]).as_py())
             cells = {steps[row["severity"]]: (base, row) for row in first.to_pylist()}
         yield nuisance, cells
-
-
-def _rows(folder: Path, base: str, split: str) -> pa.Table:
-    return pq.read_table(folder / metadata_file(base, split))
 
 
 def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any], side: int) -> Image.Image:

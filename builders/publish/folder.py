@@ -81,9 +81,8 @@ class FolderTarget(Target):
         if made.is_file() and sha256_of(made) == record.sha256:
             on_bytes(record.bytes)
             return
-        # The bytes, never a link: a later build must not show through in what is published.
-        with (source.folder / path).open("rb") as stream, whole_file(made) as temporary:
-            copy(stream, temporary, on_bytes)
+        with whole_file(made) as temporary:
+            _copy(source.folder / path, temporary, on_bytes)
         if not arrived(Folder(work), path, record, verify):
             found = made.stat().st_size
             made.unlink()
@@ -109,3 +108,9 @@ def _link(old: Path, new: Path) -> None:
     except OSError:  # the file system has no links
         with clear_when_full(new):
             shutil.copy2(old, new, follow_symlinks=False)
+
+
+def _copy(old: Path, new: Path, on_bytes: OnBytes) -> None:
+    """Copy the bytes, never a link: a later build must not show through in what is published."""
+    with old.open("rb") as stream:
+        copy(stream, new, on_bytes)
