@@ -64,11 +64,7 @@ class FolderTarget(Target):
                 _link(self.folder / path, work / path)
         for left in set(files_below(work)) - {*source.files, *foreign}:  # of a writer that was killed
             (work / left).unlink()
-        swap(work, self.folder, self._replaced)
-        for unfinished in self.folder.parent.glob(
-            f".{self.folder.name}.publishing-{'[0-9a-f]' * HASH_DIGITS}"
-        ):
-            shutil.rmtree(unfinished)  # of other versions
+        self._swap(work)
 
     def finish(self, source: Source, revision: str | None) -> str:
         """Clear away what a run that was killed after its swap has left."""
@@ -90,6 +86,11 @@ class FolderTarget(Target):
                 f"{path} did not arrive in {self.folder} as it was sent ({found:,} bytes): the place is as "
                 "it was; look at the disk and at `check`, then publish again"
             )
+
+    def _swap(self, work: Path) -> None:
+        swap(work, self.folder, self._replaced)
+        for left in self.folder.parent.glob(f".{self.folder.name}.publishing-{'[0-9a-f]' * HASH_DIGITS}"):
+            shutil.rmtree(left)  # of versions that were never finished
 
     def _end_swap(self) -> None:
         """Put back what a run that was killed in the middle of its swap has moved away."""
