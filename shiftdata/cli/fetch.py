@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
-from shiftdata.fetching.request import Outcome, Preview, Request
-from shiftdata.fetching.run import run
+from shiftdata.fetching.run import Fetch, Preview
 
 #: Of one place; more would hide the others.
 MOST_PROBLEMS = 5
@@ -51,7 +50,6 @@ def command(dataset: str, split: str | None, plan_only: bool, quiet: bool, **opt
     same command again to go on after an interruption, or to repair a damaged folder.
     """
     splits = split.split(",") if split else None
-    request = Request(name=dataset, split=splits, **options)
     with ExitStack() as stack:
         # The metadata of a part comes before its plan, and can be much.
         bar = stack.enter_context(progress("metadata", None, "B", quiet=quiet))
@@ -59,30 +57,32 @@ def command(dataset: str, split: str | None, plan_only: bool, quiet: bool, **opt
         def agree(preview: Preview) -> bool:
             nonlocal bar
             bar.close()
-            print("\n".join(_lines(preview)), flush=True)
+            print("\n".join(_lines(job, preview)), flush=True)
             hidden = quiet or plan_only or not preview.bytes
             bar = stack.enter_context(progress("fetch", preview.bytes, "B", quiet=hidden))
             return not plan_only
 
-        outcome = run(request, on_preview=agree, on_bytes=lambda count: bar.update(count))
+        job = Fetch(name=dataset, split=splits, on_preview=agree, **options)
+        job.on_bytes = lambda count: bar.update(count)
+        job.run()
     if not plan_only:
-        _print_summary(outcome)
+        _print_summary(job)
 
 
-def _lines(preview: Preview) -> list[str]:
+def _lines(job: Fetch, preview: Preview) -> list[str]:
     files = f"{preview.files:,} files, " if preview.files else ""
     here = f", {preview.here / 1e6:,.1f} MB are here already" if preview.here else ""
     return [
         preview.title,
         f"  {files}{preview.bytes / 1e6:,.1f} MB to fetch{here}",
-        f"  into {preview.out}, where {preview.free / 1e6:,.1f} MB are free",
+        f"  into {job.target}, where {preview.free / 1e6:,.1f} MB are free",
         *(f"  from {place}" for place in preview.places),
-        *(f"  note: {note}" for note in preview.notes),
+        *(f"  note: {note}" for note in job.notes),
     ]
 
 
-def _print_summary(outcome: Outcome) -> None:
-    sources = outcome.sources
+def _print_summary(job: Fetch) -> None:
+    sources = job.sources
     for store in sources.stores:
         size, files = sources.sizes[store.address], sources.files[store.address]
         if size:
@@ -92,6 +92,6 @@ def _print_summary(outcome: Outcome) -> None:
             print(f"  {store.address}: {problem}")
         if len(problems) > MOST_PROBLEMS:
             print(f"  {store.address}: {len(problems) - MOST_PROBLEMS:,} more problems")
-    for note in outcome.notes:
+    for note in job.notes:
         print(note)
-    print(f"{outcome.folder}: load it with shiftdata.load_dataset({str(outcome.folder)!r})")
+    print(f"{job.target}: load it with shiftdata.load_dataset({str(job.target)!r})")

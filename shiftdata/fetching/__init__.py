@@ -2,7 +2,7 @@
 
 `run` joins the steps of a fetch: `resolve` (a name -> places), `sources` (the places in order, with their
 health), `files` (whole files) or `part` (rows: `selection` chooses, `part_card` describes), and `staging`
-(everything moves into its place). `request` says what is asked, and what was done.
+(everything moves into its place).
 """
 
 from __future__ import annotations

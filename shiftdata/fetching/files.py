@@ -82,7 +82,6 @@ def fetch_renderings(sources: Sources, work: Path, names: Iterable[str]) -> list
 
 
 def _part(file: Path) -> Path:
-    """Where a file is until it is whole."""
     return file.with_name(f"{file.name}.part")
 
 

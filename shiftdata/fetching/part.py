@@ -39,7 +39,7 @@ from shiftdata.format.writer import (
     write_split,
 )
 from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.places.store import OnBytes, Store
+from shiftdata.places.store import OnBytes
 
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
@@ -84,9 +84,8 @@ class PartFetch:
             if len(rows):
                 self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
         if not self.chosen:
-            raise InputError(
-                f"no row of {self.selection.name} is selected by {self.description()}: nothing to fetch"
-            )
+            what = f"no row of {self.selection.name} is selected by {self.description()}"
+            raise InputError(f"{what}: nothing to fetch")
         return {}
 
     def forget(self) -> None:
@@ -128,9 +127,8 @@ class PartFetch:
                     missing |= self._write_split(split, readers, stack, on_bytes)
         configs = self._configs()
         frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in configs)}
-        missing |= fetch_files(
-            self.sources, self.work / INDEX, frozen, jobs=self.jobs, on_bytes=lambda count: None
-        )
+        index = self.work / INDEX
+        missing |= fetch_files(self.sources, index, frozen, jobs=self.jobs, on_bytes=lambda count: None)
         if not missing:
             for config in configs:
                 self._freeze(config)
@@ -140,7 +138,6 @@ class PartFetch:
     def _write_split(
         self, split: str, readers: dict[str, ExampleReader], stack: ExitStack, on_bytes: OnBytes
     ) -> dict[str, int]:
-        """Write the chosen rows of a split."""
         base, rows = self.selection.base, self.chosen[split]
         splits = self.manifest.base(base).splits
         first = sum(splits[name].rows for name in SPLITS if name in splits and SPLITS[name] < SPLITS[split])
@@ -150,7 +147,16 @@ class PartFetch:
                 dataset.check_unchanged(believe=BELIEVED)
                 address = dataset.address
                 if address not in readers:
-                    readers[address] = stack.enter_context(self._reader(dataset.store))
+                    reader = ExampleReader(
+                        self.work / INDEX,
+                        base,
+                        verify=True,
+                        cache=self.work / IMAGES,
+                        cache_limit=ENDLESS,
+                        connections=self.jobs,
+                        source=dataset.store,
+                    )
+                    readers[address] = stack.enter_context(reader)
                 return readers[address].read((rows[numbers] + first).tolist())
 
             examples, store = self.sources.first(f"examples of data/{base}/{split}", act)
@@ -166,17 +172,6 @@ class PartFetch:
         except NoPlaceError:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
         return {}
-
-    def _reader(self, store: Store) -> ExampleReader:
-        return ExampleReader(
-            self.work / INDEX,
-            self.selection.base,
-            verify=True,
-            cache=self.work / IMAGES,
-            cache_limit=ENDLESS,
-            connections=self.jobs,
-            source=store,
-        )
 
     def _configs(self) -> list[Config]:
         """The canonical splits whose rows are all in the part, as far as it has their splits."""
@@ -225,10 +220,8 @@ class PartFetch:
         return len(self.chosen[split]) == len(self.tables[split])
 
     def _whole_files(self) -> dict[str, FileRecord]:
-        starts = tuple(
-            data_prefix(self.selection.base, split) for split in self.chosen if self._is_whole(split)
-        )
-        return {path: record for path, record in self.manifest.files.items() if path.startswith(starts)}
+        whole = tuple(data_prefix(self.selection.base, one) for one in self.chosen if self._is_whole(one))
+        return {path: record for path, record in self.manifest.files.items() if path.startswith(whole)}
 
 
 def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.front_matter import Entry, config_entry, split_entries, task_category, yaml_lines
@@ -10,63 +11,24 @@ from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.markdown import cell
 
-CARD = """---
-{front}
----
-
-# {title}: a part
-
-{summary}
-
-**This is a part of `{name}`**, version {version}, content `{content_id}`: the rows of `{words}`, as they
-stand there, in the same order. Labels and {nuisance}s keep their numbers; names without rows are kept too.
-The manifest has the hash of the whole's manifest ({manifest}) and the selection as filters. Results on a
-part are not results on the whole: say which part it was.
-
-## Load it
-
-```python
-from datasets import load_dataset
-
-data = load_dataset("path/to/this/folder", "{config}")
-```
-
-`shiftdata.load_dataset`, `shiftdata.task` and `shiftdata verify` take the folder like a whole dataset.
-
-| config | {splits} | what it is |
-|---|{rules}---|
-{rows}
-
-## Licence and credits
-
-{license}. Each row carries its licence and its attribution in its columns; [{attribution}]({attribution})
-lists those of all rows of the part.
-
-> {citation}
-"""
+TEMPLATE = Path(__file__).with_name("part_card.md")
 
 
 def part_card(manifest: Manifest, words: str) -> str:
     """The README.md of a part; `words` is its selection."""
     part, base = manifest.part, manifest.bases[0]
     splits = list(base.splits)
-    return CARD.format(
+    return TEMPLATE.read_text(encoding="utf-8").format(
         front="\n".join(yaml_lines(_front_matter(manifest))),
-        title=manifest.title,
-        summary=manifest.summary,
-        name=manifest.name,
-        version=manifest.version,
+        m=manifest,
         content_id=part.content_id[:16] if part else "",
         manifest=f"`{part.manifest[:16]}`" if part else "",
         words=words,
-        nuisance=manifest.roles.nuisance,
         config=manifest.default_base if part is None or manifest.config(part.config) is None else part.config,
         splits=" | ".join(splits),
         rules="---|" * len(splits),
         rows="\n".join(_rows(manifest, splits, words)),
-        license=manifest.license,
         attribution=ATTRIBUTION,
-        citation=manifest.citation,
     )
 
 
@@ -89,10 +51,7 @@ def _front_matter(manifest: Manifest) -> Entry:
         "tags": ["distribution-shift", manifest.family, "shiftdata"],
         "configs": [config_entry(manifest, name) for name in names],
         "dataset_info": [
-            {
-                "config_name": name,
-                "splits": split_entries(manifest.splits_of(name)),
-            }
+            {"config_name": name, "splits": split_entries(manifest.splits_of(name))}
             for name in names
             if name != "metadata"
         ],

@@ -29,7 +29,11 @@ def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) ->
     if entry is None and given.startswith(f"{places.NAMESPACE}/"):
         entry, notes = catalog.look_up(short, offline=offline)
     found = list(entry.places) if entry else _by_name(given, bool(extra))
-    addresses = [one for one in dict.fromkeys([*extra, *found]) if not _is_at(one, target)]
+    addresses = [
+        one  # the target cannot mend itself
+        for one in dict.fromkeys([*extra, *found])
+        if is_url(one) or Path(one).expanduser().absolute() != target
+    ]
     return Candidates(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
 
 
@@ -40,21 +44,15 @@ def unknown(candidates: Candidates, reasons: Sequence[str], offline: bool) -> No
     lines += [f"catalog: {note}" for note in candidates.notes]
     if not catalog.addresses():
         lines.append(f"catalogs: none (name one in ${catalog.VARIABLE})")
-    hint = "\n".join(
-        [
-            "Places that were asked:",
-            *(f"  {line}" for line in lines),
-            "Offline, only folders of this machine are asked; with the network, run "
-            f"`shiftdata fetch {candidates.name}`."
-            if offline
-            else "Check the name and the network, or give a place that has it: --from FOLDER_OR_URL.",
-        ]
-    )
+    advice = "Check the name and the network, or give a place that has it: --from FOLDER_OR_URL."
+    if offline:
+        advice = "Offline, only folders of this machine are asked; with the network, run "
+        advice += f"`shiftdata fetch {candidates.name}`."
+    hint = "\n  ".join(["Places that were asked:", *lines]) + f"\n{advice}"
     return not_found("dataset", candidates.name, known, hint)
 
 
 def _by_name(given: str, more: bool) -> list[str]:
-    """Where a dataset without an entry is: a folder or URL; a name also on the Hub."""
     try:
         store = places.find(given)
     except NotFoundError:
@@ -67,11 +65,6 @@ def _by_name(given: str, more: bool) -> list[str]:
     return list(dict.fromkeys([store.address, *on_hub]))
 
 
-def _is_at(address: str, target: Path) -> bool:
-    """Whether an address is the target itself, which cannot mend itself."""
-    return not is_url(address) and Path(address).expanduser().absolute() == target
-
-
 def short_name(given: str) -> str:
     """The name of a dataset for short: what its folder is called.
 
@@ -79,13 +72,9 @@ def short_name(given: str) -> str:
     ['toy', 'toy', 'toy']
     """
     text = given.rstrip("/").removesuffix("/manifest.json")
-    if not is_url(text) and _is_path(text):
+    if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
         text = str(Path(text).expanduser().absolute())  # such as `.`
     return text.rpartition("/")[2].partition("@")[0]
-
-
-def _is_path(text: str) -> bool:
-    return text.startswith((".", "/", "~")) or text.count("/") > 1
 
 
 def _in_catalogs(offline: bool) -> set[str]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from shiftdata.errors import InputError, StorageError
 from shiftdata.fetching.files import bytes_here, fetch_files, fetch_renderings
 from shiftdata.fetching.part import INDEX, PartFetch, purpose_of
-from shiftdata.fetching.request import Outcome, Preview, Request
-from shiftdata.fetching.resolve import Candidates, resolve, unknown
-from shiftdata.fetching.selection import Select, Selection, selection_of
+from shiftdata.fetching.resolve import Candidates, resolve, short_name, unknown
+from shiftdata.fetching.selection import Select, Selection, parsed, selection_of
 from shiftdata.fetching.sources import NoPlaceError, Sources
 from shiftdata.fetching.staging import (
     MANIFEST,
@@ -28,13 +28,16 @@ from shiftdata.fetching.staging import (
     staging_of,
     state_of,
 )
+from shiftdata.format.conditions import condition_text
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.format.paths import CROISSANT, README
-from shiftdata.places.search import is_offline, store_at
+from shiftdata.places.search import NAMESPACE, is_offline, store_at
 from shiftdata.places.store import OnBytes
 from shiftdata.verifying.manifest import refuse
 
 MOST_LISTED = 10
+#: Comparisons as a file name can have them.
+SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
 
 
 def fetch(
@@ -68,7 +71,7 @@ def fetch(
         on_bytes: called with how many more bytes came; a negative number takes some back.
 
     """
-    request = Request(
+    job = Fetch(
         name=str(name),
         config=config,
         select=select,
@@ -78,155 +81,180 @@ def fetch(
         offline=offline,
         replace=replace,
         jobs=jobs,
+        on_bytes=on_bytes,
     )
-    return run(request, on_bytes=on_bytes).folder
+    return job.run().target
 
 
-def run(
-    request: Request,
-    *,
-    on_preview: Callable[[Preview], bool] = lambda preview: True,
-    on_bytes: OnBytes = lambda count: None,
-) -> Outcome:
-    """Fetch what is asked for; `on_preview` is called before anything large comes, and may say no."""
-    if request.jobs < 1:
-        raise InputError(f"jobs must be at least 1, got {request.jobs}")
-    offline = request.offline or is_offline()
-    candidates = resolve(request.name, request.places, request.target, offline=offline)
-    sources = Sources([store_at(one) for one in candidates.addresses], candidates.manifest, offline)
-    written = _manifest_of(sources, candidates, request.target)
-    manifest = Manifest.from_json(written.decode(), candidates.name)
-    check_paths(manifest)
-    refuse(manifest)
-    lock = threading.Lock()
+@dataclass(frozen=True)
+class Preview:
+    """What a fetch is about to do.
 
-    def one_at_a_time(count: int) -> None:
-        with lock:  # files come in several threads
-            on_bytes(count)
+    `files` counts whole files (rows of a part are in none); `here` are the bytes that are here already.
+    """
 
-    outcome = Outcome(request.target, sources, list(candidates.notes))
-    job = _Job(request, candidates, manifest, written, outcome, on_preview, one_at_a_time)
-    selection = None
-    if request.of_part:
-        selection = selection_of(manifest, request.config, request.select, request.split)
-    if selection is None or selection.is_whole(manifest):
-        job.whole()
-    else:
-        job.part(selection)
-    return outcome
+    title: str
+    files: int
+    bytes: int
+    here: int
+    free: int
+    places: tuple[str, ...]
 
 
-@dataclass
-class _Job:
-    """One fetch under way."""
+@dataclass(kw_only=True)
+class Fetch:
+    """What is asked for, as in `fetch`, and what came of it: `sources` counts what each place gave."""
 
-    request: Request
-    candidates: Candidates
-    manifest: Manifest
-    written: bytes
-    outcome: Outcome
-    on_preview: Callable[[Preview], bool]
-    on_bytes: OnBytes
+    name: str
+    config: str | None = None
+    select: Select | None = None
+    split: str | Sequence[str] | None = None
+    out: Path | None = None
+    places: Sequence[str] = ()
+    offline: bool = False
+    replace: bool = False
+    jobs: int = 4
+    on_preview: Callable[[Preview], bool] = lambda preview: True
+    on_bytes: OnBytes = lambda count: None
+    notes: list[str] = field(default_factory=list)
+    sources: Sources = field(init=False)
+    manifest: Manifest = field(init=False)
+    _written: bytes = field(init=False)
+    _addresses: tuple[str, ...] = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def out(self) -> Path:
-        return self.outcome.folder
+    def target(self) -> Path:
+        """The folder to make: named like the dataset, for a part also by what was asked for."""
+        return self.out or Path(NAMESPACE) / self._folder_name()
 
-    def whole(self) -> None:
-        """Fetch every file that is not there yet."""
-        state = state_of(self.out, self.written, self.manifest, replace=self.request.replace)
-        work = staging_of(self.out)
+    @property
+    def command(self) -> str:
+        """The shell command that asks for the same."""
+        words = ["shiftdata", "fetch", self.name]
+        words += [word for place in self.places for word in ("--from", place)]
+        words += ["--config", self.config] if self.config else []
+        words += [word for one in parsed(self.select or ()) for word in ("--select", condition_text(one))]
+        words += ["--split", ",".join(self._splits())] if self.split else []
+        words += ["--out", str(self.out)] if self.out else []
+        return shlex.join([*words, "--replace"] if self.replace else words)
+
+    def run(self) -> Fetch:
+        """Fetch what is asked for; `on_preview` is called before anything large comes, and may say no."""
+        if self.jobs < 1:
+            raise InputError(f"jobs must be at least 1, got {self.jobs}")
+        offline = self.offline or is_offline()
+        candidates = resolve(self.name, self.places, self.target, offline=offline)
+        self._addresses, self.notes = candidates.addresses, list(candidates.notes)
+        self.sources = Sources([store_at(one) for one in candidates.addresses], candidates.manifest, offline)
+        self._written = _manifest_of(self.sources, candidates, self.target)
+        self.manifest = Manifest.from_json(self._written.decode(), candidates.name)
+        check_paths(self.manifest)
+        refuse(self.manifest)
+        selection = None
+        if self.config or self.select or self.split:
+            selection = selection_of(self.manifest, self.config, self.select, self.split)
+        if selection is None or selection.is_whole(self.manifest):
+            self._whole()
+        else:
+            self._part(selection)
+        return self
+
+    def _splits(self) -> list[str]:
+        return [self.split] if isinstance(self.split, str) else list(self.split or ())
+
+    def _folder_name(self) -> str:
+        selected = [
+            condition_text(one).removeprefix(f"{one[0]}=").replace(",", "-")
+            for one in parsed(self.select or ())
+        ]
+        plain = short_name(self.name)
+        for word in filter(None, [self.config, *selected, *self._splits()]):
+            signed = re.sub("|".join(SIGNS), lambda sign: SIGNS[sign[0]], word)
+            plain += "-" + re.sub(r"[^\w.]+", "-", signed).strip("-")
+        digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
+        return plain if len(plain) <= 80 else f"{plain[:70]}-{digest}"
+
+    def _count_bytes(self, count: int) -> None:
+        with self._lock:  # files come in several threads
+            self.on_bytes(count)
+
+    def _whole(self) -> None:
+        state = state_of(self.target, self._written, self.manifest, replace=self.replace)
+        work = staging_of(self.target)
         files = self.manifest.files
-        todo = {path: one for path, one in files.items() if not is_right(self.out / path, one)}
+        todo = {path: one for path, one in files.items() if not is_right(self.target / path, one)}
         size = _size(todo) - sum(bytes_here(work, path, one) for path, one in todo.items())
         names = [README] if self.manifest.is_webdataset else [README, CROISSANT]
-        names = [name for name in names if state != "same" or not (self.out / name).is_file()]
-        if state == "same" and not todo and not names and (self.out / FILE_NAME).is_file():
+        names = [name for name in names if state != "same" or not (self.target / name).is_file()]
+        if state == "same" and not todo and not names and (self.target / FILE_NAME).is_file():
             self._nothing_to_do(files)
             return
-        check_space(self.out, size)
+        check_space(self.target, size)
         if not self._agreed(self.manifest.title, len(todo), size, _size(files) - size):
             return
-        with self._staged(None) as folder:
-            (folder / MANIFEST).write_bytes(self.written)
-            sources, jobs = self.outcome.sources, self.request.jobs
-            missing = fetch_files(sources, folder, todo, jobs=jobs, on_bytes=self.on_bytes)
+        with staging(self.target, purpose_of(self._written, None, self.manifest)) as folder:
+            (folder / MANIFEST).write_bytes(self._written)
+            missing = fetch_files(self.sources, folder, todo, jobs=self.jobs, on_bytes=self._count_bytes)
             self._refuse(missing, len(todo))
-            for name in fetch_renderings(sources, folder, names):
+            for name in fetch_renderings(self.sources, folder, names):
                 lost = "plain `datasets` will not know its configs" if name == README else "it is not needed"
-                self.outcome.notes.append(f"no place gave {name}: {lost}")
-            install(folder, self.out, state, files)
+                self.notes.append(f"no place gave {name}: {lost}")
+            install(folder, self.target, state, files)
 
-    def part(self, selection: Selection) -> None:
-        """Fetch the rows of a selection."""
-        digest = hashlib.sha256(self.written).hexdigest()
+    def _part(self, selection: Selection) -> None:
+        digest = hashlib.sha256(self._written).hexdigest()
         state = self._state_of_part(selection.record(digest, self.manifest))
         if state == "same":
-            self._nothing_to_do(Manifest.read(self.out).files)
+            self._nothing_to_do(Manifest.read(self.target).files)
             return
-        with self._staged(selection) as folder:
-            job = PartFetch(
-                self.outcome.sources, self.written, self.manifest, selection, folder, self.request.jobs
-            )
+        with staging(self.target, purpose_of(self._written, selection, self.manifest)) as folder:
+            job = PartFetch(self.sources, self._written, self.manifest, selection, folder, self.jobs)
             files = job.metadata_files()
-            check_space(self.out, _size(files))
-            self._refuse(job.choose(files, self.on_bytes), len(selection.splits))
+            check_space(self.target, _size(files))
+            self._refuse(job.choose(files, self._count_bytes), len(selection.splits))
             size, needed = job.sizes()
-            check_space(self.out, needed)
+            check_space(self.target, needed)
             rows = sum(map(len, job.chosen.values()))
             if not self._agreed(f"{self.manifest.title}: {rows:,} rows of {job.description()}", 0, size, 0):
                 job.forget()
                 return
-            self._refuse(job.fetch(self.on_bytes), len(job.chosen))
-            install(folder, self.out, state, {})
+            self._refuse(job.fetch(self._count_bytes), len(job.chosen))
+            install(folder, self.target, state, {})
 
     def _nothing_to_do(self, files: Mapping[str, FileRecord]) -> None:
-        self.outcome.notes.append("everything is here already")
         self._agreed(self.manifest.title, 0, 0, _size(files))
+        self.notes.append("everything is here already")
 
     def _state_of_part(self, wanted: object) -> State:
         """What is at the target of a part; the same part is made again only where it is damaged."""
-        if (self.out / FILE_NAME).is_file():
-            here = Manifest.read(self.out)
+        if (self.target / FILE_NAME).is_file():
+            here = Manifest.read(self.target)
             if here.part == wanted:
-                whole = all(is_right(self.out / path, one) for path, one in here.files.items())
-                return "same" if whole and (self.out / README).is_file() else "other"
-        state = state_of(self.out, b"", self.manifest, replace=self.request.replace)
+                whole = all(is_right(self.target / path, one) for path, one in here.files.items())
+                return "same" if whole and (self.target / README).is_file() else "other"
+        state = state_of(self.target, b"", self.manifest, replace=self.replace)
         return "other" if state == "same" else state
 
     def _agreed(self, title: str, files: int, size: int, here: int) -> bool:
-        preview = Preview(
-            title=title,
-            out=self.out,
-            places=self.candidates.addresses,
-            files=files,
-            bytes=size,
-            here=here,
-            free=free_space(self.out),
-            notes=self.candidates.notes,
-        )
-        return self.on_preview(preview)
-
-    def _staged(self, selection: Selection | None) -> AbstractContextManager[Path]:
-        return staging(self.out, purpose_of(self.written, selection, self.manifest))
+        return self.on_preview(Preview(title, files, size, here, free_space(self.target), self._addresses))
 
     def _refuse(self, missing: Mapping[str, int], of: int) -> None:
-        """Say exactly what could not be fetched, and how to get it."""
         if not missing:
             return
         listed = [f"  {path}  {size / 1e6:,.2f} MB" for path, size in list(missing.items())[:MOST_LISTED]]
         if len(missing) > MOST_LISTED:
             listed.append(f"  and {len(missing) - MOST_LISTED:,} more")
         failed, hint = "could not be fetched", "to go on, run"
-        if self.outcome.sources.offline:
+        if self.sources.offline:
             failed, hint = "are not here, and this is offline", "with the network, run"
         lines = [
             f"{self.manifest.name} {self.manifest.version}: {len(missing):,} of {of:,} files "
             f"({sum(missing.values()) / 1e6:,.2f} MB) {failed}:",
             *listed,
             "the places:",
-            *(f"  {reason}" for reason in self.outcome.sources.reasons()),
-            f"What came is kept; {hint}: {self.request.command}",
+            *(f"  {reason}" for reason in self.sources.reasons()),
+            f"What came is kept; {hint}: {self.command}",
         ]
         raise StorageError("\n".join(lines))
 

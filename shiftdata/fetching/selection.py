@@ -65,10 +65,8 @@ def selection_of(
 ) -> Selection:
     """The rows that were asked for; an unknown name is answered with the nearest ones."""
     if manifest.is_webdataset:
-        raise InputError(
-            f"{manifest.name} is in WebDataset format, which has no parts: fetch a part of the Parquet "
-            "dataset"
-        )
+        what = "is in WebDataset format, which has no parts: fetch a part of the Parquet dataset"
+        raise InputError(f"{manifest.name} {what}")
     if manifest.part is not None:
         raise InputError(f"{manifest.name} is a part itself there: fetch the part from the whole")
     names = [base.name for base in manifest.bases] + [one.name for one in manifest.configs]
@@ -93,12 +91,8 @@ def selection_of(
         )
         if found not in conditions:
             conditions.append(found)
-    return Selection(
-        base,
-        canonical,
-        tuple(name for name in held if name in splits),
-        tuple(sorted(conditions, key=lambda one: (one[0], one[1], str(one[2])))),
-    )
+    conditions.sort(key=lambda one: (one[0], one[1], str(one[2])))
+    return Selection(base, canonical, tuple(name for name in held if name in splits), tuple(conditions))
 
 
 def parsed(select: Select) -> list[Condition]:

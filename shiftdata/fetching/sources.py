@@ -29,11 +29,10 @@ class NoPlaceError(StorageError):
 
 @dataclass
 class Sources:
-    """The places of one dataset.
+    """The places of one dataset, what each gave (`files`, `sizes`), and what went wrong (`problems`).
 
-    `wanted` is the sha256 of its manifest. Where it is not known, the first place that answers decides. A
-    place with another manifest, from the start or since it was opened, has another version and gives nothing.
-    `files` and `sizes` count what each place gave, and `problems` say what went wrong there.
+    `wanted` is the sha256 of its manifest; where it is not known, the first place that answers decides. A
+    place with another manifest, from the start or since it was opened, gives nothing.
     """
 
     stores: Sequence[Store]

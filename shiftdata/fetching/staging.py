@@ -33,10 +33,7 @@ def staging_of(out: Path) -> Path:
 
 @contextmanager
 def staging(out: Path, purpose: str) -> Iterator[Path]:
-    """Make the staging folder of a target, for one fetch at a time; it stays when the fetch is interrupted.
-
-    What a fetch with another `purpose` left there is deleted.
-    """
+    """Make the staging folder for one fetch at a time; what one with another `purpose` left is deleted."""
     folder = staging_of(out)
     with clear_when_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,10 +96,9 @@ def check_space(out: Path, need: int) -> None:
     """Refuse to begin what cannot end."""
     free = free_space(out)
     if need > free:
-        raise StorageError(
-            f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there: "
-            "free some, give another --out, or fetch a part (--config, --select, --split)"
-        )
+        what = f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there"
+        advice = "free some, give another --out, or fetch a part (--config, --select, --split)"
+        raise StorageError(f"{what}: {advice}")
 
 
 def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]) -> None:

@@ -90,12 +90,11 @@ def _differences(manifest: Manifest, other: Manifest) -> Iterator[Problem]:
         mine, wanted = getattr(manifest, name), getattr(other, name)
         if mine != wanted:
             what = f"has the {name} {mine[:12]}, and {wanted[:12]} was published"
-            yield Problem(path=FILE_NAME, what=what, kind="against")
+            yield Problem(FILE_NAME, what, "against")
     versions = ", ".join(f"{name} {version}" for name, version in other.versions.items())
     for path, record in other.all_files.items():
         if manifest.all_files.get(path) != record:
-            what = f"is not as it was published; that was built with {versions}"
-            yield Problem(path=path, what=what, kind="against")
+            yield Problem(path, f"is not as it was published; that was built with {versions}", "against")
 
 
 def _extra_files(files: Files) -> Iterator[Problem]:
@@ -110,11 +109,10 @@ def _extra_files(files: Files) -> Iterator[Problem]:
         # A link to a folder of known files is not extra: each of them is refused if it leads out.
         if not any(name.startswith(f"{path}/") for name in known):
             what = "is not in the manifest: an extra file; delete it, or build the dataset again"
-            yield Problem(path=path, what=what, kind="extra")
+            yield Problem(path, what, "extra")
     for path in sorted(names & RENDERINGS):
         if files.leads_out(path):
-            what = "points out of the dataset's folder: put the file itself there"
-            yield Problem(path=path, what=what, kind="link")
+            yield Problem(path, "points out of the dataset's folder: put the file itself there", "link")
 
 
 def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:

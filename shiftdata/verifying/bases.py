@@ -34,11 +34,10 @@ def base_problems(rows: BaseRows) -> Iterator[Problem]:
         found = base_content_id(rows.table, rows.manifest, base)
         if found != base.content_id:
             what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"
-            yield Problem(path=f"metadata/{base.name}", what=f"{what}; fetch it again", kind="content_id")
+            yield Problem(f"metadata/{base.name}", f"{what}; fetch it again", "content_id")
 
 
 def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> Iterator[Problem]:
-    """Where rows, groups and their sizes are not as many as the manifest says."""
     sizes = pc.value_counts(rows["group"].drop_null()).field("counts").to_numpy()
     counts = {
         "rows": (len(rows), promised.rows),
@@ -51,14 +50,11 @@ def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> It
     }
     for name, (count, said) in counts.items():
         if count != said:
-            yield Problem(path=path, what=f"{what} {count} {name}, the manifest says {said}", kind="counts")
+            yield Problem(path, f"{what} {count} {name}, the manifest says {said}", "counts")
 
 
 def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Cells whose quantiles are not their positions divided by their size; those of a part may have gaps.
-
-    A cell is a (split, label, nuisance, severity).
-    """
+    """Cells, by all that is in `_cells`, whose quantiles are not position / size; a part may have gaps."""
     codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
     quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
     order = np.lexsort((quantile, codes))
@@ -78,14 +74,11 @@ def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
             if rows.manifest.part is not None
             else f"0/{size} ... {size - 1}/{size}: {expected[at]:.6g} is missing"
         )
-        yield Problem(path=rows.path(row), what=what, kind="quantile")
+        yield Problem(rows.path(row), what, "quantile")
 
 
 def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Trajectories, which are a (split, group, quantile), without every severity once, or of two origins.
-
-    In a part some severities may be missing, and none may occur twice.
-    """
+    """Trajectories without every severity once (of a part: more than once), or of two origins."""
     severities = len(rows.manifest.severities)
     if severities < 2 or rows.is_content:
         return
@@ -105,7 +98,7 @@ def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
         )
         split = bad["split"] if bad["split"] in rows.splits else next(iter(rows.splits))
         path = metadata_file(rows.base.name, split)
-        yield Problem(path=path, what=what, key=bad["key_min"], kind="trajectory")
+        yield Problem(path, what, "trajectory", bad["key_min"])
 
 
 def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
@@ -119,7 +112,6 @@ def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _cell(rows: BaseRows, row: int) -> str:
-    """A cell by the names of its label and nuisance."""
     manifest, values = rows.manifest, rows.table.slice(row, 1).to_pylist()[0]
     named = {"label": manifest.labels, manifest.roles.nuisance: manifest.nuisances}
     for name, names in named.items():
@@ -137,10 +129,7 @@ def origins_of(rows: BaseRows) -> pa.Table:
 def dataset_problems(
     manifest: Manifest, origins: pa.Table, terms: Counter[tuple[str | None, str | None]] | None
 ) -> Iterator[Problem]:
-    """Origins that occur in two splits, or with two labels or folds, and totals that are not the manifest's.
-
-    `origins` are those of all bases; `terms` count the licences of all rows, None where rows are missing.
-    """
+    """Origins that leak, and totals over all bases that are wrong; without `terms`, rows are missing."""
     nuisance = manifest.roles.nuisance
     counts = origins.group_by("origin").aggregate(
         [(name, "count_distinct") for name in ("split", "label", "fold", nuisance)]
@@ -154,28 +143,25 @@ def dataset_problems(
                 f"the origin {row['origin']!r} is in more than one {name}: {', '.join(values)} "
                 f"(in {', '.join(bases)}); it must be in one, or it would leak"
             )
-            yield Problem(path=f"metadata/{bases[0]}", what=what, kind=f"origin {name}")
+            yield Problem(f"metadata/{bases[0]}", what, f"origin {name}")
     if terms is None:
         return
     shared = bool((pc.max(counts[f"{nuisance}_count_distinct"]).as_py() or 0) > 1)
     if shared != manifest.origins_shared:
         what = f"says origins_shared {manifest.origins_shared}, and the rows say {shared}"
-        yield Problem(path=FILE_NAME, what=what, kind="origins_shared")
+        yield Problem(FILE_NAME, what, "origins_shared")
     for credit in manifest.credits:
         count = terms.pop((credit.license, credit.attribution), 0)
         if count != credit.rows:
             what = f"credits {credit.rows} rows to {credit.attribution!r} ({credit.license}), {count} are"
-            yield Problem(path=FILE_NAME, what=what, kind="credits")
+            yield Problem(FILE_NAME, what, "credits")
     if len(terms) != manifest.more_credits:
         what = f"says that {manifest.more_credits} credits are not listed, {len(terms)} are not"
-        yield Problem(path=FILE_NAME, what=what, kind="credits")
+        yield Problem(FILE_NAME, what, "credits")
 
 
 def config_problems(config: Config, frozen: LocalFile, splits: Mapping[str, pa.Table]) -> Iterator[Problem]:
-    """A canonical split: its filters keep the promised rows of each split of its base, and the frozen keys.
-
-    `splits` are those whose metadata is intact.
-    """
+    """A canonical split: its filters keep the promised rows of its base, and the frozen keys."""
     keys, problems = read_table(frozen, FROZEN)
     yield from problems
     if keys is None:
@@ -187,17 +173,15 @@ def config_problems(config: Config, frozen: LocalFile, splits: Mapping[str, pa.T
 
 
 def _frozen_problems(path: str, frozen: pa.Table, config: Config) -> Iterator[Problem]:
-    """Frozen rows of a split that is not listed, and counts other than one where filters choose."""
     known = pc.is_in(frozen["split"], value_set=pa.array(list(config.splits), pa.string())).to_numpy()
     once = pc.fill_null(pc.equal(frozen["count"], 1), False).to_numpy()
     for row in np.flatnonzero(~known | ~once).tolist():
         key, split, count = (frozen[name][row].as_py() for name in FROZEN.names)
         if not known[row]:
             what = f"has the split {split!r}; the manifest lists {', '.join(config.splits)}"
-            yield Problem(path=path, what=what, key=key, kind="split")
+            yield Problem(path, what, "split", key)
         if not once[row] and config.filters:
-            what = f"has the count {count}, and filters keep a row once"
-            yield Problem(path=path, what=what, key=key, kind="count")
+            yield Problem(path, f"has the count {count}, and filters keep a row once", "count", key)
 
 
 def _kept_problems(
@@ -205,11 +189,12 @@ def _kept_problems(
 ) -> Iterator[Problem]:
     """The rows that the filters keep of one split, against the promised counts and the frozen keys."""
     keys = frozen.filter(pc.equal(frozen["split"], split))["key"]
-    try:
-        rows = rows_matching(_plain(table), config.filters) if config.filters else None
+    types = [(one.name, pa.string() if one.name in TERMS else one.type) for one in table.schema]
+    try:  # filters compare texts, not dictionaries
+        rows = rows_matching(table.cast(pa.schema(types)), config.filters) if config.filters else None
     except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
         what = f"the filters of {config.name} cannot be used ({first_line(error)})"
-        yield Problem(path=FILE_NAME, what=what, kind="filters")
+        yield Problem(FILE_NAME, what, "filters")
         return
     if rows is None:
         rows = table.filter(pc.is_in(table["key"], value_set=keys.combine_chunks()))
@@ -222,26 +207,20 @@ def _kept_problems(
     }
     for what, found in wrong.items():
         for key in found.to_pylist():
-            yield Problem(path=path, what=what, key=key, kind=what)
+            yield Problem(path, what, what, key)
 
 
 def _without(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
     return keys.filter(pc.invert(pc.is_in(keys, value_set=others.combine_chunks())))
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """Rows with their terms as texts, as filters compare them."""
-    fields = [pa.field(one.name, pa.string() if one.name in TERMS else one.type) for one in table.schema]
-    return table.cast(pa.schema(fields))
-
-
 def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
     """What was dropped, by name, against the counts and hashes of each base."""
-    rows = pq.read_table(local.file).to_pylist() if local.file is not None else []
-    for base in manifest.bases if local.file is not None else ():
+    if local.file is None:
+        return
+    rows = pq.read_table(local.file).to_pylist()
+    for base in manifest.bases:
         pairs = [(row["key"], row["reason"]) for row in rows if row["base"] == base.name]
         if dropped_id(pairs) != base.dropped_id or Counter(reason for _, reason in pairs) != base.dropped:
-            what = (
-                f"does not name what was dropped from {base.name}: fetch it again, or build the dataset again"
-            )
-            yield Problem(path=local.path, what=what, kind="dropped")
+            what = f"does not name what was dropped from {base.name}: fetch it, or build the dataset, again"
+            yield Problem(local.path, what, "dropped")

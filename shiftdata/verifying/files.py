@@ -67,7 +67,7 @@ class LocalFile:
         """The fault as a problem; `contents` says what is lost with the file."""
         lost = f"; {contents}" if contents and self.kind != "link" else ""
         what = f"{self.fault}{lost}: {ADVICE.get(self.kind, 'fetch it again, or build the dataset again')}"
-        return [Problem(path=self.path, what=what, kind=self.kind)] if self.fault else []
+        return [Problem(self.path, what, self.kind)] if self.fault else []
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,7 @@ class Files:
     progress: Progress
 
     def each(self, paths: Sequence[str], *, keep: bool = False) -> Iterator[LocalFile]:
-        """Some files of the manifest in order, fetched and hashed a few ahead of the caller.
-
-        One that was fetched is deleted when the next is asked for, unless they are to be kept.
-        """
+        """Some files in order, fetched and hashed a few ahead, and deleted after use unless they are kept."""
         cores = available_cores()
         workers = cores if self.dataset.folder is not None else max(cores, REMOTE_FILES)
         with closing(ahead(self._compared, paths, workers, queued=1)) as arriving:
@@ -108,16 +105,14 @@ class Files:
             return LocalFile(path)
         if self.leads_out(path):
             return LocalFile(path, fault="points out of the dataset's folder", kind="link")
-        file = (
-            Path(self.scratch, path.replace("/", "~"))
-            if self.dataset.folder is None
-            else self.dataset.folder / path
-        )
-        fault, kind = self._fetch(path, record, file) if self.dataset.folder is None else ("", "")
+        fault, kind, folder = "", "", self.dataset.folder
+        file = self.scratch / path.replace("/", "~") if folder is None else folder / path
+        if folder is None:
+            fault, kind = self._fetch(path, record, file)
         if not fault:
             fault, kind = self._fault(file, record)
         self.progress.report(self.progress.on_file, path)
-        if fault and self.dataset.folder is None:
+        if fault and folder is None:
             file.unlink(missing_ok=True)
         return LocalFile(path, record.rows, None if fault else file, fault, kind)
 

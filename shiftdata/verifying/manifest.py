@@ -43,9 +43,8 @@ def _faults(manifest: Manifest) -> Iterator[str]:
             known = ", ".join(FEATURE_TYPES)
             yield f"gives the column {name!r} the type {feature!r}; it is one of {known}, or a list of names"
     for base in manifest.bases:
-        splits = set(base.splits)
+        splits, given = set(base.splits), ", ".join(base.splits)
         if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
-            given = ", ".join(base.splits)
             yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
     for config in manifest.configs:
         if not set(config.splits) <= set(SPLITS):
@@ -59,16 +58,15 @@ def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
     # It is written in one way, so that equal datasets have equal manifests.
     if hashlib.sha256(manifest.to_json().encode()).hexdigest() != dataset.sha256:
         what = "is not as shiftdata writes it: it was edited, or its line endings were converted"
-        yield Problem(path=FILE_NAME, what=f"{what}; fetch or build it again", kind="form")
+        yield Problem(FILE_NAME, f"{what}; fetch or build it again", "form")
     roles = manifest.roles
     for name in sorted({roles.label, roles.origin} - set(columns(roles.nuisance))):
-        what = f"gives a role to the column {name!r}, which rows do not have"
-        yield Problem(path=FILE_NAME, what=what, kind="roles")
+        yield Problem(FILE_NAME, f"gives a role to the column {name!r}, which rows do not have", "roles")
     if manifest.content_id != dataset_content_id(manifest.bases):
         what = "has a content_id that is not the hash of those of its bases: fetch or build it again"
-        yield Problem(path=FILE_NAME, what=what, kind="content_id")
+        yield Problem(FILE_NAME, what, "content_id")
     for what in [*_name_faults(manifest), *_file_faults(manifest)]:
-        yield Problem(path=FILE_NAME, what=what, kind="files")
+        yield Problem(FILE_NAME, what, "files")
 
 
 def _name_faults(manifest: Manifest) -> Iterator[str]:

@@ -7,18 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Problem:
-    """One thing that is not as the manifest says.
+    """One thing at a path of the dataset, maybe in the row `key`, that is not as the manifest says.
 
-    `path` is relative to the dataset's folder; `key` names the row, if it is about one. Problems of one
-    `kind` in one file are alike, so that a list of them can be cut short.
+    Problems of one `kind` in one file are alike, so that a list of them can be cut short.
     """
 
     path: str
     what: str
-    key: str | None = None
     kind: str = ""
+    key: str | None = None
 
     def __str__(self) -> str:
         row = "" if self.key is None else f"row {self.key!r} "

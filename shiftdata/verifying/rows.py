@@ -64,7 +64,7 @@ class BaseRows:
         bad, kind, what = broken
         for row in np.flatnonzero(bad).tolist():
             values = self.table.slice(row, 1).to_pylist()[0]
-            yield Problem(path=self.path(row), what=what(values, row), key=values["key"], kind=kind)
+            yield Problem(self.path(row), what(values, row), kind, values["key"])
 
 
 def row_problems(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Problem]:

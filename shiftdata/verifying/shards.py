@@ -85,7 +85,7 @@ def _part_problems(
 def _example_problems(
     file: Path, path: str, source: str, manifest: Manifest, data: pa.Table, meta: pa.Table
 ) -> Iterator[Problem]:
-    """Every example against its hash; of an image also where it lies, and whether it can be decoded."""
+    """Every example against its hash; an image is also read where it lies, and decoded."""
     images: list[bytes | None] = [None] * len(data)
     if manifest.roles.modality == "image":
         images = pc.struct_field(data[next(iter(manifest.roles.example))], "bytes").to_pylist()
@@ -137,4 +137,4 @@ def _read(stream: BinaryIO, pointer: dict[str, Any]) -> bytes:
 
 
 def _problem(path: str, meta: pa.Table, row: int, what: str, kind: str) -> Problem:
-    return Problem(path=path, what=what, key=meta["key"][row].as_py(), kind=kind)
+    return Problem(path, what, kind, meta["key"][row].as_py())

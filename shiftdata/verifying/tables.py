@@ -34,7 +34,7 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
         faults.append(f"does not give `datasets` the features of {', '.join(other)}, such as class names")
     if local.rows is not None and read.num_rows != local.rows:
         faults.append(f"has {read.num_rows} rows, the manifest says {local.rows}")
-    return readable, [Problem(path=local.path, what=what, kind="columns") for what in faults]
+    return readable, [Problem(local.path, what, "columns") for what in faults]
 
 
 def read_table(
@@ -56,7 +56,7 @@ def read_table(
 def unreadable(path: str, error: Exception) -> Problem:
     """The problem of a file that is what the manifest lists, and still not Parquet."""
     what = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
-    return Problem(path=path, what=what, kind="unreadable")
+    return Problem(path, what, "unreadable")
 
 
 def _column_faults(found: pa.Schema, expected: pa.Schema) -> Iterator[str]:

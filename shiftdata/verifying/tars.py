@@ -45,7 +45,7 @@ def tar_problems(files: Files) -> Iterator[Problem]:
             and base_content_id(pa.concat_tables(tables), manifest, base) != base.content_id
         ):
             what = f"has other rows than the content_id of {base.name} says: fetch or export it again"
-            yield Problem(path=f"index/{base.name}", what=what, kind="content_id")
+            yield Problem(f"index/{base.name}", what, "content_id")
     for local in files.each(sorted(set(manifest.files) - done)):
         yield from local.problems()
 
@@ -73,4 +73,4 @@ def _sample_problems(
         ),
     }
     for what in (what for what, is_wrong in wrong.items() if is_wrong):
-        yield Problem(path=path, what=f"{what}: fetch or export it again", key=row["key"], kind=what)
+        yield Problem(path, f"{what}: fetch or export it again", what, row["key"])

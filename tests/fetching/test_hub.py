@@ -16,8 +16,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.errors import NotFoundError
-from shiftdata.fetching.request import Request
-from shiftdata.fetching.run import run
+from shiftdata.fetching.run import Fetch
 from shiftdata.format.manifest import Manifest
 from tests.fetching.conftest import copied, flip, same
 
@@ -52,8 +51,8 @@ def test_a_part_is_that_of_a_folder(tiny, mirror, address):
 
 def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
     monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
-    outcome = run(Request(name="tiny"))
-    assert same(outcome.folder, tiny)
+    outcome = Fetch(name="tiny").run()
+    assert same(outcome.target, tiny)
     assert list(outcome.sources.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
 
 
@@ -117,11 +116,11 @@ def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeyp
     flip(bad / "data/mini/test-00000-of-00001.parquet")
     with serving.serving(tmp_path / "served") as running:
         place = f"hf+{running.endpoint}/datasets/shift/tiny"
-        outcome = run(Request(name=str(tiny), places=[place], out=Path("out")))
-        part = run(Request(name=str(tiny), places=[place], out=Path("part"), select={"style": [2]}))
-    assert same(outcome.folder, tiny)
+        outcome = Fetch(name=str(tiny), places=[place], out=Path("out")).run()
+        part = Fetch(name=str(tiny), places=[place], out=Path("part"), select={"style": [2]}).run()
+    assert same(outcome.target, tiny)
     assert outcome.sources.files[str(tiny)] == 1
-    assert same(part.folder, sd.fetch(tiny, select={"style": [2]}, out="other"))
+    assert same(part.target, sd.fetch(tiny, select={"style": [2]}, out="other"))
 
 
 def test_a_repo_that_is_not_there(mirror):

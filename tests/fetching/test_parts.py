@@ -21,8 +21,7 @@ import shiftdata as sd
 from builders.make.check import check
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, StorageError
 from shiftdata.exporting.webdataset import export
-from shiftdata.fetching.request import Request
-from shiftdata.fetching.run import run
+from shiftdata.fetching.run import Fetch
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import counted
@@ -211,8 +210,8 @@ def test_a_part_costs_its_metadata_and_its_examples(tiny, server):
 def test_a_place_with_wrong_examples_hands_over(tiny, server, catalogued):
     server.always = "flipped"
     catalogued(tiny, f"{server.url}/tiny", tiny)
-    outcome = run(Request(name="toy", select={"style": [2]}))
-    assert same(outcome.folder, sd.fetch(tiny, select={"style": [2]}, out="other"))
+    outcome = Fetch(name="toy", select={"style": [2]}).run()
+    assert same(outcome.target, sd.fetch(tiny, select={"style": [2]}, out="other"))
     assert "sha256" in outcome.sources.problems[f"{server.url}/tiny"][0]
 
 

@@ -14,8 +14,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, StorageError
-from shiftdata.fetching.request import Request
-from shiftdata.fetching.run import run
+from shiftdata.fetching.run import Fetch
 from shiftdata.fetching.staging import staging
 from shiftdata.format.manifest import Manifest
 from shiftdata.places import remote
@@ -49,8 +48,8 @@ def test_a_place_that_answers_badly_hands_over_to_the_next(tiny, server, catalog
     catalogued(tiny, f"{server.url}/tiny", tiny)
     server.always = fault
     came: list[int] = []
-    outcome = run(Request(name="toy", jobs=1), on_bytes=came.append)
-    assert same(outcome.folder, tiny)
+    outcome = Fetch(name="toy", jobs=1, on_bytes=came.append).run()
+    assert same(outcome.target, tiny)
     problems = outcome.sources.problems[f"{server.url}/tiny"]
     data = [path for path in Manifest.read(tiny).files if path.startswith("data/")]
     assert 3 <= len(problems) <= len(data)
@@ -69,8 +68,8 @@ def test_a_file_begun_at_one_place_is_continued_at_another(
     catalogued(tiny, f"{server.url}/tiny", memory)
     server.faults, server.always = [begun, begun], "error"
     came: list[int] = []
-    outcome = run(Request(name="toy", jobs=1), on_bytes=came.append)
-    assert same(outcome.folder, tiny)
+    outcome = Fetch(name="toy", jobs=1, on_bytes=came.append).run()
+    assert same(outcome.target, tiny)
     assert server.fetched("/data/") > 10_000
     assert list(outcome.sources.problems) == [f"{server.url}/tiny"]
     assert sum(came) == sum(record.bytes for record in Manifest.read(tiny).files.values())
@@ -81,7 +80,7 @@ def test_a_file_begun_at_one_place_is_continued_at_another(
 def test_a_place_that_keeps_failing_is_asked_last(tiny, server, catalogued):
     catalogued(tiny, f"{server.url}/tiny", tiny)
     server.always = "error"
-    outcome = run(Request(name="toy", jobs=1))
+    outcome = Fetch(name="toy", jobs=1).run()
     assert len(outcome.sources.problems[f"{server.url}/tiny"]) == 3
     assert [source.address for source in outcome.sources.order()] == [str(tiny), f"{server.url}/tiny"]
 
@@ -97,8 +96,8 @@ def test_wrong_bytes_in_the_first_place_come_from_the_second(tiny, tmp_path, cat
     flip(bad / TEST)
     (bad / "metadata/mini/test.parquet").unlink()
     catalogued(tiny, bad, tiny)
-    outcome = run(Request(name="toy", jobs=1))
-    assert same(outcome.folder, tiny)
+    outcome = Fetch(name="toy", jobs=1).run()
+    assert same(outcome.target, tiny)
     assert outcome.sources.problems[str(bad)] == [
         f"{TEST}: has a sha256 that the manifest does not know",
         "metadata/mini/test.parquet: does not exist, or cannot be reached",
@@ -111,15 +110,15 @@ def test_another_version_is_named_and_skipped(tiny, tmp_path, catalogued):
     told = json.loads((other / "manifest.json").read_text())
     (other / "manifest.json").write_text(json.dumps({**told, "version": "2.0.0"}))
     catalogued(tiny, other, tmp_path / "nowhere", tiny)
-    outcome = run(Request(name="toy"))
-    assert same(outcome.folder, tiny)
+    outcome = Fetch(name="toy").run()
+    assert same(outcome.target, tiny)
     assert "has another version: its manifest is" in outcome.sources.problems[str(other)][0]
     assert outcome.sources.problems[str(tmp_path / "nowhere")][0].startswith("manifest.json: does not exist")
 
 
 def test_from_stands_in_front_and_a_name_on_the_search_path_is_found(tiny, tmp_path, monkeypatch):
     mine = copied(tiny, tmp_path / "mine")
-    outcome = run(Request(name="tiny", places=[str(mine)], out=Path("a")))
+    outcome = Fetch(name="tiny", places=[str(mine)], out=Path("a")).run()
     assert outcome.sources.files[str(mine)] == len(Manifest.read(tiny).files)
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
     assert same(sd.fetch("tiny"), tiny)
@@ -140,7 +139,7 @@ def test_what_is_here_stays_and_what_is_damaged_is_mended(tiny, catalogued):
     assert sum(came) == files[TEST].bytes + files["preview.jpg"].bytes
     assert (folder / "metadata/mini/test.parquet").stat().st_ino == kept.st_ino
     again: list[int] = []
-    assert run(Request(name="toy"), on_bytes=again.append).notes == ["everything is here already"]
+    assert Fetch(name="toy", on_bytes=again.append).run().notes == ["everything is here already"]
     assert not again
 
 
@@ -149,7 +148,7 @@ def test_what_is_here_is_known_though_every_place_is_away(tiny, tmp_path, catalo
     catalogued(tiny, served)
     folder = sd.fetch("toy")
     shutil.rmtree(served)
-    assert run(Request(name="toy")).notes == ["everything is here already"]
+    assert Fetch(name="toy").run().notes == ["everything is here already"]
     (folder / TEST).unlink()
     with pytest.raises(StorageError, match=f"1 of 1 files .*\n  {TEST}"):
         sd.fetch("toy")
@@ -229,7 +228,7 @@ def test_a_place_that_changes_meanwhile_is_refused(tiny, tmp_path, select):
         return True
 
     with pytest.raises(StorageError, match=f"{place}: {place} has changed since it was opened"):
-        run(Request(name=str(place), select=select, out=Path("out")), on_preview=change)
+        Fetch(name=str(place), select=select, out=Path("out"), on_preview=change).run()
     assert not Path("out").exists()
 
 
@@ -284,8 +283,8 @@ def test_no_place_gives_a_file(tiny, tmp_path, catalogued):
     assert said.endswith("to go on, run: shiftdata fetch toy")
     shutil.copy(tiny / TEST, bad / TEST)
     came: list[int] = []
-    outcome = run(Request(name="toy"), on_bytes=came.append)
-    assert same(outcome.folder, tiny)
+    outcome = Fetch(name="toy", on_bytes=came.append).run()
+    assert same(outcome.target, tiny)
     assert outcome.sources.files == {str(bad): 1}  # all else was kept
 
 
