@@ -94,7 +94,6 @@ class Sources:
         return lines
 
     def _open(self, store: Store) -> bytes | None:
-        """Open the dataset at a place, and give its manifest, if it is the right one."""
         if self.offline and store.is_far:
             self._rule_out(store, "not asked (offline)")
             return None

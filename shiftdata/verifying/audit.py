@@ -99,12 +99,11 @@ def _differences(manifest: Manifest, other: Manifest) -> Iterator[Problem]:
 
 def _extra_files(files: Files) -> Iterator[Problem]:
     """Files that the manifest does not list, and renderings that lead elsewhere."""
-    names, manifest = files.dataset.store.names(), files.dataset.manifest
+    names, known = files.dataset.store.names(), set(files.dataset.manifest.files) | RENDERINGS
     if names is None:
         note = "extra files could not be looked for: the place gives no list of its files"
         files.progress.report(files.progress.on_note, note)
         return
-    known = set(manifest.files) | RENDERINGS
     for path in sorted(names - known):
         # A link to a folder of known files is not extra: each of them is refused if it leads out.
         if not any(name.startswith(f"{path}/") for name in known):
@@ -116,7 +115,6 @@ def _extra_files(files: Files) -> Iterator[Problem]:
 
 
 def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
-    """Files by length and hash alone."""
     manifest = files.dataset.manifest
     shards = {shard.path: shard for base in manifest.bases for shard in shards_of(manifest, base)}
     for local in files.each(sorted(paths)):
@@ -124,7 +122,6 @@ def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
 
 
 def _row_problems(files: Files) -> Iterator[Problem]:
-    """Every file, and every row of every base."""
     manifest, others = files.dataset.manifest, set(files.dataset.manifest.files)
     schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
     origins, terms, whole = list[pa.Table](), Counter[tuple[str | None, str | None]](), True

@@ -54,7 +54,7 @@ def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> It
 
 
 def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Cells, by all that is in `_cells`, whose quantiles are not position / size; a part may have gaps."""
+    """Cells (split, label, nuisance, severity) whose quantiles are not position / size; a part has gaps."""
     codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
     quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
     order = np.lexsort((quantile, codes))
@@ -97,8 +97,7 @@ def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
             "of one origin"
         )
         split = bad["split"] if bad["split"] in rows.splits else next(iter(rows.splits))
-        path = metadata_file(rows.base.name, split)
-        yield Problem(path, what, "trajectory", bad["key_min"])
+        yield Problem(metadata_file(rows.base.name, split), what, "trajectory", bad["key_min"])
 
 
 def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
@@ -222,5 +221,5 @@ def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
     for base in manifest.bases:
         pairs = [(row["key"], row["reason"]) for row in rows if row["base"] == base.name]
         if dropped_id(pairs) != base.dropped_id or Counter(reason for _, reason in pairs) != base.dropped:
-            what = f"does not name what was dropped from {base.name}: fetch it, or build the dataset, again"
+            what = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
             yield Problem(local.path, what, "dropped")

@@ -137,7 +137,6 @@ class Files:
         return "", ""
 
     def _fault(self, file: Path, record: FileRecord) -> tuple[str, str]:
-        """What is wrong with a file as a whole, and of which kind that is."""
         try:
             size = file.stat().st_size
             if size != record.bytes:

@@ -129,7 +129,6 @@ def _undecodable(image: bytes) -> str:
 
 
 def _read(stream: BinaryIO, pointer: dict[str, Any]) -> bytes:
-    """The bytes that a pointer leads to; none where it leads nowhere."""
     with suppress(OSError, OverflowError, TypeError, ValueError):
         stream.seek(pointer["offset"])
         return stream.read(pointer["length"])

@@ -53,7 +53,6 @@ def tar_problems(files: Files) -> Iterator[Problem]:
 def _sample_problems(
     path: str, tar: BinaryIO, row: Mapping[str, Any], manifest: Manifest
 ) -> Iterator[Problem]:
-    """What the members of one sample have, against its row of the index."""
     members = {}
     for member in manifest.sample:
         tar.seek(row[f"{member}_offset"])
