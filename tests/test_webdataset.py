@@ -28,8 +28,7 @@ from builders.make.check import check
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.exporting.webdataset import export
-from shiftdata.exporting.webdataset.order import stratified_order
-from shiftdata.exporting.webdataset.tars import write_tar
+from shiftdata.exporting.webdataset.source import stratified_order, write_tar
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import index_file
 from shiftdata.format.schema import columns, example_hashes

@@ -103,6 +103,8 @@ def test_what_needs_examples_says_how_to_build_them(published, tmp_path):
         ExampleReader(published, manifest.default_base)
     with pytest.raises(NotFoundError, match=SAID):
         export(published, tmp_path / "tars")
+    with pytest.raises(NotFoundError, match=SAID):
+        sd.export(sd.task(published), "lists", tmp_path / "folders")
 
 
 def test_the_card_says_so_and_gives_the_command(local, published):

@@ -9,10 +9,9 @@ from typing import Any
 
 from shiftdata.extras import require
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import config_entry, split_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import cell, config_entry, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.markdown import cell
 from shiftdata.format.schema import SPLITS
 
 CARDS = Path(__file__).resolve().parents[2] / "cards"

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import Entry, config_entry, split_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import Entry, cell, config_entry, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.markdown import cell
 
 TEMPLATE = Path(__file__).with_name("part_card.md")
 

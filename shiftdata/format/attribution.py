@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from shiftdata.format.front_matter import cell
 from shiftdata.format.licenses import OPERATORS
 from shiftdata.format.manifest import Credit
-from shiftdata.format.markdown import cell
 
 #: The file that lists every licence and attribution of a dataset's rows.
 ATTRIBUTION = "ATTRIBUTION.md"

@@ -1,4 +1,4 @@
-"""What stands in the YAML of every card, so that plain `datasets` finds configs, splits and counts."""
+"""The YAML of every card, so that plain `datasets` finds configs and splits, and the cells of its tables."""
 
 from __future__ import annotations
 
@@ -54,3 +54,15 @@ def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"- {json.dumps(entry, ensure_ascii=False)}" for entry in value)
         else:
             yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def cell(text: object) -> str:
+    r"""Text that cannot break the table or the line it stands in.
+
+    >>> print(cell("a|b <c>"))
+    a\|b \<c\>
+    """
+    plain = str(text).replace("\\", "\\\\")
+    for mark in "|<>*_`[]":
+        plain = plain.replace(mark, f"\\{mark}")
+    return " ".join(plain.split())

@@ -20,9 +20,9 @@ from builders.recipe import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset import export
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text
+from shiftdata.format.front_matter import cell
 from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
 from shiftdata.format.manifest import Credit, Manifest
-from shiftdata.format.markdown import cell
 from tests.publish.versions import edited
 from tests.tiny import write_recipe
 

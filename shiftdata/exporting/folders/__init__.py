@@ -1,9 +1,9 @@
 """The folders that existing code reads: pictures and lists of a task as torchvision, WILDS, ... expect them.
 
-`contents` says which rows an export has and how they are numbered, `layout` what a layout is, and one module
-per layout (`imagefolder`, `wilds`, ...) where its pictures and lists go; `layouts` is the table of them.
-`images` writes each picture once and links it, `record` says what was exported, `writing` is the whole
-export, `round_trip` compares a folder with its record.
+`contents` says which rows an export has and how they are numbered, `layout` what a layout is; `in_folders`,
+`in_csv` and `layouts` say where the pictures and lists of each go. `images` writes each picture once and
+links it, `record` says what was exported, `writing` is the whole export, `round_trip` compares a folder with
+its record.
 """
 
 from __future__ import annotations

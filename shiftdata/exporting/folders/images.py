@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from shiftdata.errors import IntegrityError
 from shiftdata.exporting.folders.contents import Contents
 from shiftdata.exporting.reading import batches, ending_of
 from shiftdata.files import clear_when_full
@@ -60,7 +59,7 @@ def write_images(
     endings = {}
     with (
         clear_when_full(work),
-        ExampleReader(contents.dataset, contents.task.metadata.base) as reader,
+        ExampleReader(contents.dataset, contents.task.metadata.base, verify=True) as reader,
         closing(ahead(lambda rows: writer.images_of(reader, rows), parts, workers=1)) as ready,
     ):
         for batch in ready:
@@ -77,7 +76,6 @@ class _Writer:
         self, contents: Contents, stems: Mapping[int, Iterable[str]], work: Path, pool: Pool | None
     ) -> None:
         self.images = Images()
-        self._contents = contents
         self._stems = stems
         self._work = work
         self._pool = pool
@@ -91,7 +89,11 @@ class _Writer:
         found = {row: self._here(row) for row in rows}
         missing = [row for row, one in found.items() if one is None]
         read = dict(zip(missing, reader.read(missing), strict=True))
-        return [found[row] or self._checked(row, read[row]) for row in rows]
+        return [found[row] or Image(row, self._hash(row), read[row], None) for row in rows]
+
+    def _hash(self, row: int) -> bytes:
+        sha256: bytes = self._hashes[row].as_py()
+        return sha256
 
     def place(self, image: Image) -> str:
         """Put an image into all its places; return the ending of its files."""
@@ -124,7 +126,7 @@ class _Writer:
         return place
 
     def _here(self, row: int) -> Image | None:
-        sha256 = self._hashes[row].as_py()
+        sha256 = self._hash(row)
         kept = [self._pool.path(sha256)] if self._pool else []
         left = [self._left[stem] for stem in self._stems[row] if stem in self._left]
         for path in [*kept, *left]:
@@ -133,17 +135,6 @@ class _Writer:
                 if hashlib.sha256(data).digest() == sha256:
                     return Image(row, sha256, data, path)
         return None
-
-    def _checked(self, row: int, data: bytes) -> Image:
-        sha256 = self._hashes[row].as_py()
-        if hashlib.sha256(data).digest() != sha256:
-            where = self._contents.dataset.address
-            key = next(entry.key for entry in self._contents.entries if entry.row == row)
-            raise IntegrityError(
-                f"{where}: the example of {key!r} does not have the sha256 that its metadata says; "
-                f"`shiftdata verify {where}` says more, then fetch it again"
-            )
-        return Image(row, sha256, data, None)
 
     def _make_way(self, target: Path) -> None:
         """Make the folder, and remove what was left: it may be a link to an image of other exports."""

@@ -1,7 +1,7 @@
 """A dataset in WebDataset format: the same examples as tars, for training that reads from front to back.
 
-`writing` is the whole export; `source` reads rows and examples, `order` decides which sample follows which,
-`tars` makes the bytes, `card` the README. `shiftdata.loading.tars` reads them.
+`writing` is the whole export, `source` makes samples, their order and the tars' bytes, `card` the README.
+`shiftdata.loading.tars` reads them.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import split_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import cell, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.markdown import cell
 from shiftdata.format.paths import data_prefix
 from shiftdata.format.schema import Feature, columns
 

@@ -1,21 +1,23 @@
-"""Rows and examples of a Parquet dataset, wherever it lies, as samples of tars."""
+"""Rows and examples of a Parquet dataset as samples of tars: their order, their members and their bytes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
 from shiftdata.exporting.reading import batches, ending_of
-from shiftdata.exporting.webdataset.order import Indices
-from shiftdata.exporting.webdataset.tars import Members
 from shiftdata.files import whole_file
 from shiftdata.format.identity import base_content_id
 from shiftdata.format.manifest import Base
@@ -24,7 +26,70 @@ from shiftdata.format.schema import columns
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata.columns import read_columns
 from shiftdata.places.store import Folder
+from shiftdata.stable import uniform
 from shiftdata.threads import ahead
+
+Indices = NDArray[np.int64]
+
+
+def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
+    """Order rows so that every stretch of them has each stratum in about its share of the whole.
+
+    `strata` go from coarse to fine, such as label, nuisance and severity. Rows of the finest cell lie by
+    stable hash. Then, from fine to coarse, the i-th of the n rows of a cell gets a random place within the
+    i-th n-th of its whole: no cell clusters, and no period repeats. The order of the input never matters.
+    """
+    place = np.array([uniform("wds", key) for key in keys])
+    cells = _nested(len(keys), strata)
+    for depth, cell in reversed(list(enumerate(cells))):
+        order = np.lexsort((place, cell))
+        sizes = np.bincount(cell)
+        nth = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        jitter = np.array([uniform("wds", depth, keys[row]) for row in order])
+        place[order] = (nth + jitter) / np.repeat(sizes, sizes)
+    return np.lexsort((np.array(keys), place)).astype(np.int64)
+
+
+def _nested(rows: int, strata: Sequence[NDArray[Any]]) -> list[Indices]:
+    """A number for the cell of each row: by the first stratum, by the first two, ..."""
+    cells = []
+    cell = np.zeros(rows, np.int64)
+    for stratum in strata:
+        values, codes = np.unique(stratum, return_inverse=True)
+        cell = np.unique(cell * len(values) + codes, return_inverse=True)[1].astype(np.int64)
+        cells.append(cell)
+    return cells
+
+
+BLOCK = tarfile.BLOCKSIZE
+
+#: The members of a sample by their extensions, in the order of the tar.
+Members = Mapping[str, bytes]
+
+
+def write_tar(path: Path, samples: Iterable[tuple[str, Members]]) -> dict[str, list[int]]:
+    """Write samples one after the other; return offset and length of each member, a list per column."""
+    places: dict[str, list[int]] = {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for key, members in samples:
+            for member, data in members.items():
+                file.write(_header(f"{key}.{member}", len(data)))
+                places.setdefault(f"{member}_offset", []).append(file.tell())
+                places.setdefault(f"{member}_length", []).append(len(data))
+                file.write(data + bytes(-len(data) % BLOCK))
+        end = file.tell() + 2 * BLOCK
+        file.write(bytes(2 * BLOCK + -end % tarfile.RECORDSIZE))
+        file.flush()
+        os.fsync(file.fileno())
+    return places
+
+
+def _header(name: str, size: int) -> bytes:
+    """A member's header, without owner or time; names over 100 characters get one more block."""
+    info = tarfile.TarInfo(name)  # owner 0, modified at 0, mode 0644
+    info.size = size
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
 
 
 class Source:

@@ -17,9 +17,7 @@ import pyarrow.parquet as pq
 from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card
-from shiftdata.exporting.webdataset.order import Indices, stratified_order
-from shiftdata.exporting.webdataset.source import Source
-from shiftdata.exporting.webdataset.tars import Members, write_tar
+from shiftdata.exporting.webdataset.source import Indices, Members, Source, stratified_order, write_tar
 from shiftdata.files import make_folder, sha256_of, whole_file, write_text
 from shiftdata.format.identity import dataset_content_id
 from shiftdata.format.manifest import Base, FileRecord, Manifest
@@ -63,7 +61,8 @@ def export(
     beside = [name for name in BESIDE if name in opened.manifest.files]
     manifest = _manifest_of_tars(opened.manifest, base)
     if not overwrite and _is_whole(out, manifest, beside):
-        _update_texts(out, manifest)
+        found = Manifest.read(out)  # the texts may have changed since
+        _write_texts(out, replace(manifest, sample=found.sample, files=found.files))
         return out
 
     def write(work: Path) -> None:
@@ -80,7 +79,9 @@ def export(
             (work / name).write_bytes(opened.store.read(name))
         opened.check_unchanged(force=True)
         shutil.rmtree(source.cache, ignore_errors=True)
-        _finish(work, replace(manifest, sample=sample, files=_file_records(work)))
+        for left in work.rglob(".*"):  # by a writer that was killed
+            left.unlink()
+        _write_texts(work, replace(manifest, sample=sample, files=_file_records(work)))
 
     identity = content_hash(manifest.to_json(), str(shard_bytes))
     make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
@@ -123,16 +124,6 @@ def _is_whole(folder: Path, manifest: Manifest, beside: Iterable[str]) -> bool:
             for path, record in found.files.items()
         )
     )
-
-
-def _update_texts(out: Path, manifest: Manifest) -> None:
-    """Bring the README and manifest of a finished export up to date with its dataset."""
-    found = Manifest.read(out)
-    wanted = replace(manifest, sample=found.sample, files=found.files)
-    readme = out / README
-    same = readme.is_file() and readme.read_bytes() == card(wanted).encode()
-    if not same or wanted.to_json() != found.to_json():
-        _finish(out, wanted)
 
 
 def _check_place(out: Path, manifest: Manifest, overwrite: bool) -> None:
@@ -211,9 +202,9 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
     return records
 
 
-def _finish(work: Path, manifest: Manifest) -> None:
-    """Write the card and, last, the manifest: an export with a manifest is whole."""
-    for left in work.rglob(".*"):  # by a writer that was killed
-        left.unlink()
+def _write_texts(folder: Path, manifest: Manifest) -> None:
+    """Write the card and, last, the manifest, where they differ: an export with a manifest is whole."""
     for name, text in ((README, card(manifest)), (MANIFEST, manifest.to_json())):
-        write_text(work / name, text)
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != text.encode():
+            write_text(path, text)

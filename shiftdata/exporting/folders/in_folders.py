@@ -1,14 +1,78 @@
-"""`<domain>/<label>/<key>.jpg`: one ImageFolder per domain, as DomainBed reads them."""
+"""Layouts whose readers take labels from folders: ImageFolder and DomainBed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from shiftdata.errors import InputError
 from shiftdata.exporting.folders.contents import Contents, Entry
 from shiftdata.exporting.folders.layout import Found, Layout, Paths, Texts, copies, image_files
 from shiftdata.exporting.folders.record import Record
+from shiftdata.format.paths import README
+
+
+class ImageFolder(Layout):
+    """One folder per set and class."""
+
+    about = "<set>/<label>/<key>.jpg: torchvision's ImageFolder, `datasets`"
+    in_folders = True
+
+    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
+        folder = f"{contents.sets[entry.set]}/{contents.classes[entry.label].folder}"
+        return copies(f"{folder}/{entry.key}", entry.times)
+
+    def texts(self, contents: Contents, paths: Paths) -> Texts:
+        yield README, _readme(contents)
+
+    def read(self, folder: Path, record: Record) -> Iterator[Found]:
+        sets = {one["folder"]: name for name, one in record.sets.items()}
+        labels = {one["folder"]: one["name"] for one in record.class_to_label}
+        for parts in image_files(folder, depth=2):
+            at, label = parts[:2]
+            yield Found(sets.get(at, at), "/".join(parts), labels.get(label, label), None)
+
+    def check(self, contents: Contents) -> list[str]:
+        notes = []
+        for name, numbers in contents.of_sets():
+            present = {contents.entries[number].label for number in numbers}
+            if len(present) < len(contents.classes):
+                notes.append(
+                    f"{name} has {len(present)} of {len(contents.classes)} classes, and torchvision's "
+                    "ImageFolder numbers those it finds: take labels by the folders' names"
+                )
+        return notes
+
+
+def _readme(contents: Contents) -> Iterable[str]:
+    """`datasets` guesses splits from names, and takes `source_train` or a class `train` for one: this says.
+
+    No metadata.csv: where there is one, `datasets` gives no labels.
+    """
+    files = [{"split": _split(name), "path": f"{name}/**"} for name in contents.sets.values()]
+    configs = [{"config_name": "default", "data_files": files}]
+    first = next(iter(contents.sets.values()))
+    manifest = contents.manifest
+    return [
+        "---",
+        f"configs: {json.dumps(configs)}",
+        "---",
+        "",
+        f"{manifest.title} ({manifest.name} {manifest.version}), {contents.about}, as folders:",
+        "`<set>/<class>/<key>`. `keys.csv` says more about each picture.",
+        "",
+        '- `datasets.load_dataset("<this folder>")` gives the sets as splits.',
+        f'- `torchvision.datasets.ImageFolder("<this folder>/{first}")` reads a set.',
+        "",
+        "Both number the classes by the sorted names of their folders; `class_to_label` in `shiftdata.json`",
+        "has the numbers of the dataset itself.",
+    ]
+
+
+def _split(name: str) -> str:
+    """A set as a split of `datasets`, whose names have only letters, digits, dots and underscores."""
+    return "".join(one if one.isalnum() or one in "._" else "_" for one in name)
 
 
 class DomainBed(Layout):
@@ -22,7 +86,6 @@ class DomainBed(Layout):
         return copies(f"{folder}/{entry.key}", entry.times)
 
     def texts(self, contents: Contents, paths: Paths) -> Texts:
-        """DomainBed cuts each domain itself: the task's own sets are lists beside the folders."""
         for name, numbers in contents.of_sets():
             lines = [
                 f"{path} {contents.entries[number].label}" for number in numbers for path in paths[number]
