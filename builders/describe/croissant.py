@@ -197,7 +197,7 @@ def _about_dataset(manifest: Manifest) -> Json:
 
 
 def _license(name: str) -> str:
-    """The page of a licence; one's own terms, or a choice between several, have none."""
+    """The page of a licence; custom terms, or a choice between several, have none."""
     has_page = re.fullmatch(r"(?!LicenseRef-)[A-Za-z0-9.+-]+", name)
     return f"https://spdx.org/licenses/{name}.html" if has_page else name
 

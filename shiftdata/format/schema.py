@@ -1,4 +1,4 @@
-"""The columns of a dataset: names, order, types. Both halves of the house read them from here."""
+"""The columns of a dataset: names, order, types. Both halves read them from here."""
 
 from __future__ import annotations
 

@@ -117,6 +117,7 @@ class ExampleReader:
             )
         self.check_unchanged()
         found = self._read_positions(np.unique(asked.astype(np.int64)))
+        self.check_unchanged()  # again: what was opened just now may be of another version
         given = [found[row] for row in asked.tolist()]
         self._count(asked=sum(map(len, given)))
         return given
@@ -155,7 +156,8 @@ class ExampleReader:
         parts = self._layout.by_shard(positions)
         if self.dataset.manifest.roles.modality != "image":
             for shard, some in parts:
-                found |= self._by_row_group(shard, some, verify=self._verify)
+                verify = self._verify or not self.dataset.has_version
+                found |= self._by_row_group(shard, some, verify=verify)
             return found
         known = dict(in_threads(self._identity, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
