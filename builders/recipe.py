@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.util
 import json
 import re
 import sys
@@ -280,13 +279,12 @@ def load_recipe(reference: str) -> Recipe:
 
 def _run_file(path: Path) -> ModuleType:
     name = f"recipe_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses defined in the file look themselves up here
     try:
-        spec.loader.exec_module(module)
+        # Not by an import: that takes cached bytecode, which an edit within the same second leaves stale.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except ShiftdataError:
         raise
     except Exception as error:  # a recipe is anybody's Python

@@ -108,7 +108,7 @@ def test_held_out_vendors_are_never_trained_on(small):
 
 
 def test_the_domains_of_a_paper_are_not_its_own(small):
-    with pytest.raises(InputError, match=r"classic-dg is of NICO\+\+.*has fluent-3d, fluent-flat"):
+    with pytest.raises(InputError, match=r"classic-dg is for NICO\+\+.*has fluent-3d, fluent-flat"):
         sd.task(small, "classic-dg")
 
 
