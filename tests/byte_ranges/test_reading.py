@@ -388,7 +388,7 @@ class ExampleReaderClosed:
 
 
 @needs_http
-def test_an_interrupted_read_ends_within_a_second(server):
+def test_an_interrupted_read_ends_at_once(server):
     code = (
         "import signal, sys; from shiftdata.loading.byte_ranges import ExampleReader\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
@@ -408,7 +408,7 @@ def test_an_interrupted_read_ends_within_a_second(server):
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=20)
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 2.5  # the server keeps it waiting for 5
     assert b"KeyboardInterrupt" in told
 
 
