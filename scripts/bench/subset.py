@@ -21,10 +21,10 @@ import pyarrow as pa
 from PIL import Image
 
 import shiftdata as sd
-from builders.make.row_groups import Rows, cut_into_shards, row_groups
-from shiftdata.format.manifest import FILE_NAME, Base, FileRecord, Manifest, Split
-from shiftdata.format.schema import SPLITS, Roles, data_schema, metadata_schema
-from shiftdata.format.writer import offsets, write_metadata, write_shard
+from builders.make.row_groups import Rows, row_groups
+from shiftdata.format.manifest import FILE_NAME, Base, Manifest
+from shiftdata.format.schema import SPLITS, Roles
+from shiftdata.format.writer import finished, write_split
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata.own_table import metadata_from_table
 from shiftdata.stable import rng
@@ -55,7 +55,7 @@ def measure(folder: Path, sets: list[str]) -> None:
     begun = time.perf_counter()
     task = sd.task(url, "group-fairness", k=8, mu=0.05)
     told = time.perf_counter() - begun
-    reader = ExampleReader(url, "mini")
+    reader = ExampleReader(task.metadata.dataset, "mini")
     rows = np.concatenate([task.sets[name].indices for name in sets])
     first = rng(0, "subset").choice(rows, 64, replace=False)
     reader.read(first.tolist())
@@ -86,79 +86,33 @@ def make(folder: Path, count: int, pixels: int) -> None:
     labels, styles = ([f"{what}{n}" for n in range(20)] for what in ("label", "style"))
     read = metadata_from_table(own, nuisance="style", origin="origin", labels=labels, nuisances=styles)
     which = (content * 7 + style * 31 + label) % DIFFERENT
-    roles = Roles(nuisance="style")
-    files: dict[str, FileRecord] = {}
-    splits = {}
-    for split in SPLITS:
-        rows = np.flatnonzero(np.array(read.table["split"].to_pylist()) == split)
-        splits[split] = Split(rows=len(rows), bytes=0, groups=LABELS * STYLES, smallest=1, largest=each)
-        table = read.table.take(pa.array(rows))
-        for name in ("license", "attribution", "params"):
-            table = table.append_column(name, pa.array(["CC0-1.0"] * len(rows)))
-        files |= write_split(folder, split, table, [images[n] for n in which[rows]], roles, labels, styles)
-    manifest = Manifest(
+    draft = Manifest(
         **dict.fromkeys(("family", "version", "released", "title", "summary", "citation", "license"), ""),
         **dict.fromkeys(("recipe_id", "content_id"), ""),
         **dict.fromkeys(("credits", "creators", "severities", "configs"), ()),
-        datasheet={}, sample={}, more_credits=0, seed=0,
-        name="subset", roles=roles, origins_shared=True, labels=labels, nuisances=styles, default_base="mini",
-        bases=[Base(name="mini", summary="", content_id="", splits=splits)], files=files,
+        datasheet={}, sample={}, more_credits=0, seed=0, files={}, roles=Roles(nuisance="style"),
+        name="subset", origins_shared=True, labels=labels, nuisances=styles, default_base="mini",
+        bases=[Base(name="mini", summary="", content_id="", splits={})],
     )  # fmt: skip
-    (folder / FILE_NAME).write_text(manifest.to_json())
+    tables = {}
+    for split in SPLITS:
+        rows = np.flatnonzero(np.array(read.table["split"].to_pylist()) == split)
+        encoded = [images[number] for number in which[rows]]
+        tables[split] = write(folder, draft, split, read.table.take(pa.array(rows)), encoded)
+    (folder / FILE_NAME).write_text(finished(folder, draft, {"mini": tables}).to_json())
 
 
-def write_split(
-    folder: Path,
-    split: str,
-    table: pa.Table,
-    images: list[bytes],
-    roles: Roles,
-    labels: list[str],
-    styles: list[str],
-) -> dict[str, FileRecord]:
-    """Write the shards and the metadata of a split, as `builders.make.pack` does."""
+def write(folder: Path, draft: Manifest, split: str, table: pa.Table, images: list[bytes]) -> pa.Table:
+    """Write a split as `builders.make.pack` does."""
+    for name, value in {"license": "CC0-1.0", "attribution": "nobody", "params": "{}"}.items():
+        table = table.append_column(name, pa.array([value] * len(table)))
     sizes = np.array([len(image) for image in images])
-    cells = np.asarray(table["group"])
+    table = table.append_column("length", pa.array(sizes))
+    hashes = [hashlib.sha256(image).digest() for image in images]
+    table = table.append_column("sha256", pa.array(hashes))
     label, quantile = np.asarray(table["label"]), np.asarray(table["quantile"])
-    groups = row_groups(Rows(table["key"].to_pylist(), cells, label, quantile, sizes))
-    shards = cut_into_shards(groups, sizes)
-    schema = data_schema(roles, labels, styles)
-    written: dict[str, FileRecord] = {}
-    pointers: list[pa.Table] = []
-    for number, shard in enumerate(shards):
-        path = folder / f"data/mini/{split}-{number:05}-of-{len(shards):05}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-        def cut(group: Any) -> pa.Table:
-            bytes_of = [{"bytes": images[row], "path": None} for row in group]
-            part = table.take(pa.array(group))
-            return part.append_column("image", pa.array(bytes_of, schema.field("image").type)).cast(schema)
-
-        write_shard(path, schema, map(cut, shard))
-        order = np.concatenate(shard)
-        told = {
-            "shard": [number] * len(order),
-            "row": range(len(order)),
-            "offset": list(offsets(path, (images[row] for row in order))),
-            "length": sizes[order],
-            "sha256": [hashlib.sha256(images[row]).digest() for row in order],
-        }
-        part = table.take(pa.array(order))
-        for name, values in told.items():
-            part = part.append_column(name, pa.array(values))
-        pointers.append(part.cast(metadata_schema(roles, labels, styles)))
-        written[str(path.relative_to(folder))] = record(path, len(order))
-    path = folder / f"metadata/mini/{split}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_metadata(path, pa.concat_tables(pointers))
-    return written | {str(path.relative_to(folder)): record(path, len(table))}
-
-
-def record(path: Path, rows: int) -> FileRecord:
-    """What the manifest says of a file."""
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return FileRecord(bytes=path.stat().st_size, sha256=digest, rows=rows)
+    groups = row_groups(Rows(table["key"].to_pylist(), np.asarray(table["group"]), label, quantile, sizes))
+    return write_split(folder, draft, "mini", split, table, groups, lambda rows: [images[n] for n in rows])
 
 
 def picture(number: int, pixels: int) -> bytes:
@@ -194,6 +148,7 @@ class Counted(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(end - start))
         self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
         self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", f'"{file.stat().st_mtime_ns}-{size}"')
         self.end_headers()
         if body:
             with file.open("rb") as stream:
