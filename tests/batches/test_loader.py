@@ -253,4 +253,5 @@ def test_memory_is_flat_over_ten_epochs(task):
     finally:
         tracemalloc.stop()
     one_batch = 16 * 24 * 24 * 3
-    assert held[1] - held[0] < one_batch
+    # Nine epochs of 13 batches lie between: kept batches would be many times this, a late thread is not.
+    assert held[1] - held[0] < 4 * one_batch
