@@ -67,7 +67,7 @@ def _configs(recipe: Recipe) -> list[Config]:
     configs: list[Config] = []
     room = MOST_FILTER_BYTES
     for protocol in recipe.protocols:
-        filters = protocol.filters(recipe.album.labels, recipe.shift.nuisances, recipe.nuisance)
+        filters = protocol.canonical_filters(recipe.album.labels, recipe.shift.nuisances, recipe.nuisance)
         room -= len(json.dumps(filters))
         config = Config(
             name=protocol.config_name,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,38 +14,65 @@ from shiftdata.format.manifest import Clause
 from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 
+IntArray: TypeAlias = NDArray[np.int64]
 #: As few origins as fall into every split.
 FEWEST = 4
 
 
-def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
-    """The fold of each origin, from (label, nuisance, origin): its percentile by stable hash in its label.
+def strata(label: IntArray, nuisance: IntArray, origin: IntArray) -> IntArray:
+    """The stratum of each origin, from the numbers of label, nuisance (-1: none) and origin of each row.
 
-    Where nuisances are given and no origin has several, within its label and nuisance: each group is then cut
-    in the same shares, and a label's groups too small to be in every split are cut together. Datasets
-    made from the same origins have the same folds.
+    An origin that occurs under several nuisances is cut among those of its label; one that occurs under one
+    alone, among those of its label and nuisance, so that each group is cut in the same shares. Groups of
+    fewer than `FEWEST` such origins are pooled within their label.
+    """
+    size = int(origin.max(initial=-1)) + 1
+    least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1, np.int64)
+    np.minimum.at(least, origin, nuisance)
+    np.maximum.at(most, origin, nuisance)
+    of_label = np.zeros(size, np.int64)
+    of_label[origin] = label
+    within = np.where((least == most) & (least >= 0), least + 2, 0)  # 0: several, 1: pooled
+    for pooled in (1, 0):
+        stratum = of_label * (int(nuisance.max(initial=0)) + 3) + within
+        few = np.bincount(stratum, minlength=1)[stratum] < FEWEST
+        within = np.where(few & (within > 0), pooled, within)
+    result: IntArray = np.unique(of_label * (int(nuisance.max(initial=0)) + 3) + within, return_inverse=True)[
+        1
+    ].astype(np.int64)
+    return result
+
+
+def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
+    """The fold of each origin, from (label, nuisance, origin): its percentile by stable hash in its stratum.
+
+    Datasets made from the same origins under several nuisances have the same folds.
 
     >>> folds([("bird", None, "dove"), ("bird", None, "owl"), ("bird", None, "dove"), ("fish", None, "carp")])
-    {'dove': 0, 'owl': 50, 'carp': 0}
+    {'carp': 0, 'dove': 0, 'owl': 50}
     """
     known = list(rows)
-    nuisances_of: dict[str, set[str | None]] = defaultdict(set)
-    for _, nuisance, origin in known:
-        nuisances_of[origin].add(nuisance)
-    shared = any(len(several) > 1 for several in nuisances_of.values())
-    strata: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    for label, nuisance, origin in known:
-        strata[label, None if shared else nuisance].add(origin)
-    pooled: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    for (label, nuisance), names in strata.items():
-        pooled[label, nuisance if len(names) >= FEWEST else None] |= names
+    if not known:
+        return {}
+    labels, nuisances, origins = (_numbered(column) for column in zip(*known, strict=True))
+    stratum = strata(labels[1], nuisances[1], origins[1])
+    names = origins[0]
+    members: dict[int, list[str]] = defaultdict(list)
+    for name, one in zip(names, stratum.tolist(), strict=True):
+        members[one].append(name)
     fold_of: dict[str, int] = {}
-    for names in pooled.values():
-        ordered = sorted(names)
-        positions = ranks(ordered, "fold")
-        for name, position in zip(ordered, positions.tolist(), strict=True):
+    for ordered in members.values():
+        for name, position in zip(ordered, ranks(ordered, "fold").tolist(), strict=True):
             fold_of[name] = 100 * position // len(ordered)
-    return fold_of
+    return {name: fold_of[name] for name in names}
+
+
+def _numbered(column: Sequence[str | None]) -> tuple[list[str], IntArray]:
+    """The names of a column, sorted, and the number of each row's; -1 for None."""
+    names = sorted({name for name in column if name is not None})
+    number: dict[str | None, int] = {None: -1}
+    number |= {name: n for n, name in enumerate(names)}
+    return names, np.array([number[name] for name in column], np.int64)
 
 
 def hashes64(names: Sequence[str], *salt: str | int) -> NDArray[np.uint64]:
@@ -68,54 +96,35 @@ def hashes64(names: Sequence[str], *salt: str | int) -> NDArray[np.uint64]:
 
 
 def quantiles(cells: NDArray[np.int64], trajectories: Sequence[str]) -> NDArray[np.float64]:
-    """The position of each row in its cell by stable hash of its trajectory, divided by the cell's size.
+    """(position + 1/2) / size of each row in its cell, positions by stable hash of its trajectory.
 
-    A cell is a (split, group, severity): the rows of a trajectory have one quantile, and a share of a group
-    is a share of its trajectories.
+    A cell is a (split, group, severity): the rows of a trajectory have one quantile, a share of a group is a
+    share of its trajectories, and `quantile < s` keeps n s of n rows, rounded.
     """
     hashes = hashes64(trajectories, "quantile")
     order = np.lexsort((hashes, cells))
     _, counts = np.unique(cells, return_counts=True)
     starts = np.repeat(np.cumsum(counts) - counts, counts)
     result = np.empty(len(cells), dtype=np.float64)
-    result[order] = (np.arange(len(cells)) - starts) / np.repeat(counts, counts)
+    result[order] = (np.arange(len(cells)) - starts + 0.5) / np.repeat(counts, counts)
     return result
 
 
-def cut(shares: Mapping[str, int], seed: int = 0) -> dict[str, Clause]:
-    """Cut the 100 folds into named parts, each a clause of a filter: no origin is ever in two of them.
+def fold_clause(first: int, end: int) -> Clause:
+    """The conditions that keep the folds from one to below another, the splits that they touch first.
 
-    Seed 0 takes the folds in order; another seed takes them in an order of its own.
-
-    >>> cut({"train": 80, "validation": 20})["validation"]
-    [('split', '==', 'test'), ('fold', '>=', 80)]
+    >>> fold_clause(80, 100), fold_clause(0, 100)
+    ([('split', '==', 'test'), ('fold', '>=', 80)], [])
     """
-    order = np.arange(100) if seed == 0 else ranks([str(fold) for fold in range(100)], "cut", seed).argsort()
-    parts, start = {}, 0
-    for name, share in shares.items():
-        parts[name] = fold_clause(order[start : start + share].tolist())
-        start += share
-    return parts
-
-
-def fold_clause(wanted: Sequence[int]) -> Clause:
-    """The conditions that keep these folds, the splits that they touch first."""
-    ordered = sorted(wanted)
-    splits = {split_of_fold(fold) for fold in ordered}
-    touched = [name for name in SPLITS if name in splits]
+    touched = [name for name in SPLITS if any(split_of_fold(fold) == name for fold in range(first, end))]
     clause: Clause = []
     if len(touched) == 1:
         clause.append(("split", "==", touched[0]))
     elif len(touched) < len(SPLITS):
         clause.append(("split", "in", touched))
     whole = [fold for fold in range(100) if split_of_fold(fold) in touched]
-    if ordered == whole:
-        return clause
-    first, last = ordered[0], ordered[-1]
-    if ordered != list(range(first, last + 1)):
-        return [*clause, ("fold", "in", ordered)]
-    if first > whole[0]:
+    if whole and first > whole[0]:
         clause.append(("fold", ">=", first))
-    if last < whole[-1]:
-        clause.append(("fold", "<", last + 1))
+    if whole and end <= whole[-1]:
+        clause.append(("fold", "<", end))
     return clause

@@ -18,6 +18,7 @@ from shiftdata.format.conditions import number_of
 from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
+from shiftdata.metadata.folds import strata
 
 Array = NDArray[Any]
 #: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
@@ -28,8 +29,9 @@ COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "or
 class Metadata:
     """The rows of one base: keys, labels, nuisances, origins, folds and quantiles.
 
-    `table` has the columns of `COLUMNS`, with numbers for labels and nuisances. `nuisance_column` is what the
-    nuisance is called: `style`, `domain`, `shift`. `origins_shared`: some origin has several nuisances.
+    `table` has the columns of `COLUMNS`, with numbers for labels and nuisances, and `trajectory` where your
+    own table names one. `nuisance_column` is what the nuisance is called: `style`, `domain`, `shift`.
+    `origins_shared`: some origin has several nuisances.
     `dataset` has the examples, row by row in this order; for your own table it is None.
     """
 
@@ -75,11 +77,53 @@ class Metadata:
         return np.where(self.nuisance < 0, -1, numbers).astype(np.int32)
 
     @cached_property
+    def _origins(self) -> tuple[Array, list[str]]:
+        encoded = pc.dictionary_encode(self.table["origin"]).unify_dictionaries().combine_chunks()
+        if isinstance(encoded, pa.ChunkedArray):  # a table without a row
+            return np.zeros(0, np.int32), []
+        return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+
+    @property
     def origin(self) -> Array:
-        encoded = pc.dictionary_encode(self.table["origin"]).unify_dictionaries()
-        parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
-        numbers: Array = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        return numbers
+        """The number of each row's origin."""
+        return self._origins[0]
+
+    @property
+    def origin_names(self) -> list[str]:
+        return self._origins[1]
+
+    @cached_property
+    def strata(self) -> Array:
+        """The stratum of each origin, within which folds are percentiles."""
+        return strata(self.label.astype(np.int64), self.nuisance.astype(np.int64), self.origin)
+
+    @cached_property
+    def recurs(self) -> Array:
+        """Which rows are of an origin that occurs under several nuisances."""
+        if not self.origins_shared:
+            return np.zeros(len(self), bool)
+        several = np.zeros(len(self.origin_names), bool)
+        one = np.empty(len(several), np.int64)
+        one[self.origin] = self.nuisance
+        several[self.origin[one[self.origin] != self.nuisance]] = True
+        recurs: Array = several[self.origin]
+        return recurs
+
+    @cached_property
+    def trajectory(self) -> Array:
+        """The number of each row's trajectory: your table's, or the rows of a (split, group, quantile)."""
+        if "trajectory" in self.table.column_names:
+            encoded = pc.dictionary_encode(self.table["trajectory"]).unify_dictionaries().combine_chunks()
+            numbers: Array = encoded.indices.to_numpy(zero_copy_only=False)
+            return numbers
+        parts = (self.columns["quantile"], self.group, self.columns["split"])
+        order = np.lexsort(parts)
+        changes = np.zeros(len(order), np.int64)
+        for part in parts:
+            changes[1:] |= part[order][1:] != part[order][:-1]
+        result = np.empty(len(order), np.int64)
+        result[order] = np.cumsum(changes)
+        return result
 
     @cached_property
     def group_counts(self) -> NDArray[np.int64]:
@@ -96,7 +140,7 @@ class Metadata:
 
     def group_name(self, group: int) -> str:
         label, nuisance = divmod(group, len(self.nuisances))
-        return f"{self.labels[label]}/{self.nuisances[nuisance]}"
+        return f"{self.labels[label]} / {self.nuisances[nuisance]}"
 
     def numbers(self, column: str, names: Sequence[str]) -> list[int]:
         """The numbers of labels (`column` is "label") or nuisances; `_`, spaces and case do not count."""

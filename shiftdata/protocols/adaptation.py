@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Clause
-from shiftdata.metadata.folds import cut
-from shiftdata.protocols.base import Protocol, first_of_each, hashes
-from shiftdata.tasks import Task
+from shiftdata.protocols.base import Protocol, Stage, first_of_each, hashes
+from shiftdata.protocols.cuts import Shares, cut
+from shiftdata.tasks import Role, Task
+from shiftdata.tasks.sets import NewSet, Part
 
 #: The 25 scenarios of Stylized Meta-Album (tables 4-13), source and target style.
 SCENARIOS: tuple[tuple[str, str], ...] = tuple(
@@ -33,16 +35,40 @@ SCENARIOS: tuple[tuple[str, str], ...] = tuple(
     for target in targets
 )
 
-SETS = ("source_train", "target_train", "target_test")
+#: Where each set begins and ends, in folds. No origin is in two of them, but for the two tests, which may
+#: share theirs: where origins occur under several nuisances, source and target share the hundred ..
+APART: Shares = {
+    "source_train": (0, 40),
+    "source_validation": (40, 50),
+    "target_train": (50, 75),
+    "target_test": (75, 100),
+    "source_test": (75, 100),
+}
+#: .. and where they do not, each is cut 50/50 as in the paper, a fifth of the source's half for validation.
+HALVES: Shares = {
+    "source_train": (0, 40),
+    "source_validation": (40, 50),
+    "target_train": (0, 50),
+    "target_test": (50, 100),
+    "source_test": (50, 100),
+}
+ROLE: Mapping[str, Role] = {
+    "source_train": "fit",
+    "source_validation": "select",
+    "target_train": "unlabelled",
+    "target_test": "test",
+    "source_test": "test",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class UDA(Protocol):
-    """Closed-set adaptation: labelled rows of one style, unlabelled and test rows of another.
+    """Closed-set adaptation: labelled rows of one nuisance, unlabelled and test rows of another.
 
-    Where origins occur under several styles, no two sets share one: half of them are the source's, a quarter
-    each the target's two sets'. Where they do not, each style is cut 50/50 as in the paper. Give
-    `source` and `target`, or the number of one of the paper's 25 scenarios.
+    Sets: source_train, source_validation, target_train (unlabelled), target_test, source_test. Where origins
+    occur under several nuisances no two sides share one: half of them are the source's, a quarter each the
+    target's training and the tests'. Give `source` and `target`, or the number of one of the paper's 25
+    scenarios.
     """
 
     source: str | None = None
@@ -51,11 +77,15 @@ class UDA(Protocol):
     seed: int = 0
 
     id: ClassVar[str] = "uda"
+    short: ClassVar[str] = "uda"
+    works: ClassVar[Stage] = Stage.CUT
+    metrics: ClassVar[Sequence[str]] = ("adaptation",)
     paper: ClassVar[str] = "Stylized Meta-Album, section 3.2"
-    about: ClassVar[str] = "closed-set domain adaptation from one style to another"
+    about: ClassVar[str] = "closed-set domain adaptation from one nuisance to another"
     variants: ClassVar = {
-        "paired": "source and unlabelled target rows share half of the origins, the test has the others",
-        "paper": "each style is cut 50/50 on its own: origins of the source's training leak into the test",
+        "paired": "source and unlabelled target rows share half of the origins, the tests have the others",
+        "paper": "each style is cut 50/50 on its own, without validation: origins of the source's training "
+        "leak into the test",
     }
     leaking: ClassVar = ("paper",)
 
@@ -75,36 +105,39 @@ class UDA(Protocol):
 
     def make(self, task: Task) -> Task:
         rows = task.metadata
+        column = rows.nuisance_column
         source, target = rows.numbers("nuisance", [str(name) for name in self.pair])
-        of_labels = self.label_clauses(task)
-        clauses: dict[str, Clause] = {
-            name: [*of_labels[name[:6]], (rows.nuisance_column, "==", source if name == SETS[0] else target)]
-            for name in SETS
+        clauses = self.label_clauses(task)
+        of = {
+            name: [*clauses[name[:6]], (column, "==", source if name.startswith("source") else target)]
+            for name in APART
         }
         if self.variant == "paper":
-            return self._drawn(task, clauses)
-        if rows.origins_shared and not self.variant:
-            parts = cut(dict(zip(SETS, (50, 25, 25), strict=True)), self.seed)
-        else:
-            first, second = cut({"first": 50, "second": 50}, self.seed).values()
-            parts = dict(zip(SETS, (first, first, second), strict=True))
-        sides = {"source_train": "train", "target_train": "train"} if self.variant == "paired" else None
-        return task.recut({name: [[*parts[name], *clauses[name]]] for name in SETS}, sides)
+            return self._drawn(task, of)
+        parts = cut(rows, HALVES if self.variant else APART, HALVES, seed=self.seed)
+        sides = {"source_test": "test", "target_test": "test"}
+        if self.variant == "paired":
+            sides |= {"source_train": "train", "target_train": "train", "source_validation": "train"}
+        return task.recut(
+            {name: NewSet(parts[name], of[name], ROLE[name], sides.get(name, "")) for name in APART}
+        )
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
         return {"source": [], "target": []}
 
-    def _drawn(self, task: Task, clauses: dict[str, Clause]) -> Task:
+    def _drawn(self, task: Task, of: Mapping[str, Clause]) -> Task:
         """Halves of each class, drawn for the source and for the target apart."""
+        rows = task.metadata
         reason = "the paper's variant draws the halves of each style on their own"
-        made = task.recut({name: [clause] for name, clause in clauses.items()})
-        for name in SETS:
+        whole = Part(np.ones(len(rows), bool), [])
+        names = [name for name in APART if name != "source_validation"]
+        made = task.recut({name: NewSet(whole, of[name], ROLE[name]) for name in names})
+        for name in names:
             indices = made.sets[name].indices
-            labels = task.metadata.label[indices].astype(np.int64)
-            order = hashes(task.metadata, indices, self.id, self.seed, name[:6])
-            halves = np.bincount(labels, minlength=len(task.metadata.labels)) // 2
-            first = first_of_each(labels, order, halves)
-            made = made.choose(name, indices[~first if name == "target_test" else first], reason)
+            labels = rows.label[indices].astype(np.int64)
+            order = hashes(rows, indices, self.id, self.seed, name[:6])
+            first = first_of_each(labels, order, np.bincount(labels, minlength=len(rows.labels)) // 2)
+            made = made.choose(name, indices[~first if name.endswith("test") else first], reason)
         return made
 
 
@@ -112,7 +145,8 @@ class UDA(Protocol):
 class UniDA(UDA):
     """Universal adaptation: source and target share some classes, and each has private ones.
 
-    Classes are taken in alphabetical order: the shared, the source's, the target's.
+    Classes are taken in alphabetical order: the shared, the source's, the target's. The target's private
+    classes are what a model should call unknown.
     """
 
     shared: int = 10
@@ -120,6 +154,8 @@ class UniDA(UDA):
     target_private: int = 5
 
     id: ClassVar[str] = "unida"
+    short: ClassVar[str] = "unida"
+    metrics: ClassVar[Sequence[str]] = ("universal",)
     about: ClassVar[str] = "universal domain adaptation: 10 shared, 5 source and 5 target classes"
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from enum import IntEnum
 from functools import partialmethod
 from typing import Any, ClassVar, Literal
 
@@ -14,13 +16,22 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import NUMBERS, resolve
-from shiftdata.format.manifest import Clause
 from shiftdata.metadata import Metadata
-from shiftdata.metadata.folds import cut, hashes64
+from shiftdata.metadata.folds import hashes64
 from shiftdata.tasks import Task
 
 #: What stands for the default of a parameter that must be given.
 REQUIRED = "(required)"
+
+
+class Stage(IntEnum):
+    """What a protocol does to a task, in the order of a chain."""
+
+    ANY = 0
+    CUT = 1  # makes new sets of all rows
+    THIN = 2  # keeps a share of each group
+    DRAW = 3  # draws rows
+    SPLIT = 4  # makes several sets of each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +52,12 @@ class Protocol(ABC):
     variants: ClassVar[Mapping[str, str]] = {}
     #: The variants that leak as their paper does; they warn where they do.
     leaking: ClassVar[Sequence[str]] = ()
+    #: The official metrics of its tasks, of `shiftdata.tasks.official`.
+    metrics: ClassVar[Sequence[str]] = ()
+    #: When it works in a chain; `ANY` is wherever it stands.
+    works: ClassVar[Stage] = Stage.ANY
+    #: What the names of its configs begin with.
+    short: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if self.variant and self.variant not in self.variants:
@@ -53,7 +70,19 @@ class Protocol(ABC):
     def __call__(self, task: Task, *, on_empty: Literal["error", "report"] = "error") -> Task:
         if on_empty not in ("error", "report"):
             raise InputError(f'on_empty is "error" or "report", got {on_empty!r}')
-        made = replace(self.make(task), history=(*task.history, str(self)))
+        if self.stage == Stage.CUT and task.stage >= Stage.CUT:
+            done = " & ".join(task.history)
+            raise InputError(
+                f"{self.id} cuts the sets anew, and {done} has made them already: "
+                f"put {self.id} first, or take one of them"
+            )
+        made = self.make(task)
+        made = replace(
+            made,
+            history=(*task.history, str(self)),
+            metrics=tuple(dict.fromkeys((*task.metrics, *self.metrics))),
+            stage=max(task.stage, self.stage),
+        )
         if not made.leaky:
             made = replace(made, leaky=made.check_leaks(warn=self.variant in self.leaking))
         if on_empty == "error":
@@ -67,8 +96,8 @@ class Protocol(ABC):
         return Chain((*first, *then))
 
     def __str__(self) -> str:
-        values = ((name, getattr(self, name)) for name in self.parameters())
-        shown = ", ".join(f"{name}={value!r}" for name, value in values if value not in ("", None, ()))
+        said = {name: getattr(self, name) for name in self.parameters()}
+        shown = ", ".join(f"{name}={value!r}" for name, value in said.items() if self._is_said(name, value))
         return f"{self.name}({shown})"
 
     @classmethod
@@ -83,13 +112,61 @@ class Protocol(ABC):
         """Its name with its version, by which its draws are keyed."""
         return f"{self.id}@{self.version}"
 
+    def _is_said(self, name: str, value: Any) -> bool:
+        """Whether a parameter stands in the text of a protocol: the seed, and what is not a default."""
+        return name == "seed" or value != self.parameters()[name]
+
+    @property
+    def stage(self) -> Stage:
+        return self.works
+
+    def chosen(self) -> dict[str, Any]:
+        """The parameters that are not at their defaults."""
+        values = {name: getattr(self, name) for name in self.parameters() if name != "variant"}
+        return {name: value for name, value in values.items() if value != self.parameters()[name]}
+
+    def words(self) -> str:
+        """The protocol as `parse_protocol` and the command line read it.
+
+        >>> from shiftdata.protocols import protocol
+        >>> protocol("uda@paired", source="rock", target="Dim Light", seed=3).words()
+        'uda@paired source=rock target=Dim_Light seed=3'
+        """
+        name = f"{self.id}@{self.variant}" if self.variant else self.id
+        return " ".join([name, *(f"{param}={_word(value)}" for param, value in self.chosen().items())])
+
+    @property
+    def config_name(self) -> str:
+        """The name of this split as a config: other parameters give another name."""
+        parts = [self.short or self.id, self.variant]
+        for param, value in self.chosen().items():
+            texts = _texts(value)
+            said = {"seed": "s"}.get(param, "" if not _numeric(value) else param)
+            parts.append(said + "_".join(texts))
+        return re.sub(r"[^a-z0-9]+", "_", "_".join(filter(None, parts)).lower()).strip("_")
+
+    def summary(self, nuisance: str) -> str:
+        """The split in a sentence or two."""
+        shown = ", ".join(f"{name} {' and '.join(_texts(value))}" for name, value in self.chosen().items())
+        return f"{self.about[:1].upper()}{self.about[1:]}{f' ({shown})' if shown else ''}."
+
 
 @dataclass(frozen=True, repr=False)
 class Chain(Protocol):
-    """Protocols one after the other, each checked."""
+    """Protocols one after the other, each checked.
+
+    The order in which they are joined matters only for conditions: sets are cut first, then their rows are
+    chosen, then drawn.
+    """
 
     steps: tuple[Protocol, ...]
     id: ClassVar[str] = "chain"
+
+    def __post_init__(self) -> None:
+        """Bring the steps into the order in which they work: sets are cut before their rows are chosen."""
+        staged = iter(sorted((one for one in self.steps if one.stage), key=lambda one: one.stage))
+        ordered = tuple(next(staged) if one.stage else one for one in self.steps)
+        object.__setattr__(self, "steps", ordered)
 
     def make(self, task: Task) -> Task:
         return self(task)
@@ -101,6 +178,16 @@ class Chain(Protocol):
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.steps))
+
+    def words(self) -> str:
+        return " ".join(step.words() for step in self.steps)
+
+    @property
+    def config_name(self) -> str:
+        return "_".join(step.config_name for step in self.steps)
+
+    def summary(self, nuisance: str) -> str:
+        return " ".join(step.summary(nuisance) for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -125,6 +212,19 @@ class Where(Protocol):
         sign = {"in": "==", "not in": "!="}.get(self.operator, self.operator)
         value = ", ".join(map(str, self.value)) if isinstance(self.value, list) else self.value
         return f"({self.column} {sign} {value})"
+
+    def words(self) -> str:
+        return str(self)[1:-1].replace(", ", ",").replace(" ", "")
+
+    @property
+    def config_name(self) -> str:
+        signs = {"<=": "to", "<": "below", ">=": "from", ">": "above", "not in": "not", "!=": "not"}
+        values = self.value if isinstance(self.value, list) else [self.value]
+        said = "_".join([self.column, signs.get(self.operator, ""), *map(str, values)])
+        return re.sub(r"[^a-z0-9]+", "_", said.lower()).strip("_")
+
+    def summary(self, nuisance: str) -> str:
+        return f"Only rows with {str(self)[1:-1]}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +253,24 @@ class Column:
 severity = Column("severity")
 
 
-def train_folds(task: Task, seed: int, *, whole: bool = False) -> dict[str, Clause]:
-    """The folds that train and validate; and those that test, where origins occur under several nuisances.
+def _numeric(value: Any) -> bool:
+    one = value[0] if isinstance(value, tuple | list) and value else value
+    return not isinstance(one, str | tuple | list)
 
-    `whole` gives every fold to training and validation, though origins then leak into the test.
-    """
-    apart = task.metadata.origins_shared and not whole
-    shares = {"train": 50, "validation": 20, "test": 30} if apart else {"train": 80, "validation": 20}
-    return cut(shares, seed)
+
+def _texts(value: Any) -> list[str]:
+    """The names or numbers in a parameter, nested ones too."""
+    if isinstance(value, tuple | list):
+        return [text for one in value for text in _texts(one)]
+    return [f"{value:g}" if isinstance(value, float) else str(value).lower() if value is None else str(value)]
+
+
+def _word(value: Any) -> str:
+    """A parameter as `parse_value` reads it."""
+    if isinstance(value, tuple | list):
+        text = ",".join(":".join(_texts(one)) for one in value).replace(" ", "_")
+        return text if len(value) > 1 else f"{text},"
+    return _texts(value)[0].replace(" ", "_")
 
 
 def named(names: str | Sequence[str]) -> list[str]:
@@ -177,6 +287,22 @@ def hashes(metadata: Metadata, rows: NDArray[np.int64], *salt: str | int) -> NDA
     return result
 
 
+def places(
+    cells: NDArray[np.int64], orders: tuple[NDArray[Any], ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The place of each row in its cell, by some orders of which the last counts first, and the cell's size.
+
+    >>> places(np.array([0, 0, 1, 0]), (np.array([3, 1, 9, 2]),))
+    (array([2, 0, 0, 1]), array([3, 3, 1, 3]))
+    """
+    order = np.lexsort((*orders, cells))
+    _, counts = np.unique(cells, return_counts=True)
+    sizes, place = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
+    sizes[order] = np.repeat(counts, counts)
+    place[order] = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return place, sizes
+
+
 def first_of_each(
     cells: NDArray[np.int64], order: NDArray[np.uint64], limits: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
@@ -185,9 +311,5 @@ def first_of_each(
     >>> first_of_each(np.array([0, 0, 1, 0]), np.array([3, 1, 9, 2], np.uint64), np.array([2, 5])).tolist()
     [False, True, True, True]
     """
-    by_cell = np.lexsort((order, cells))
-    counts = np.bincount(cells, minlength=len(limits))
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    kept = np.empty(len(cells), dtype=bool)
-    kept[by_cell] = np.arange(len(cells)) - starts < limits[cells[by_cell]]
+    kept: NDArray[np.bool_] = places(cells, (order,))[0] < limits[cells]
     return kept

@@ -1,7 +1,7 @@
 """Domain generalization: train in some domains, test in others.
 
-Where origins occur in several domains, training takes train-fold rows of the training domains and the test
-takes test-fold rows of the held-out ones. Where they do not, whole domains as in the papers.
+Of origins that occur in several domains, training takes train-fold rows of the training domains and the test
+takes test-fold rows of the held-out ones. Of all others the test takes every row, as in the papers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.manifest import Clause
-from shiftdata.metadata.folds import cut
-from shiftdata.protocols.base import Protocol, named, train_folds
-from shiftdata.tasks import Task
+from shiftdata.protocols.base import Protocol, Stage, named
+from shiftdata.protocols.cuts import Shares, cut
+from shiftdata.tasks import Role, Task
+from shiftdata.tasks.sets import NewSet, Part
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
 GROUPS = {
@@ -32,37 +32,84 @@ CLASSIC = (
     ("rock", "indoor", "outdoor", "dim"),
 )
 
+#: Where each set begins and ends, in folds, of origins that occur in several domains, and of the others.
+APART: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
+EIGHTY_TWENTY: Shares = {"train": (0, 80), "validation": (80, 100), "test": (0, 100)}
+ROLE: Mapping[str, Role] = {
+    "train": "fit",
+    "validation": "select",
+    "test": "test",
+    "oracle": "test",
+    "unlabelled": "unlabelled",
+}
+
 WHOLE = {"paper": "whole domains even where origins occur in several: they leak into the test"}
 
 
+#: How a model may begin by DomainBed-v2's first rule; supervised weights may have seen the test domains.
+PRETRAINING = ("none", "self-supervised")
+
+
 @dataclass(frozen=True, kw_only=True)
-class HoldOut(Protocol):
-    """DomainBed-v2's protocol: any test domains, all of each; 80/20 of the others to train and validate."""
+class DomainProtocol(Protocol):
+    """What all of them share: they cut domains, and are judged by domain."""
+
+    works: ClassVar[Stage] = Stage.CUT
+    metrics: ClassVar[Sequence[str]] = ("domains",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldOut(DomainProtocol):
+    """DomainBed-v2's protocol: any test domains, all of each; 80/20 of the others to train and validate.
+
+    `pretraining` says how the model begins: "none" or "self-supervised" by the paper's first rule; its
+    variant "supervised" is for comparison with older results. It is recorded, and changes no row.
+    """
 
     test: str | Sequence[str]
+    pretraining: str = ""
     seed: int = 0
     id: ClassVar[str] = "domainbed-v2"
+    short: ClassVar[str] = "dbv2"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "whole test domains, 80/20 of the training domains"
-    variants: ClassVar = WHOLE
+    variants: ClassVar = {
+        **WHOLE,
+        "supervised": "models may begin with supervised weights, against the first rule",
+    }
     leaking: ClassVar = ("paper",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variant == "supervised" and self.pretraining in ("", "supervised"):
+            return
+        if self.pretraining and self.pretraining not in PRETRAINING:
+            hint = "Supervised weights break the paper's first rule: domainbed-v2@supervised names that."
+            raise not_found("pretraining", self.pretraining, PRETRAINING, hint)
 
     def make(self, task: Task) -> Task:
         return _held_out(task, self, named(self.test), task.metadata.nuisances)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneDomainOut(HoldOut):
+class LeaveOneDomainOut(DomainProtocol):
     """One domain is tested, all others train."""
 
     test: str
+    seed: int = 0
     id: ClassVar[str] = "leave-one-domain-out"
+    short: ClassVar[str] = "lodo"
+    variants: ClassVar = WHOLE
+    leaking: ClassVar = ("paper",)
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); DomainBed-v2, section 3.1"
     about: ClassVar[str] = "one domain is tested, all others train"
 
+    def make(self, task: Task) -> Task:
+        return _held_out(task, self, [self.test], task.metadata.nuisances)
+
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneGroupOut(Protocol):
+class LeaveOneGroupOut(DomainProtocol):
     """One group of domains is tested, the other groups train.
 
     `groups` is "nico++", "domainnet", or groups of names; `group` is the number of the tested one, from 1.
@@ -72,6 +119,7 @@ class LeaveOneGroupOut(Protocol):
     groups: str | Sequence[Sequence[str]] = "nico++"
     seed: int = 0
     id: ClassVar[str] = "leave-one-group-out"
+    short: ClassVar[str] = "logo"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "one of three groups of domains is tested, the others train"
     variants: ClassVar = WHOLE
@@ -95,7 +143,7 @@ class LeaveOneGroupOut(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassicDG(Protocol):
+class ClassicDG(DomainProtocol):
     """One of the three splits of NICO++'s ten common domains into six that train and four that are tested.
 
     Domains that only some classes have (the unique ones) take no part.
@@ -104,6 +152,7 @@ class ClassicDG(Protocol):
     split: int = 1
     seed: int = 0
     id: ClassVar[str] = "classic-dg"
+    short: ClassVar[str] = "classic"
     paper: ClassVar[str] = "NICO++, section 5.2 and appendix C.3"
     about: ClassVar[str] = "six common domains train, four are tested; three splits"
     variants: ClassVar = {
@@ -132,13 +181,15 @@ class ClassicDG(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DomainBed(Protocol):
-    """DomainBed: every domain is cut 80/20; the 80 % of the held-out domain test, those of the others train.
+class DomainBed(DomainProtocol):
+    """DomainBed: every domain is cut 80/20 into in and out; the test domain's in tests, the others' train.
 
-    `validation` has the 20 % of the training domains, `oracle` those of the test domain.
+    `validation` has the out rows of the training domains, `oracle` those of the test domain. `unlabelled` per
+    cent of the test domain's in rows are set apart for adaptation (the code's `uda_holdout_fraction`).
     """
 
     test: str
+    unlabelled: int = 0
     seed: int = 0
     id: ClassVar[str] = "domainbed"
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed), section 3; released code"
@@ -146,20 +197,28 @@ class DomainBed(Protocol):
     variants: ClassVar = WHOLE
     leaking: ClassVar = ("paper",)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.unlabelled < 100:
+            raise InputError(f"unlabelled is per cent of the test domain, 0 to 99, got {self.unlabelled}")
+
     def make(self, task: Task) -> Task:
-        """Cut the sets train, validation, test and oracle."""
+        """Cut the sets train, validation, test and oracle, and unlabelled if asked for."""
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
-        if self.variant == "paper" or not task.metadata.origins_shared:
-            inside, outside = cut({"in": 80, "out": 20}, self.seed).values()
-            folds = {"train": inside, "validation": outside, "test": inside, "oracle": outside}
-        else:
-            folds = cut({"train": 50, "validation": 20, "test": 24, "oracle": 6}, self.seed)
+
+        def shares(train: int, validation: int, first: int, end: int) -> Shares:
+            whole = {"train": (0, train), "validation": (train, validation), "oracle": (end, 100)}
+            start = first + round((end - first) * self.unlabelled / 100)
+            return {**whole, "test": (start, end), "unlabelled": (first, start)}
+
+        apart, inside = shares(50, 70, 70, 94), shares(80, 100, 0, 80)
+        parts = cut(task.metadata, inside if self.variant == "paper" else apart, inside, seed=self.seed)
         of = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
-        return _recut(task, folds, of)
+        return _recut(task, parts, of | ({"unlabelled": tested} if self.unlabelled else {}))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Oracle(Protocol):
+class Oracle(DomainProtocol):
     """NICO++'s upper bound: a 7:1:2 cut of the test domains, mixed."""
 
     test: str | Sequence[str]
@@ -170,8 +229,10 @@ class Oracle(Protocol):
 
     def make(self, task: Task) -> Task:
         tested = sorted(task.metadata.numbers("nuisance", named(self.test)))
-        folds = cut({"train": 70, "validation": 10, "test": 20}, self.seed)
-        return _recut(task, folds, dict.fromkeys(folds, tested))
+        parts = cut(
+            task.metadata, {"train": (0, 70), "validation": (70, 80), "test": (80, 100)}, seed=self.seed
+        )
+        return _recut(task, parts, dict.fromkeys(parts, tested))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,26 +241,38 @@ class OracleStar(Oracle):
 
     test: str
     id: ClassVar[str] = "oracle*"
+    short: ClassVar[str] = "oracle_star"
     about: ClassVar[str] = "train, validation, test 7:1:2 of one test domain"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.test, str):
             raise InputError(f"oracle* is of one domain, got {self.test!r}; oracle takes several")
 
 
+def train_parts(task: Task, seed: int, *, whole: bool = False) -> Mapping[str, Part]:
+    """The parts that train, validate and test; `whole` tests every row, though origins then leak into it."""
+    return cut(task.metadata, EIGHTY_TWENTY if whole else APART, EIGHTY_TWENTY, seed=seed)
+
+
 def _held_out(
-    task: Task, protocol: HoldOut | LeaveOneGroupOut | ClassicDG, test: Sequence[str], among: Sequence[str]
+    task: Task,
+    protocol: HoldOut | LeaveOneDomainOut | LeaveOneGroupOut | ClassicDG,
+    test: Sequence[str],
+    among: Sequence[str],
 ) -> Task:
     """Train (80 %) and validation (20 %) of the domains among some that do not test; test in the others."""
     tested, trained = _domains(task, test, among)
-    folds = {"test": [], **train_folds(task, protocol.seed, whole=protocol.variant == "paper")}
-    return _recut(task, folds, {"train": trained, "validation": trained, "test": tested})
+    parts = train_parts(task, protocol.seed, whole=protocol.variant == "paper")
+    return _recut(task, parts, {"train": trained, "validation": trained, "test": tested})
 
 
-def _recut(task: Task, folds: Mapping[str, Clause], domains: Mapping[str, Sequence[int]]) -> Task:
-    """Each set from its folds of its domains."""
+def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:
+    """Each set from its part of its domains."""
     column = task.metadata.nuisance_column
-    return task.recut({name: [[*folds[name], (column, "in", some)]] for name, some in domains.items()})
+    return task.recut(
+        {name: NewSet(parts[name], [(column, "in", some)], ROLE[name]) for name, some in domains.items()}
+    )
 
 
 def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[list[int], list[int]]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.format.conditions import matches
-from shiftdata.protocols.base import Protocol, first_of_each, hashes, train_folds
+from shiftdata.protocols.base import first_of_each, hashes
+from shiftdata.protocols.domains import ROLE, DomainProtocol, train_parts
 from shiftdata.stable import hash64
-from shiftdata.tasks import Task
+from shiftdata.tasks import RowSet, Task
 
 EVERY = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlexibleDG(Protocol):
+class FlexibleDG(DomainProtocol):
     """Each class trains in some dominant and some minor domains and is tested in others.
 
     A class keeps every row of a dominant domain, and at most `per_domain` rows of a minor or a test domain.
@@ -34,6 +34,7 @@ class FlexibleDG(Protocol):
     seed: int = 0
 
     id: ClassVar[str] = "flexible-dg"
+    short: ClassVar[str] = "flexible"
     paper: ClassVar[str] = "NICO++, section 5.3"
     about: ClassVar[str] = "training and test domains drawn for each class; 2 dominant, 12 minor, 6 test"
     variants: ClassVar = {
@@ -82,14 +83,12 @@ class FlexibleDG(Protocol):
             limits["train"][[base + domain for domain in dominant]] = EVERY
             limits["train"][[base + domain for domain in minor]] = self.per_domain
             limits["test"][[base + domain for domain in tested]] = self.per_domain
-        folds = {
-            name: matches(rows.columns, [clause]) for name, clause in train_folds(task, self.seed).items()
-        }
-        validates, tests = folds["validation"], folds.get("test")
+        parts = train_parts(task, self.seed)
+        validates, tests = parts["validation"].rows, parts["test"].rows
         pool = task.pool()
         chosen = {}
         for name, limit in limits.items():
-            fits = np.ones(len(rows), bool) if tests is None else (tests if name == "test" else ~tests)
+            fits = tests if name == "test" else parts["train"].rows | validates
             indices = pool.indices[(limit[rows.group] > 0)[pool.indices] & fits[pool.indices]]
             indices = indices[rows.nuisance[indices] >= 0]
             group = rows.group[indices].astype(np.int64)
@@ -99,11 +98,21 @@ class FlexibleDG(Protocol):
             kept[drawn] = first_of_each(group[drawn], order, limit)
             chosen[name] = indices[kept]
         reason = f"it takes {self.per_domain} rows of a class in a domain, by stable hash of their keys"
-        expected = {name: pool.expected & (limit > 0) for name, limit in limits.items()}
-        train, none = chosen["train"], np.zeros_like(pool.expected)  # a fifth of few rows may be none
-        made = task.recut({}).choose("train", train[~validates[train]], reason, expected=expected["train"])
-        made = made.choose("validation", train[validates[train]], reason, expected=none)
-        return made.choose("test", chosen["test"], reason, expected=expected["test"])
+        train = chosen["train"]
+        of = {
+            "train": train[~validates[train]],
+            "validation": train[validates[train]],
+            "test": chosen["test"],
+        }
+        sets = {}
+        for name, indices in of.items():
+            scope = limits["test" if name == "test" else "train"] > 0
+            # A fifth of few rows may be none: no group is promised to the validation set.
+            expected = pool.expected & scope & (name != "validation")
+            sets[name] = RowSet(
+                indices=indices, expected=expected, scope=scope, roles=(ROLE[name],), reason=reason
+            )
+        return replace(task, sets=sets)
 
     def _ordered(self, task: Task, domains: Sequence[int], *salt: str) -> list[int]:
         names = task.metadata.nuisances

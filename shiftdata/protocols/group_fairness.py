@@ -1,17 +1,32 @@
-"""Group fairness of Stylized Meta-Album: classes that come mostly in a style of their own."""
+"""Group fairness of Stylized Meta-Album: classes that come mostly in a style of their own.
+
+The rule speaks of sets by role: a share is of the rows in a `fit` set, whatever made that set.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import number_of
 from shiftdata.format.manifest import Filters
-from shiftdata.protocols.base import Protocol
+from shiftdata.metadata import Metadata
+from shiftdata.metadata.folds import hashes64
+from shiftdata.protocols.base import Protocol, Stage, places
+from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.stable import ranks, uniform
 from shiftdata.tasks import Task
+from shiftdata.tasks.sets import NewSet
+from shiftdata.tasks.task import CANONICAL_ROLES
+
+#: Where the canonical splits begin and end, in folds.
+CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
 
 Pairs = list[tuple[int, int, float]]
 
@@ -20,19 +35,26 @@ Pairs = list[tuple[int, int, float]]
 class GroupFairness(Protocol):
     """Stylized Meta-Album's group fairness: each of K classes comes mostly in one of K styles.
 
-    In training, class i keeps a share nu_i of its images in its own style and mu * nu_i in every other; nu_i
-    is drawn from the range `nu`. Validation and test keep every image of the K x K groups, so they are
-    balanced and do not change with mu. Same seed, larger K: the smaller draw is kept. `dominant` are K pairs
-    (label, nuisance) instead of drawn ones.
+    In training, class i keeps a share nu_i of its images in its own style and mu * nu_i in every other, at
+    least one; nu_i is drawn from the range `nu`. All other sets keep every image of the K x K groups, so they
+    are balanced and do not change with mu. Same seed, larger K: the smaller draw is kept.
+
+    `styles` is the number of styles where it is not K: classes take them in turn. `dominant` are K pairs
+    (label, nuisance) instead of drawn ones. `seed` draws classes, styles and nu; `split_seed` also cuts
+    train, validation and test anew.
     """
 
     k: int
     mu: float
     seed: int = 0
+    styles: int | None = None
     nu: tuple[float, float] | None = None
     dominant: tuple[tuple[str, str], ...] = ()
+    split_seed: int = 0
 
     id: ClassVar[str] = "group-fairness"
+    works: ClassVar[Stage] = Stage.THIN
+    metrics: ClassVar[Sequence[str]] = ("fairness",)
     paper: ClassVar[str] = "Stylized Meta-Album, section 3.1 and appendix E"
     about: ClassVar[str] = "K classes, each mostly in a style of its own; balanced validation and test"
     variants: ClassVar = {
@@ -45,6 +67,10 @@ class GroupFairness(Protocol):
         super().__post_init__()
         if self.k < 2:
             raise InputError(f"k must be at least 2 (classes with a style each), got {self.k}")
+        if self.styles is not None and (self.styles < 2 or self.dominant or self.variant == "code-binary"):
+            raise InputError(
+                f"styles is at least 2, and neither with dominant nor with code-binary; got {self.styles}"
+            )
         if not 0 < self.mu <= 1:
             raise InputError(f"mu must be above 0 and at most 1 (0 would leave groups empty), got {self.mu}")
         low, high = self.nu_range
@@ -65,6 +91,10 @@ class GroupFairness(Protocol):
         return self.nu or ((0.5, 1.0) if self.variant else (0.3, 1.0))
 
     @property
+    def n_styles(self) -> int:
+        return self.styles or self.k
+
+    @property
     def minority(self) -> float:
         return self.mu / (self.k - 1) if self.variant == "code-binary" else self.mu
 
@@ -76,11 +106,20 @@ class GroupFairness(Protocol):
         ('gf_k8_mu10', 'gf_k4_mu5_s3')
         """
         parts = [f"gf_k{self.k}_mu{100 * self.mu:.6g}", f"s{self.seed}" if self.seed else ""]
+        parts += [
+            f"styles{self.styles}" if self.styles else "",
+            f"split{self.split_seed}" if self.split_seed else "",
+        ]
         parts.append(self.variant.replace("-", "_"))
         if self.nu:
             parts.append("nu" + "_".join(f"{100 * bound:g}" for bound in self.nu))
         parts += [f"{label}.{nuisance}" for label, nuisance in self.dominant]
-        return "_".join(part for part in parts if part)
+        return re.sub(r"[^a-z0-9_]+", "_", "_".join(part for part in parts if part).lower())
+
+    @classmethod
+    def subsamplings(cls, *, k: int, mu: float, n: int = 10) -> list[GroupFairness]:
+        """The paper's ten subsamplings of a dataset: other classes and styles each (appendix E)."""
+        return [cls(k=k, mu=mu, seed=seed) for seed in range(n)]
 
     def summary(self, nuisance: str) -> str:
         """The split in a sentence or two.
@@ -89,8 +128,9 @@ class GroupFairness(Protocol):
         '8 classes, each mostly in a style of its own, every other at 10 % of its share; balanced tests.'
         """
         seed = f" Seed {self.seed}." if self.seed else ""
+        among = f" of {self.styles}" if self.styles else " of its own"
         return (
-            f"{self.k} classes, each mostly in a {nuisance} of its own, every other "
+            f"{self.k} classes, each mostly in a {nuisance}{among}, every other "
             f"at {100 * self.mu:.6g} % of its share; balanced tests.{seed}"
         )
 
@@ -100,45 +140,152 @@ class GroupFairness(Protocol):
             own = self.kept_nuisances(nuisances)
             named = zip(self.dominant, own, strict=True)
             return [(number_of("label", label, labels), one, self._nu(label)) for (label, _), one in named]
-        for what, names in (("labels", labels), ("nuisances", nuisances)):
-            if self.k > len(names):
-                raise InputError(f"k={self.k} needs as many {what}, and there are {len(names)}: lower k")
+        for what, names, asked in (("labels", labels, self.k), ("nuisances", nuisances, self.n_styles)):
+            if asked > len(names):
+                given = f"k={self.k}" if asked == self.k else f"styles={asked}"
+                raise InputError(f"{given} needs as many {what}, and there are {len(names)}: lower it")
         drawn: list[int] = ranks(labels, self.name, self.seed, "label").argsort()[: self.k].tolist()
         own = self.kept_nuisances(nuisances)
         if not self.variant:
-            return [(label, one, self._nu(labels[label])) for label, one in zip(drawn, own, strict=True)]
+            return [(label, own[at % len(own)], self._nu(labels[label])) for at, label in enumerate(drawn)]
         classes = sorted(drawn[: 2 if self.variant == "code-binary" else self.k])
         nus = [1.0, 0.5, *(self._nu(labels[label]) for label in classes[2:])]
-        return list(zip(classes, sorted(own), nus, strict=False))
+        ordered = sorted(own)
+        return [
+            (label, ordered[at % len(own)], nu)
+            for at, (label, nu) in enumerate(zip(classes, nus, strict=True))
+        ]
 
     def kept_nuisances(self, nuisances: Sequence[str]) -> list[int]:
-        """The K nuisances, in the order in which classes take them."""
+        """The nuisances, in the order in which classes take them."""
         if self.dominant:
             return [number_of("nuisance", name, nuisances) for _, name in self.dominant]
-        drawn: list[int] = ranks(nuisances, self.name, self.seed, "nuisance").argsort()[: self.k].tolist()
+        drawn: list[int] = (
+            ranks(nuisances, self.name, self.seed, "nuisance").argsort()[: self.n_styles].tolist()
+        )
         return drawn
 
-    def filters(self, labels: Sequence[str], nuisances: Sequence[str], column: str) -> Filters:
-        """The split as filters over the file columns; `column` is that of the nuisance."""
-        pairs = self.pairs(labels, nuisances)
-        kept = sorted(self.kept_nuisances(nuisances))
+    def make(self, task: Task) -> Task:
+        if self.split_seed:
+            task = self._cut_anew(task)
+        rows = task.metadata
+        shape = (len(rows.labels), len(rows.nuisances))
+        fit = [name for name, one in task.sets.items() if one.role == "fit"]
+        if not fit:
+            raise InputError(f"group-fairness needs a set to fit, and {task.describe()} has none")
+        scope = np.any([task.sets[name].scope for name in fit], axis=0).reshape(shape)
+        # Drawn from what training may contain: a held-out domain cannot be anybody's dominant one.
+        known = [np.flatnonzero(scope.any(axis=axis)).tolist() for axis in (1, 0)]
+        names = [[rows.labels[n] for n in known[0]], [rows.nuisances[n] for n in known[1]]]
+        pairs = [(known[0][label], known[1][own], nu) for label, own, nu in self.pairs(*names)]
+        kept = [known[1][number] for number in self.kept_nuisances(names[1])]
+        labels = sorted(label for label, _, _ in pairs)
+        for name, one in task.sets.items():
+            if one.role == "fit":
+                task = self._thinned(task, name, pairs, kept)
+                continue
+            may = np.flatnonzero(one.scope.reshape(shape).any(axis=0)).tolist()
+            # A test domain that training does not have stays whole.
+            of_set = sorted(set(kept) & set(may)) or may
+            promised = np.zeros(shape, bool)
+            promised[np.ix_(labels, [number for number in of_set if number in kept])] = True
+            here: Filters = [[("label", "in", labels), (rows.nuisance_column, "in", of_set)]]
+            task = self._promising(task.restrict(here, to=[name]), name, promised.ravel())
+        return task
+
+    def filters(self, pairs: Pairs, kept: Sequence[int], column: str) -> Filters:
+        """The shares as filters over the file columns; `column` is that of the nuisance."""
         clauses: Filters = []
         for label, own, nu in sorted(pairs):
-            others = [nuisance for nuisance in kept if nuisance != own]
-            train = [("split", "==", "train"), ("label", "==", label)]
-            clauses.append([*train, (column, "==", own), ("quantile", "<", nu)])
-            # Six decimals: a product such as 0.1 * 0.437 must be the number that its text says.
-            clauses.append([*train, (column, "in", others), ("quantile", "<", round(self.minority * nu, 6))])
-        labelled = ("label", "in", sorted(label for label, _, _ in pairs))
-        return [*clauses, [("split", "in", ["validation", "test"]), labelled, (column, "in", kept)]]
+            others = sorted(set(kept) - {own})
+            clauses.append([("label", "==", label), (column, "==", own), ("quantile", "<", nu)])
+            minor = ("quantile", "<", round(self.minority * nu, 6))
+            clauses.append([("label", "==", label), (column, "in", others), minor])
+        return clauses
 
-    def make(self, task: Task) -> Task:
-        rows = task.metadata
-        filters = self.filters(rows.labels, rows.nuisances, rows.nuisance_column)
-        labels = [label for label, _, _ in self.pairs(rows.labels, rows.nuisances)]
-        kept = self.kept_nuisances(rows.nuisances)
-        groups = [label * len(rows.nuisances) + nuisance for label in labels for nuisance in kept]
-        return task.restrict(filters, expected=groups)
+    def canonical_filters(self, labels: Sequence[str], nuisances: Sequence[str], column: str) -> Filters:
+        """The canonical split of a dataset as filters."""
+        pairs, kept = self.pairs(labels, nuisances), self.kept_nuisances(nuisances)
+        train = [[("split", "==", "train"), *clause] for clause in self.filters(pairs, kept, column)]
+        labelled = ("label", "in", sorted(label for label, _, _ in pairs))
+        return [*train, [("split", "in", ["validation", "test"]), labelled, (column, "in", sorted(kept))]]
+
+    def _thinned(self, task: Task, name: str, pairs: Pairs, kept: Sequence[int]) -> Task:
+        """Keep the share of each group among the rows of a set, by quantile; at least one row."""
+        rows, one = task.metadata, task.sets[name]
+        nuisances = len(rows.nuisances)
+        shares = np.zeros(len(rows.group_counts) + 1)  # the last is for rows without a group
+        for label, own, nu in pairs:
+            # Six decimals: a product such as 0.1 * 0.437 must be the number that its text says.
+            shares[[label * nuisances + other for other in kept]] = round(self.minority * nu, 6)
+            shares[label * nuisances + own] = nu
+        group, steps = rows.group[one.indices], rows.columns["severity"][one.indices]
+        _, step = np.unique(steps, return_inverse=True, equal_nan=True)
+        cell = group.astype(np.int64) * (int(step.max(initial=0)) + 1) + step
+        place, size = places(cell, self._order(rows, one.indices))
+        taken = ((place + 0.5) / size < shares[group]) | ((place == 0) & (shares[group] > 0))
+        filters = self.filters(pairs, kept, rows.nuisance_column)
+        lone = np.flatnonzero(taken & (place == 0) & (0.5 / size >= shares[group]))
+        for row in lone[np.unique(group[lone], return_index=True)[1]].tolist():
+            label, nuisance = divmod(int(group[row]), nuisances)
+            least = ("quantile", "<", round(1 / int(size[row]), 6))
+            filters.append([("label", "==", label), (rows.nuisance_column, "==", nuisance), least])
+        promised = np.zeros(len(rows.group_counts), bool)
+        promised[shares[:-1] > 0] = True
+        made = task.narrow(
+            name, taken, filters=filters, reason="a share is of the rows in the set", scope=promised
+        )
+        made = self._promising(made, name, promised)
+        return replace(made, notes=(*made.notes, self._met(name, pairs, nuisances, group, taken, promised)))
+
+    def _promising(self, task: Task, name: str, promised: NDArray[np.bool_]) -> Task:
+        """Let promised groups that the dataset lacks show as empty, within what the set may contain."""
+        one = task.sets[name]
+        expected = one.expected | (promised & one.scope)
+        return replace(task, sets={**task.sets, name: replace(one, expected=expected)})
+
+    def _met(
+        self,
+        name: str,
+        pairs: Pairs,
+        nuisances: int,
+        group: NDArray[np.int32],
+        taken: NDArray[np.bool_],
+        promised: NDArray[np.bool_],
+    ) -> str:
+        """What share of its class's dominant group each minority group has, relative to their sizes."""
+        known = group >= 0
+        sizes, kept = (
+            np.bincount(group[known], weights, minlength=len(promised)) for weights in (None, taken[known])
+        )
+        ratios = []
+        for label, own, _ in pairs:
+            groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances
+            major = label * nuisances + own
+            minor = groups[(groups != major) & (sizes[groups] > 0)]
+            if sizes[major]:
+                ratios += (kept[minor] / sizes[minor] / (kept[major] / sizes[major])).tolist()
+        asked = f"mu in {name}: asked {self.minority:.6g}"
+        if not ratios:
+            return f"{asked}, not met: no class has its dominant and a minority group there"
+        return f"{asked}, met {np.mean(ratios):.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"
+
+    def _cut_anew(self, task: Task) -> Task:
+        if task.stage >= Stage.CUT:
+            raise InputError(
+                f"split_seed={self.split_seed} cuts train, validation and test anew, and "
+                f"{' & '.join(task.history)} has cut them: give the seed there"
+            )
+        parts = cut(task.metadata, CANONICAL, seed=self.split_seed)
+        return task.recut({name: NewSet(parts[name], [], CANONICAL_ROLES[name]) for name in CANONICAL})
+
+    def _order(self, rows: Metadata, indices: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """By what the rows of a group are ordered: the quantile, after another draw of origins."""
+        quantile = rows.columns["quantile"][indices]
+        if not self.split_seed:
+            return (quantile,)
+        drawn = hashes64(rows.origin_names, self.id, self.split_seed)
+        return (quantile, drawn[rows.origin[indices]])
 
     def _nu(self, label: str) -> float:
         low, high = self.nu_range

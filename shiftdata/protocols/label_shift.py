@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar, Literal
@@ -11,22 +11,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.metadata.folds import cut
-from shiftdata.protocols.base import Protocol, first_of_each, hashes, named
+from shiftdata.protocols.base import Protocol, Stage, first_of_each, hashes, named
+from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.sampling import dirichlet_marginal
 from shiftdata.stable import rng
-from shiftdata.tasks import Task
+from shiftdata.tasks import Role, Task
+from shiftdata.tasks.sets import NewSet
 
-SETS = ("source_train", "source_test", "target_train", "target_test")
+ROLE: Mapping[str, Role] = {
+    "source_train": "fit",
+    "source_test": "select",
+    "target_train": "unlabelled",
+    "target_test": "test",
+}
+#: Where each set begins and ends, in folds: of two domains that share origins, of two that do not, of one.
+SHARED: Shares = {
+    "source_train": (0, 40), "source_test": (40, 50), "target_train": (50, 90), "target_test": (90, 100)
+}  # fmt: skip
+APART: Shares = {
+    "source_train": (0, 80), "source_test": (80, 100), "target_train": (0, 80), "target_test": (80, 100)
+}  # fmt: skip
+SAME: Shares = {
+    "source_train": (0, 64), "source_test": (64, 80), "target_train": (80, 96), "target_test": (96, 100)
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelShift(Protocol):
     """One drawn label marginal for the target's training and test rows; the source stays as it is.
 
-    With `source` and `target` (domains; the same one for pure label shift) the task is cut into
-    source_train, source_test, target_train, target_test, 80/20 each. Without them the target sets of the
-    task are shifted, or its test set where it has none. `alpha=None` does not shift.
+    With `source` and `target` (domains; the same one for pure label shift) the task is cut into source_train
+    (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each. Without them the
+    unlabelled sets and the test of a task are shifted alike. `alpha=None` does not shift.
 
     Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: labels may vanish,
     which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn.
@@ -39,6 +55,8 @@ class LabelShift(Protocol):
     seed: int = 0
 
     id: ClassVar[str] = "label-shift"
+    short: ClassVar[str] = "ls"
+    metrics: ClassVar[Sequence[str]] = ("label-shift",)
     paper: ClassVar[str] = "RLSbench, section 3.1 and appendix D"
     about: ClassVar[str] = "target labels from Dirichlet(alpha * p), 80/20 cuts of source and target"
     variants: ClassVar = {"code": "the released code's Dirichlet(alpha * K * p), which shifts far less"}
@@ -66,13 +84,19 @@ class LabelShift(Protocol):
         every = product(dict.fromkeys([source, *targets]), alphas, seeds)
         return [cls(source=source, target=one, alpha=alpha, seed=seed) for one, alpha, seed in every]
 
+    @property
+    def stage(self) -> Stage:
+        return Stage.CUT if self.source else Stage.DRAW
+
     def make(self, task: Task) -> Task:
         if self.source:
             task = self._cut(task)
-        shifted = [name for name in SETS[2:] if name in task.sets] or [n for n in ("test",) if n in task.sets]
+        tests = [name for name, one in task.sets.items() if one.role == "test"][:1]
+        shifted = [name for name, one in task.sets.items() if one.role == "unlabelled"] + tests
         if not shifted:
             raise InputError(
-                f"label-shift finds no target or test set in {', '.join(task.sets)}: give source and target"
+                f"label-shift needs an unlabelled or a test set, and there are {', '.join(task.sets)}: "
+                "give source and target"
             )
         if self.alpha is None:
             return task
@@ -95,15 +119,11 @@ class LabelShift(Protocol):
         same = of["source"] == of["target"]
         if not same and set(of["source"]) & set(of["target"]):
             raise InputError("source and target are the same domains, or have none in common")
-        if same:  # the target is the source's held-out fifth
-            parts = cut(dict(zip(SETS, (64, 16, 16, 4), strict=True)), self.seed)
-        elif rows.origins_shared:
-            parts = cut(dict(zip(SETS, (40, 10, 40, 10), strict=True)), self.seed)
-        else:
-            both = cut({"train": 80, "test": 20}, self.seed)
-            parts = {name: both[name[7:]] for name in SETS}
+        shares, single = (SAME, SAME) if same else (SHARED, APART)
+        parts = cut(rows, shares, single, seed=self.seed)
+        column = rows.nuisance_column
         return task.recut(
-            {name: [[*parts[name], (rows.nuisance_column, "in", of[name[:6]])]] for name in SETS}
+            {name: NewSet(parts[name], [(column, "in", of[name[:6]])], role) for name, role in ROLE.items()}
         )
 
     def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:

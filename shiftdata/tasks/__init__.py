@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from shiftdata.tasks.sets import LeakWarning, OnEmpty, RowSet
+from shiftdata.tasks.sets import LeakWarning, OnEmpty, Role, RowSet
 from shiftdata.tasks.task import Task
 
-__all__ = ["LeakWarning", "OnEmpty", "RowSet", "Task"]
+__all__ = ["LeakWarning", "OnEmpty", "Role", "RowSet", "Task"]

@@ -1,10 +1,12 @@
-"""Tasks as files: which keys are in which set, and how often."""
+"""Tasks as files: which keys are in which set, how often, and what each set is for."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +18,35 @@ from shiftdata.metadata import Metadata
 from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
-    from shiftdata.tasks.sets import Indices, RowSet
+    from shiftdata.tasks.sets import Indices, Role, RowSet
+
+KEY = b"shiftdata"
 
 
-def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet]) -> pa.Table:
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    """What a frozen task says of itself: where it is from, and the roles, sides and metrics of its sets."""
+
+    dataset: str = ""
+    base: str = ""
+    history: tuple[str, ...] = ()
+    roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
+    sides: Mapping[str, str] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Frozen:
+        """What a file says; nothing where it was written by others."""
+        text = (_opened(path).schema_arrow.metadata or {}).get(KEY)
+        if text is None:
+            return cls()
+        raw: dict[str, Any] = json.loads(text)
+        raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
+        raw |= {name: tuple(raw[name]) for name in ("history", "metrics")}
+        return cls(**raw)
+
+
+def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet], about: Frozen | None = None) -> pa.Table:
     """Each set in the order of its keys: key, split (the set's name), count."""
     parts = []
     for name, rows in sets.items():
@@ -27,14 +54,15 @@ def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet]) -> pa.Table:
         keys = metadata.table["key"].take(pa.array(rows.indices))
         columns = {"key": keys, "split": [name] * len(keys), "count": pa.array(counts, pa.int32())}
         parts.append(pa.table(columns).sort_by("key"))
-    return pa.concat_tables(parts)
+    table = pa.concat_tables(parts)
+    return table if about is None else table.replace_schema_metadata({KEY: json.dumps(asdict(about))})
 
 
-def read_frozen(metadata: Metadata, path: Path) -> dict[str, tuple[Indices, Indices | None]]:
-    """The rows of each set of a frozen task, and how often each was drawn where that is not once."""
+def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple[Indices, Indices | None]]]:
+    """What a frozen task says, the rows of each set, and how often each was drawn where that is not once."""
     try:
-        table = pq.read_table(path, columns=["key", "split", "count"])
-    except (OSError, pa.ArrowInvalid) as error:
+        table = _opened(path).read(columns=["key", "split", "count"])
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error
@@ -52,10 +80,20 @@ def read_frozen(metadata: Metadata, path: Path) -> dict[str, tuple[Indices, Indi
         counts = table["count"].filter(mine).to_numpy().astype(np.int64)
         order = np.argsort(indices)
         sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
-    return sets
+    return Frozen.read(path), sets
 
 
-def frozen_id(table: pa.Table) -> str:
-    """The hash of a frozen task: of its sets, keys and counts."""
+def frozen_id(table: pa.Table, roles: Mapping[str, tuple[Role, ...]]) -> str:
+    """The hash of a frozen task: of its sets, their roles, keys and counts."""
     columns = (table[name].to_pylist() for name in ("split", "key", "count"))
-    return content_hash("\n".join("\t".join(map(str, row)) for row in zip(*columns, strict=True)))
+    lines = "\n".join("\t".join(map(str, row)) for row in zip(*columns, strict=True))
+    return content_hash(json.dumps({name: list(roles[name]) for name in sorted(roles)}), lines)
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"{path} is not a frozen task with the columns key, split, count: {error}"
+        ) from error

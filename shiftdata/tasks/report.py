@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shiftdata.errors import InputError
+from shiftdata.tasks.sets import Role
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SetReport:
-    """One set: examples (rows as often as they were drawn), origins, examples by label and nuisance."""
+    """One set: its roles, examples (rows as often as they were drawn), origins, examples by group."""
 
+    roles: tuple[Role, ...]
     examples: int
     rows: int
     origins: int
@@ -31,29 +33,35 @@ class SetReport:
 class Report:
     """What is in a task; `str` makes a table of it.
 
-    `empty` of a set names the groups that its protocol promises and that have no row.
+    `empty` of a set names the groups that its protocol promises and that have no row, `notes` are what the
+    protocols asked for and met.
     """
 
     task: str
     dataset: str
     sets: Mapping[str, SetReport]
     leaks: int
+    notes: tuple[str, ...]
     labels: tuple[str, ...]
     nuisances: tuple[str, ...]
 
     def __str__(self) -> str:
         head = ("set", "examples", "rows", "origins", "groups", "smallest", "largest", "empty")
         lines = [self.task, f"of {self.dataset}", ""]
-        lines.append(f"{head[0]:<16}" + "".join(f"{name:>10}" for name in head[1:]))
+        roles = {name: ", ".join(one.roles) for name, one in self.sets.items()}
+        width, wide = max(map(len, [*roles, "validation"])) + 2, max(map(len, [*roles.values(), "role"]))
+        lines.append(f"{head[0]:<{width}}{'role':<{wide}}" + "".join(f"{name:>10}" for name in head[1:]))
         for name, one in self.sets.items():
             sizes = one.sizes or [0]
             numbers = [one.examples, one.rows, one.origins, len(one.sizes)]
             numbers += [min(sizes), max(sizes), len(one.empty)]
-            lines.append(f"{name:<16}" + "".join(f"{number:>10,}" for number in numbers))
+            figures = "".join(f"{number:>10,}" for number in numbers)
+            lines.append(f"{name:<{width}}{roles[name]:<{wide}}{figures}")
         for name, one in self.sets.items():
             if one.empty:
                 more = f" and {len(one.empty) - 8} more" if len(one.empty) > 8 else ""
                 lines.append(f"empty in {name}: {', '.join(one.empty[:8])}{more}")
+        lines += self.notes
         lines.append(f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides")
         return "\n".join(lines)
 

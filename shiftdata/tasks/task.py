@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,12 @@ from shiftdata.format.manifest import Filters
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import write_keys
 from shiftdata.metadata import Metadata
+from shiftdata.metadata.folds import hashes64
 from shiftdata.metrics import GroupAccuracy, align, group_accuracy
 from shiftdata.sampling import SAMPLERS, FixedRows, Sampler, make_sampler
-from shiftdata.tasks.frozen import frozen_id, frozen_table, read_frozen
+from shiftdata.tasks.frozen import Frozen, frozen_id, frozen_table, read_frozen
 from shiftdata.tasks.report import Report, SetReport
-from shiftdata.tasks.sets import Indices, LeakWarning, RowSet
+from shiftdata.tasks.sets import ROLES, Groups, Indices, LeakWarning, NewSet, Role, RowSet
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -31,18 +33,25 @@ if TYPE_CHECKING:
     from shiftdata.loading.batches.loader import OnError, Transform
     from shiftdata.loading.byte_ranges import ExampleReader
 
+CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "test": "test"}
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Named sets of rows of one base, and the protocols that made them.
+    """Named sets of rows of one base, each with its roles, and the protocols that made them.
 
-    A protocol makes a new task from a task; see `restrict`, `recut` and `choose`.
+    A protocol makes a new task from a task; see `restrict`, `recut`, `narrow` and `choose`. `metrics` names
+    the official metrics of its protocols, `notes` are what they asked for and met. `stage` says how far the
+    making is: a task whose sets were cut, or their rows chosen, cannot be cut any more.
     """
 
     metadata: Metadata
     sets: Mapping[str, RowSet]
     history: tuple[str, ...] = ()
     leaky: bool = field(default=False, kw_only=True)
+    metrics: tuple[str, ...] = field(default=(), kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    stage: int = field(default=0, kw_only=True)
 
     @classmethod
     def canonical(cls, metadata: Metadata) -> Task:
@@ -52,7 +61,13 @@ class Task:
         for number, name in enumerate(SPLITS):
             rows = np.flatnonzero(split == number)
             if len(rows):
-                sets[name] = RowSet(rows, groups, filters=[[("split", "==", name)]])
+                sets[name] = RowSet(
+                    indices=rows,
+                    expected=groups,
+                    scope=np.ones(len(groups), bool),
+                    roles=(CANONICAL_ROLES[name],),
+                    filters=[[("split", "==", name)]],
+                )
         made = cls(metadata, sets)
         made.check_leaks()
         return made
@@ -60,26 +75,141 @@ class Task:
     @classmethod
     def frozen(cls, metadata: Metadata, path: Path) -> Task:
         """The task that `freeze` wrote, over the metadata it was made from."""
+        read, rows = read_frozen(metadata, path)
         sets = {}
-        for name, (indices, counts) in read_frozen(metadata, path).items():
+        for name, (indices, counts) in rows.items():
             groups = np.zeros(len(metadata.group_counts), dtype=bool)
             group = metadata.group[indices]
             groups[group[group >= 0]] = True
-            sets[name] = RowSet(indices, groups, counts, reason="it was frozen as keys")
-        made = cls(metadata, sets, (f"frozen({path.name})",))
+            sets[name] = RowSet(
+                indices=indices,
+                expected=groups,
+                scope=groups,
+                roles=read.roles.get(name, (CANONICAL_ROLES.get(name, "test"),)),
+                counts=counts,
+                reason="it was frozen as keys",
+                side=read.sides.get(name, ""),
+            )
+        made = cls(metadata, sets, read.history or (f"frozen({path.name})",), metrics=read.metrics)
         made.check_leaks(warn=True)
         return made
 
-    def keys(self, name: str) -> list[str]:
-        """The keys of a set, in the metadata's order."""
-        keys: list[str] = self.metadata.table["key"].take(pa.array(self._set(name).indices)).to_pylist()
+    def __repr__(self) -> str:
+        """The protocols, the dataset, and each set with its role and size."""
+        sets = ", ".join(f"{name} ({one.role}) {len(one):,}" for name, one in self.sets.items())
+        return f"<Task {self.describe()} of {self.metadata.name}: {sets}>"
+
+    @property
+    def roles(self) -> dict[str, tuple[Role, ...]]:
+        """What each set is for, its own role first."""
+        return {name: rows.roles for name, rows in self.sets.items()}
+
+    def set_of(self, role: Role) -> str:
+        """The first set with this role of its own: what `loader` ("fit") and `evaluate` ("test") take."""
+        if role not in ROLES:
+            raise not_found("role", role, ROLES)
+        for name, rows in self.sets.items():
+            if rows.role == role:
+                return name
+        known = ", ".join(f"{name} ({rows.role})" for name, rows in self.sets.items())
+        raise InputError(f"{self.describe()} has no set with the role {role!r}: name one of {known}")
+
+    def also(self, name: str, role: Role) -> Task:
+        """Give a set a second role: a method that adapts at test time sees `test` as "unlabelled".
+
+        The task says so from then on, and every record made of it.
+        """
+        rows = self._set(name)
+        if role not in ROLES:
+            raise not_found("role", role, ROLES)
+        if role in rows.roles:
+            return self
+        if role != "unlabelled":
+            raise InputError(
+                f"{name} has the role {rows.role}; a set can only be used as unlabelled besides, got {role!r}"
+            )
+        return replace(
+            self,
+            sets={**self.sets, name: replace(rows, roles=(*rows.roles, role))},
+            history=(*self.history, f"{name} also {role}"),
+        )
+
+    @cached_property
+    def label_ids(self) -> Indices:
+        """The numbers of the labels that training knows: those that a `fit` set should have, or all."""
+        fit = [rows for rows in self.sets.values() if rows.role == "fit"] or list(self.sets.values())
+        nuisances = max(1, len(self.metadata.nuisances))
+        known = np.zeros(len(self.metadata.labels), bool)
+        for rows in fit:
+            known |= rows.expected.reshape(-1, nuisances).any(axis=1)
+            known[self.metadata.label[rows.indices]] = True
+        return np.flatnonzero(known)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of `label_ids`: what a model of this task has outputs for."""
+        return tuple(self.metadata.labels[number] for number in self.label_ids.tolist())
+
+    @cached_property
+    def remapped(self) -> Indices:
+        """For each label of the dataset its number from 0 to k - 1; k if only other sets have it, -1 if none.
+
+        k stands for "unknown" in universal adaptation.
+        """
+        result = np.full(len(self.metadata.labels), -1)
+        for rows in self.sets.values():
+            result[self.metadata.label[rows.indices]] = len(self.label_ids)
+        result[self.label_ids] = np.arange(len(self.label_ids))
+        return result
+
+    def hides_labels(self, name: str, role: Role | None = None) -> bool:
+        """Whether a set is used as unlabelled: by its own role, or by one of its others."""
+        rows = self._set(name)
+        if role is not None and role not in rows.roles:
+            raise InputError(
+                f"{name} has the role {' and '.join(rows.roles)}, and is asked for as {role!r}: "
+                f"task.also({name!r}, {role!r}) gives a set a second role"
+            )
+        return (role or rows.role) == "unlabelled"
+
+    def rows(self, name: str, role: Role | None = None) -> Indices:
+        """The set's rows of the metadata, in the order of `keys`, `table` and a loader's positions.
+
+        Where labels are hidden, in the order of hashed keys: neighbours in a file are of one group.
+        """
+        indices = self._set(name).indices
+        return indices[self._hashed[name][1]] if self.hides_labels(name, role) else indices
+
+    def keys(self, name: str, role: Role | None = None) -> list[str]:
+        """The keys by which predictions are given, in the order of `rows`; hashes where labels are hidden."""
+        if self.hides_labels(name, role):
+            return [f"{one:016x}" for one in self._hashed[name][0].tolist()]
+        keys: list[str] = self.metadata.table["key"].take(pa.array(self.rows(name))).to_pylist()
         return keys
 
-    def table(self, name: str) -> pa.Table:
-        """The rows of a set, with `count` where rows were drawn with replacement."""
-        rows = self._set(name)
-        table = self.metadata.table.take(pa.array(rows.indices))
-        return table if rows.counts is None else table.append_column("count", pa.array(rows.counts))
+    @cached_property
+    def _hashed(self) -> Mapping[str, tuple[NDArray[np.uint64], Indices]]:
+        """Of each set that may be used as unlabelled, the sorted hashes of its keys, and the order."""
+        result = {}
+        for name, rows in self.sets.items():
+            if "unlabelled" in rows.roles:
+                keys = self.metadata.table["key"].take(pa.array(rows.indices)).to_pylist()
+                hashes = hashes64(keys, "key")
+                order = np.argsort(hashes)
+                result[name] = (hashes[order], order)
+        return result
+
+    def table(self, name: str, role: Role | None = None) -> pa.Table:
+        """The rows of a set, with `count` where rows were drawn with replacement.
+
+        Where labels are hidden only what a method may see: the hashed key, nuisance and severity.
+        """
+        table, counts = self.metadata.table.take(pa.array(self.rows(name, role))), self._set(name).counts
+        if self.hides_labels(name, role):
+            table = table.select(["key", self.metadata.nuisance_column, "severity"])
+            table = table.set_column(0, "key", pa.array(self.keys(name, role)))
+            counts = None if counts is None else counts[self._hashed[name][1]]
+        return table if counts is None else table.append_column("count", pa.array(counts))
 
     def filters(self) -> dict[str, Filters | None]:
         """`filters=` for each set, with which pyarrow and `datasets` read the same rows.
@@ -88,46 +218,53 @@ class Task:
         """
         return {name: rows.filters for name, rows in self.sets.items()}
 
-    def restrict(
-        self, filters: Filters, *, to: Sequence[str] | None = None, expected: Sequence[int] = ()
-    ) -> Task:
-        """Keep, in each set (or those in `to`), the rows that some filters keep.
-
-        `expected` are groups that must be there, whether or not the metadata has them.
-        """
+    def restrict(self, filters: Filters, *, to: Sequence[str] | None = None) -> Task:
+        """Keep, in each set (or those in `to`), the rows that some filters keep."""
         mask = matches(self.metadata.columns, filters)
-        groups = matches(self.metadata.groups, filters)
-        sets = dict(self.sets)
+        task = self
         for name in self.sets if to is None else to:
-            rows = self._set(name)
-            kept = mask[rows.indices]
-            wanted = rows.expected & groups
-            wanted[list(expected)] = True
-            sets[name] = replace(
-                rows,
-                indices=rows.indices[kept],
-                counts=None if rows.counts is None else rows.counts[kept],
-                filters=None if rows.filters is None else both(rows.filters, filters),
-                expected=wanted,
-            )
-        return replace(self, sets=sets)
+            task = task.narrow(name, mask[self._set(name).indices], filters=filters)
+        return task
 
-    def recut(self, parts: Mapping[str, Filters], sides: Mapping[str, str] | None = None) -> Task:
-        """Make new sets of the rows that are in any set, each by filters of its own."""
-        pool = self.pool()
-        cut = replace(self, sets={n: replace(pool, side=(sides or {}).get(n, "")) for n in parts})
-        for name, filters in parts.items():
-            cut = cut.restrict(filters, to=[name])
-        return cut
+    def narrow(
+        self,
+        name: str,
+        kept: NDArray[np.bool_],
+        *,
+        filters: Filters,
+        reason: str = "",
+        scope: Groups | None = None,
+    ) -> Task:
+        """Keep some rows of a set: those that a rule wants.
+
+        Where the filters keep the same rows they stand for the rule, else the reason says why none do.
+        `scope` are the groups that may remain; by default those that the filters can keep.
+        """
+        rows = self._set(name)
+        scope = matches(self.metadata.groups, filters) if scope is None else scope
+        same = rows.filters is not None and np.array_equal(
+            matches(self.metadata.columns, filters)[rows.indices], kept
+        )
+        narrowed = replace(
+            rows,
+            indices=rows.indices[kept],
+            counts=None if rows.counts is None else rows.counts[kept],
+            filters=both(rows.filters, filters) if same and rows.filters is not None else None,
+            reason="" if same else rows.reason or reason,
+            expected=rows.expected & scope,
+            scope=rows.scope & scope,
+        )
+        return replace(self, sets={**self.sets, name: narrowed})
 
     def choose(
         self, name: str, indices: Indices, reason: str, *, counts: Indices | None = None, **more: Any
     ) -> Task:
-        """Make one set of chosen rows, which no filters can keep for a reason; `more` are fields of it."""
-        old = self.sets.get(name, RowSet(indices, np.zeros(len(self.metadata.group_counts), bool)))
+        """Change a set to chosen rows, which no filters can keep for a reason; `more` are fields of it."""
         order = np.argsort(indices)
         counts = None if counts is None else counts[order]
-        rows = replace(old, indices=indices[order], counts=counts, filters=None, reason=reason, **more)
+        rows = replace(
+            self._set(name), indices=indices[order], counts=counts, filters=None, reason=reason, **more
+        )
         return replace(self, sets={**self.sets, name: rows})
 
     def pool(self) -> RowSet:
@@ -138,13 +275,45 @@ class Task:
             )
         sets = self.sets.values()
         member = np.zeros(len(self.metadata), dtype=bool)
-        expected = np.zeros(len(self.metadata.group_counts), dtype=bool)
+        expected, scope = (np.zeros(len(self.metadata.group_counts), dtype=bool) for _ in range(2))
         for rows in sets:
             member[rows.indices] = True
             expected |= rows.expected
+            scope |= rows.scope
         filters = either([rows.filters for rows in sets])
         reason = next((rows.reason for rows in sets if rows.filters is None), "")
-        return RowSet(np.flatnonzero(member), expected, filters=filters, reason=reason)
+        return RowSet(
+            indices=np.flatnonzero(member),
+            expected=expected,
+            scope=scope,
+            roles=("fit",),
+            filters=filters,
+            reason=reason,
+        )
+
+    def recut(self, sets: Mapping[str, NewSet]) -> Task:
+        """Make new sets of the rows that are in any set."""
+        pool = self.pool()
+        columns, groups = self.metadata.columns, self.metadata.groups
+        made = {}
+        for name, new in sets.items():
+            conditions = [new.conditions]
+            mask = matches(columns, conditions) & new.part.rows
+            scope = matches(groups, conditions)
+            clause, filters = new.part.clause, pool.filters
+            if clause is not None and filters is not None:
+                filters = both(filters, [[*clause, *new.conditions]])
+            made[name] = replace(
+                pool,
+                indices=pool.indices[mask[pool.indices]],
+                expected=pool.expected & scope,
+                scope=pool.scope & scope,
+                roles=(new.role,),
+                filters=None if clause is None else filters,
+                reason=new.part.reason or pool.reason,
+                side=new.side,
+            )
+        return replace(self, sets=made)
 
     def check_leaks(self, *, warn: bool = False) -> bool:
         """Refuse an origin on two sides, or warn of it; give whether there is one."""
@@ -194,6 +363,7 @@ class Task:
             dataset=self.metadata.name,
             sets={name: self._set_report(rows) for name, rows in self.sets.items()},
             leaks=len(self.leaks()),
+            notes=self.notes,
             labels=self.metadata.labels,
             nuisances=self.metadata.nuisances,
         )
@@ -210,7 +380,7 @@ class Task:
         """
         rows, metadata = self._set(name), self.metadata
         predicted = align(self.keys(name), predictions)
-        label, group = metadata.columns["label"][rows.indices], metadata.group[rows.indices]
+        label, group = metadata.columns["label"][self.rows(name)], metadata.group[self.rows(name)]
         if (group < 0).any():
             raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
         if rows.counts is not None:
@@ -311,13 +481,22 @@ class Task:
 
     def freeze(self, path: str | Path) -> str:
         """Write key, split (the set's name) and count as Parquet; give the content hash."""
-        table = frozen_table(self.metadata, self.sets)
+        dataset = self.metadata.dataset
+        about = Frozen(
+            dataset=self.metadata.name.partition("/")[0] if dataset is None else dataset.manifest.name,
+            base=self.metadata.base,
+            history=self.history,
+            roles=self.roles,
+            sides={name: rows.side for name, rows in self.sets.items()},
+            metrics=self.metrics,
+        )
+        table = frozen_table(self.metadata, self.sets, about)
         write_keys(Path(path), table)
-        return frozen_id(table)
+        return frozen_id(table, self.roles)
 
     def content_id(self) -> str:
-        """A hash of every key with its set and count: equal tasks have equal ones, in any order of rows."""
-        return frozen_id(frozen_table(self.metadata, self.sets))
+        """A hash of every key with its set, role and count: equal in any order of rows."""
+        return frozen_id(frozen_table(self.metadata, self.sets), self.roles)
 
     def _set(self, name: str) -> RowSet:
         if name not in self.sets:
@@ -332,6 +511,7 @@ class Task:
         empty = np.flatnonzero(rows.expected & (counts == 0)).tolist()
         shape = (len(self.metadata.labels), len(self.metadata.nuisances))
         return SetReport(
+            roles=rows.roles,
             examples=len(rows),
             rows=len(rows.indices),
             origins=len(np.unique(self.metadata.origin[rows.indices])),

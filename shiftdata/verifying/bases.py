@@ -54,14 +54,14 @@ def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> It
 
 
 def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Cells (split, label, nuisance, severity) whose quantiles are not position / size; a part has gaps."""
+    """Cells (split, group, severity) whose quantiles are not (position + 1/2) / size; a part has gaps."""
     codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
     quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
     order = np.lexsort((quantile, codes))
     codes, quantile = codes[order], quantile[order]
     counts = np.bincount(codes)
     starts = np.cumsum(counts) - counts
-    expected = (np.arange(len(codes)) - np.repeat(starts, counts)) / np.repeat(counts, counts)
+    expected = (np.arange(len(codes)) - np.repeat(starts, counts) + 0.5) / np.repeat(counts, counts)
     wrong = quantile != expected
     if rows.manifest.part is not None:
         twice = (np.diff(quantile, prepend=np.nan) == 0) & (np.diff(codes, prepend=-1) == 0)
@@ -72,7 +72,7 @@ def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
         what = f"has the quantile {quantile[at]:.6g} in the cell {_cell(rows, row)}, where quantiles are " + (
             "at least 0 and below 1, and each occurs once"
             if rows.manifest.part is not None
-            else f"0/{size} ... {size - 1}/{size}: {expected[at]:.6g} is missing"
+            else f"0.5/{size}, 1.5/{size}, ...: {expected[at]:.6g} is missing"
         )
         yield Problem(rows.path(row), what, "quantile")
 

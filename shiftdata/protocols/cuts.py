@@ -1,0 +1,80 @@
+"""Cut a dataset's origins into parts: no origin is in two of them, unless a protocol wants it so.
+
+A part is an interval of folds. Seed 0 takes the folds as they are, so that each part is a filter; every other
+seed ranks the origins of each stratum anew, and ends each part as near as it can to where seed 0 ends it: a
+seed changes which rows, not how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.format.manifest import Clause
+from shiftdata.metadata import Metadata
+from shiftdata.metadata.folds import fold_clause, hashes64
+from shiftdata.tasks.sets import Part
+
+#: Of each part, the first fold and the one after the last: per cent of the origins.
+Shares: TypeAlias = Mapping[str, tuple[int, int]]
+
+
+def cut(
+    metadata: Metadata, recurring: Shares, single: Shares | None = None, *, seed: int = 0
+) -> dict[str, Part]:
+    """Parts of the origins: those that recur under several nuisances by one rule, the others by another.
+
+    Both name the same parts; without `single`, one rule is for all.
+    """
+    recurs = metadata.recurs
+    if single is None or recurs.all():
+        single = recurring
+    elif not recurs.any():
+        recurring = single
+    ends = sorted({end for shares in (recurring, single) for interval in shares.values() for end in interval})
+    stretch = _stretches(metadata, ends, seed)
+    parts = {}
+    for name, (first, end) in recurring.items():
+        rows = _between(stretch, ends, first, end)
+        clause: Clause | None = fold_clause(first, end)
+        reason = ""
+        if single[name] != (first, end):
+            rows = np.where(recurs, rows, _between(stretch, ends, *single[name]))
+            clause, reason = (
+                None,
+                "only some origins recur under several nuisances, and only these are cut apart",
+            )
+        elif seed and (first, end) != (0, 100):
+            clause, reason = None, f"seed {seed} ranks the origins anew; seed 0 is a filter"
+        parts[name] = Part(rows, clause, reason)
+    return parts
+
+
+def _between(stretch: NDArray[np.int64], ends: list[int], first: int, end: int) -> NDArray[np.bool_]:
+    """The rows whose origin stands from one fold to below another."""
+    inside: NDArray[np.bool_] = (stretch > ends.index(first)) & (stretch <= ends.index(end))
+    return inside
+
+
+def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int64]:
+    """For each row, how many of the ends its origin stands at or after."""
+    fold = metadata.columns["fold"]
+    if not seed:
+        return np.searchsorted(ends, fold, side="right")
+    origin, stratum = metadata.origin, metadata.strata
+    sizes = np.bincount(origin, minlength=len(stratum))
+    order = np.lexsort((hashes64(metadata.origin_names, "fold", seed), stratum))
+    after = np.cumsum(sizes[order])
+    middle = np.empty(len(order))
+    middle[order] = after - sizes[order] / 2
+    of_row = stratum[origin]
+    before = np.cumsum(counts := np.bincount(of_row, minlength=1)) - counts
+    result = np.zeros(len(stratum), np.int64)
+    for end in ends:
+        # An end lies between two origins: the nearest place to where seed 0 has it, counted in rows.
+        wanted = before + np.bincount(of_row[fold < end], minlength=len(counts))
+        result += middle > wanted[stratum]
+    return result[origin]
