@@ -63,9 +63,10 @@ def planted(rows: pa.Table, name: str, most: int, draw: random.Random) -> Iterat
         yield pa.Table.from_pylist([*listed[:place], changed, *listed[place + 1 :]], rows.schema)
 
 
-def noticed(report: Report) -> set[tuple[str, str]]:
-    """Where and by which check something is inconsistent."""
-    return {(one.place, one.check) for one in report.inconsistent}
+def noticed(report: Report) -> set[tuple[str, str, str]]:
+    """Where and by which check a number does not fit, or only if an assumption is wrong."""
+    doubtful = ("inconsistent", "depends")
+    return {(one.place, one.check, one.verdict) for one in report.findings if one.verdict in doubtful}
 
 
 def share(part: int, whole: int) -> str:

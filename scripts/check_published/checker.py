@@ -2,9 +2,10 @@
 
     reproduces          the recomputed value rounds to the printed one, or the statement holds
     within rounding     it does not, but the inputs were rounded themselves, and leave room for it
-    inconsistent        no inputs that round to the printed ones give the printed value
+    depends             no such inputs give the printed value if an assumption is true, which is named
+    inconsistent        no such inputs give the printed value: the printed numbers exclude each other
 
-One module a paper says what is computed from what; `rules` and `judging` hold what they share. The metrics
+One module a paper says what is computed from what; `rules` and `judging` contain what they share. The metrics
 are the package's own.
 """
 
@@ -48,8 +49,17 @@ class Report:
 
     @property
     def inconsistent(self) -> tuple[Finding, ...]:
-        """What does not reproduce."""
+        """What printed numbers exclude."""
         return tuple(one for one in self.findings if one.verdict == "inconsistent")
+
+    @property
+    def depends(self) -> dict[str, list[Finding]]:
+        """What only an assumption excludes, by assumption."""
+        by_assumption: dict[str, list[Finding]] = {}
+        for one in self.findings:
+            if one.verdict == "depends":
+                by_assumption.setdefault(one.assumption, []).append(one)
+        return by_assumption
 
     def of(self, paper: str | None = None, table: str | None = None) -> Report:
         """The findings of one paper, or one table of it."""
@@ -70,13 +80,14 @@ class Report:
         return aligned(["paper", *VERDICTS], [*rows, total])
 
     def text(self) -> str:
-        """The counts, then every inconsistent finding with both values."""
+        """The counts, then what is inconsistent, then what depends on an assumption."""
         lines = [self.counts(), ""]
         for one in self.inconsistent:
-            allowed = f" (rounding allows {one.allowed})" if one.allowed else ""
             note = f"; {one.note}" if one.note else ""
-            values = f"printed {one.printed}, recomputed {one.recomputed}{allowed}{note}"
-            lines.append(f"{one.place}\n    {one.check}: {values}")
+            lines.append(f"{one.place}\n    {one.check}: {one.values}{note}")
+        for assumption, findings in self.depends.items():
+            lines.append(f"\ndepends on: {assumption}")
+            lines += [f"    {one.place}: {one.values}" for one in findings]
         return "\n".join(lines) + "\n"
 
     def to_csv(self) -> str:
@@ -89,12 +100,10 @@ class Report:
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
-        """The inconsistent findings, as a table."""
-        head = ["where", "check", "printed", "recomputed", "rounding allows", "note"]
-        rows = [
-            [one.place, one.check, one.printed, one.recomputed, one.allowed, one.note]
-            for one in self.inconsistent
-        ]
+        """What is inconsistent, then what depends on an assumption, as a table."""
+        head = ["place", "check", "printed", "recomputed", "allowed", "verdict", "note", "assumption"]
+        chosen = [*self.inconsistent, *(one for group in self.depends.values() for one in group)]
+        rows = [[getattr(one, name) for name in head] for one in chosen]
         lines = [head, ["---"] * len(head), *rows]
         return "".join(f"| {' | '.join(cell.replace('|', ' ') for cell in line)} |\n" for line in lines)
 

@@ -12,10 +12,9 @@ from check_published.cells import Printed
 from shiftdata.metrics import std
 from shiftdata.metrics.statistics import Convention
 
-Verdict: TypeAlias = Literal["reproduces", "within rounding", "inconsistent"]
-VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "inconsistent")
+Verdict: TypeAlias = Literal["reproduces", "within rounding", "depends", "inconsistent"]
+VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "depends", "inconsistent")
 
-CLAIM = "claim"
 EDGE = 1e-9  # what binary fractions lose of decimal ones
 
 #: From numbers and their half units to the recomputed value and the least and greatest that rounding allows.
@@ -34,9 +33,10 @@ class Finding:
     check: str
     printed: str
     recomputed: str
-    allowed: str
     verdict: Verdict
+    allowed: str = ""
     note: str = ""
+    assumption: str = ""  # what `depends` depends on
 
     @property
     def place(self) -> str:
@@ -44,6 +44,12 @@ class Finding:
         where = ", ".join(name for name in (self.part, self.row, self.column) if name)
         table = self.table if self.table.startswith(("figure", "text")) else f"table {self.table}"
         return f"{self.paper}, {table}" + (f": {where}" if where else "")
+
+    @property
+    def values(self) -> str:
+        """What is printed, what comes out, and what rounding allows."""
+        allowed = f" (rounding allows {self.allowed})" if self.allowed else ""
+        return f"printed {self.printed}, recomputed {self.recomputed}{allowed}"
 
     def to_dict(self) -> dict[str, str]:
         """A JSON form."""
@@ -58,10 +64,12 @@ def judge(
     *,
     half: float | None = None,
     note: str = "",
+    assumption: str = "",
 ) -> list[Finding]:
     """The finding of one number, or none where it or an input is missing.
 
-    `half` replaces half a unit of the last digit, for numbers that were rounded further.
+    `half` replaces half a unit of the last digit, for numbers that were rounded further. `assumption` is what
+    the recomputation needs and the paper does not print: a number that does not fit depends on it.
     """
     known = [one for one in inputs if one is not None]
     if target is None or len(known) < len(inputs) or not inputs:
@@ -73,39 +81,31 @@ def judge(
     elif low - unit - EDGE <= target.value <= high + unit + EDGE:
         verdict = "within rounding"
     else:
-        verdict = "inconsistent"
+        verdict = "depends" if assumption else "inconsistent"
     digits = len(target.text.partition(".")[2]) + 1
-    return [
-        Finding(
-            **_where(target),
-            check=check,
-            printed=target.text,
-            recomputed=f"{value:.{digits}f}",
-            allowed=f"{low:.{digits}f} to {high:.{digits}f}",
-            verdict=verdict,
-            note=note,
-        )
-    ]
+    room = "" if low == high else f"{low:.{digits}f} to {high:.{digits}f}"
+    recomputed = f"{value:.{digits}f}"
+    return _finding(
+        target, verdict, assumption,
+        check=check, printed=target.text, recomputed=recomputed, allowed=room, note=note,
+    )  # fmt: skip
 
 
 def statement(
-    target: Printed | None, check: str, holds: bool, *, claim: str, found: str, note: str = ""
+    target: Printed | None,
+    check: str,
+    holds: bool,
+    *,
+    claim: str,
+    found: str,
+    note: str = "",
+    assumption: str = "",
 ) -> list[Finding]:
-    """The finding of a statement that numbers decide, filed under one of them."""
+    """The finding of a statement that numbers decide, filed under one of them; `assumption` as in `judge`."""
     if target is None:
         return []
-    verdict: Verdict = "reproduces" if holds else "inconsistent"
-    return [
-        Finding(
-            **_where(target),
-            check=check,
-            printed=claim,
-            recomputed=found,
-            allowed="",
-            verdict=verdict,
-            note=note,
-        )
-    ]
+    verdict: Verdict = "reproduces" if holds else "depends" if assumption else "inconsistent"
+    return _finding(target, verdict, assumption, check=check, printed=claim, recomputed=found, note=note)
 
 
 def box(function: Callable[[Any], float]) -> Span:
@@ -148,6 +148,6 @@ def std_span(convention: Convention, per_root: int = 0) -> Span:
     return span
 
 
-def _where(target: Printed) -> dict[str, str]:
-    names = ("paper", "table", "part", "row", "column")
-    return {name: getattr(target, name) for name in names}
+def _finding(target: Printed, verdict: Verdict, assumption: str, **said: str) -> list[Finding]:
+    place = {name: getattr(target, name) for name in ("paper", "table", "part", "row", "column")}
+    return [Finding(**place, **said, verdict=verdict, assumption=assumption if verdict == "depends" else "")]

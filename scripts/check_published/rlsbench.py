@@ -11,6 +11,10 @@ from check_published.rules import best_of, mean_of, same, sum_of
 PAPER = "rlsbench"
 SEVERITIES, SEEDS = 5, 2  # None, 10, 3, 1, 0.5; two draws of each
 SIMILAR = 1.0  # per cent; the text calls RS-FixMatch similar or superior
+ANY_CORRECTION = (
+    "Methods with one correction compete, too; the text names the meta-algorithm, which has both."
+)
+HELP = "To help is to raise the mean accuracy over the six methods with both corrections."
 #: Table 4's names of what table 5 prints without correction.
 SAME_METHOD = {
     "Source": "Source (w aug)",
@@ -96,6 +100,7 @@ def _best(book: Book) -> Iterator[Finding]:
             "claim of section 4: the best method on a modality",
             means.get(claimed, 0.0) >= means[best] - 1e-9,
             claim=f"{method} with {correction} is best on {kind}",
+            assumption=ANY_CORRECTION,
             found=f"{best[0]} with {best[1]} {means[best]:.2f}, {method} {means.get(claimed, 0.0):.2f}",
         )
 
@@ -121,7 +126,7 @@ def _corrections_help(sheet: Sheet) -> Iterator[Finding]:
         if before and after:
             yield from statement(
                 after, "claim of table 5: both corrections improve every method", after.value > before.value,
-                claim="improves", found=f"{before.text} to {after.text}",
+                claim="improves", found=f"{before.text} to {after.text}", note="whatever was rounded",
             )  # fmt: skip
     for row in sheet.rows("RS+RW"):
         pairs = [
@@ -133,7 +138,7 @@ def _corrections_help(sheet: Sheet) -> Iterator[Finding]:
             helped = sum(gain > 0 for gain in gains)
             yield from statement(
                 pairs[0][1], "claim of table 5: the corrections seem to help on every dataset",
-                sum(gains) > 0, claim=f"helps on {row}",
+                sum(gains) > 0, claim=f"helps on {row}", assumption=HELP,
                 found=f"{helped} of {len(gains)} methods gain, {sum(gains) / len(gains):+.2f} on average",
             )  # fmt: skip
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from check_published.cells import Printed
 from check_published.judging import Finding, box, judge
-from check_published.judging import Span as Span
 
 
 def mean_of(target: Printed | None, inputs: Sequence[Printed | None], of: str) -> list[Finding]:
@@ -21,16 +19,20 @@ def sum_of(
     target: Printed | None, inputs: Sequence[Printed | None], of: str, note: str = ""
 ) -> list[Finding]:
     """A printed total against the sum of its inputs."""
-    check = f"sum over {len(inputs)} {of}"
-    return judge(target, box(lambda x: float(x.sum())), inputs, check, note=note)
+    return judge(target, box(lambda x: float(x.sum())), inputs, f"sum over {len(inputs)} {of}", note=note)
 
 
 def weighted(
-    target: Printed | None, inputs: Sequence[Printed | None], weights: Sequence[float], check: str
+    target: Printed | None,
+    inputs: Sequence[Printed | None],
+    weights: Sequence[float],
+    check: str,
+    *,
+    assumption: str = "",
 ) -> list[Finding]:
     """A printed weighted mean."""
     shares = np.array(weights, float) / float(np.sum(weights))
-    return judge(target, box(lambda x: float(x @ shares)), inputs, check)
+    return judge(target, box(lambda x: float(x @ shares)), inputs, check, assumption=assumption)
 
 
 def spread_of_mean(target: Printed | None, inputs: Sequence[Printed | None], of: str) -> list[Finding]:
@@ -49,24 +51,19 @@ def spread_of_mean(target: Printed | None, inputs: Sequence[Printed | None], of:
         low = max(0.0, float((2 * (x - h).max() - (x + h).sum()) / n))
         return min(max(target.value, low), high), low, high
 
-    return judge(target, span, known, f"spread of a mean over {n_of(inputs, of)}: possible at all")
-
-
-def n_of(inputs: Sequence[Any], of: str) -> str:
-    """How many of what."""
-    return f"{len(inputs)} {of}"
+    return judge(target, span, known, f"spread of a mean over {len(inputs)} {of}: possible at all")
 
 
 def same(
-    one: Printed | None, other: Printed | None, *, note: str = "", apply: Callable[[Any], float] | None = None
+    one: Printed | None, other: Printed | None, *, note: str = "", assumption: str = ""
 ) -> list[Finding]:
     """The same quantity printed at two places; the second is compared with the first."""
     if one is None or other is None:
         return []
-    span = box(apply) if apply else box(lambda x: float(x[0]))
+    span = box(lambda x: float(x[0]))
     table = one.table if one.table.startswith(("figure", "text")) else f"table {one.table}"
     paper = f"{one.paper} " if one.paper != other.paper else ""
-    return judge(other, span, [one], f"as in {paper}{table} ({one.place})", note=note)
+    return judge(other, span, [one], f"as in {paper}{table} ({one.place})", note=note, assumption=assumption)
 
 
 def best_of(cells: Sequence[Printed | None]) -> list[Printed]:
