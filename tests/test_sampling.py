@@ -16,32 +16,59 @@ from scipy import stats
 from torch.utils.data import DataLoader, TensorDataset
 
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.sampling import SAMPLERS, GroupBatches, cells_of, dirichlet_marginal, make_sampler
-from shiftdata.sampling.samplers import STRETCH, draw_distinct
+from shiftdata.sampling import (
+    SAMPLERS,
+    Batches,
+    CellBatches,
+    GroupBatches,
+    Ranks,
+    cells_of,
+    dirichlet_marginal,
+    group_adjustment,
+    make_sampler,
+    row_weights,
+)
+from shiftdata.sampling.batches import STRETCH, draw_distinct
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
 GROUPS = np.repeat(np.arange(6), SIZES)
 LABELS = GROUPS // 3
+NUISANCES = GROUPS % 3
 N = len(GROUPS)
+#: Numbers that some rule needs, each for every row.
+CODES = {"labels": LABELS, "groups": GROUPS, "nuisances": NUISANCES}
 
 PINNED = {"suby": [3, 4, 1, 0], "rwy": [4, 0, 1, 3, 2]}
 
 #: What each rule needs beside labels, groups and a seed.
-EXTRA = {"dirichlet": {"alpha": 3.0}, "n-groups": {"batch_size": 8, "n_groups_per_batch": 4}}
+EXTRA = {
+    "dirichlet": {"alpha": 3.0},
+    "n-groups": {"batch_size": 8, "n_groups_per_batch": 4},
+    "per-domain": {"batch_size": 12},
+    "pseudo-balanced": {"pseudo_labels": LABELS},
+}
 
 sizes = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 
 
 def sampler_of(name, **options):
-    return make_sampler(
-        name, **{"labels": LABELS, "groups": GROUPS, "seed": 0, **EXTRA.get(name, {}), **options}
-    )
+    return make_sampler(name, **{**CODES, "seed": 0, **EXTRA.get(name, {}), **options})
 
 
-def flat(sampler):
-    """The rows of an epoch, whether one by one or in batches."""
-    return np.concatenate([np.atleast_1d(item) for item in sampler])
+def flat(items):
+    """Rows, whether one by one or in batches."""
+    return np.concatenate([np.atleast_1d(item) for item in items])
+
+
+def ways(name, **options):
+    """A rule's sampler of rows, if it makes one, and its sampler of batches."""
+    batched = sampler_of(name, **{"batch_size": 8, **EXTRA.get(name, {}), **options})
+    return [batched] if isinstance(batched, CellBatches) else [sampler_of(name, **options), batched]
+
+
+def epochs_of(loader, count):
+    return [[batch.tolist() for (batch,) in loader] for _ in range(count)]
 
 
 # --- what every sampler promises ------------------------------------------------------------------
@@ -50,12 +77,14 @@ def flat(sampler):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_an_epoch_is_a_function_of_seed_names_and_epoch(name):
     one, other = sampler_of(name), sampler_of(name)
-    first = list(one)
-    assert list(one) == first == list(other)  # iterating changes nothing
+    first, second = list(one), list(one)
+    assert first != second
+    assert [list(other), list(other)] == [first, second]
+    assert [list(one.items_of(epoch)) for epoch in (1, 0)] == [second, first]  # which changes nothing
     one.set_epoch(3)
     third = list(one)
     assert third != first
-    for epoch in (1, 2, 3):  # what came before does not matter
+    for epoch in (1, 2):  # what came before does not matter
         other.set_epoch(epoch)
         list(islice(other, 2))
     assert list(other) == third
@@ -67,9 +96,9 @@ def test_an_epoch_is_a_function_of_seed_names_and_epoch(name):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_items_are_python_numbers_of_rows_and_as_many_as_len(name):
-    for sampler in (sampler_of(name), sampler_of(name, batch_size=8)):
+    for sampler in ways(name):
         items = list(sampler)
-        assert len(items) == len(sampler)
+        assert len(items) == len(sampler)  # of the next epoch too
         assert {type(row) for item in items for row in (item if isinstance(item, list) else [item])} == {int}
         assert set(flat(sampler).tolist()) <= set(range(N))
 
@@ -82,18 +111,18 @@ def test_no_global_generator_is_touched(name):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("batch_size", [None, 8])
+@pytest.mark.parametrize("batch_size", [None, 12])
 def test_resuming_yields_the_rest(name, batch_size):
     options = {} if batch_size is None else {"batch_size": batch_size}
     whole = sampler_of(name, **options)
     whole.set_epoch(2)
     items = list(whole)
-    whole.set_epoch(2, start=3)
+    whole.set_epoch(2, start=2)
     state = json.loads(json.dumps(whole.state))
     again = sampler_of(name, **options)
     again.restore(state)
-    assert len(again) == len(items) - 3
-    assert list(again) == items[3:]
+    assert len(again) == len(items) - 2
+    assert list(again) == items[2:]
     assert len(json.dumps(state)) < 100
     with pytest.raises(InputError, match="is not of this sampler"):
         sampler_of(name, seed=5, **options).restore(state)
@@ -101,16 +130,122 @@ def test_resuming_yields_the_rest(name, batch_size):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_torch_loader_takes_them(name, workers):
+def test_a_torch_loader_takes_them_and_each_epoch_is_drawn_anew(name, workers):
     data = TensorDataset(torch.arange(N))
-    batched = sampler_of(name, batch_size=8)
-    loader = DataLoader(data, batch_sampler=batched, num_workers=workers)
-    assert [batch.tolist() for (batch,) in loader] == list(batched)
-    assert len(loader) == len(batched)
-    if name != "n-groups":
-        sampler = sampler_of(name)
-        loader = DataLoader(data, sampler=sampler, batch_size=8, num_workers=workers)
-        assert [batch.tolist() for (batch,) in loader] == list(batched)
+    how = {"num_workers": workers, "persistent_workers": workers > 0}
+    *by_rows, batched = ways(name)
+    expected = [list(batched.items_of(epoch)) for epoch in range(3)]
+    assert expected[0] != expected[1] != expected[2]
+    loaders = [DataLoader(data, batch_sampler=batched, **how)]
+    loaders += [DataLoader(data, sampler=rows, batch_size=8, **how) for rows in by_rows]
+    for loader in loaders:
+        assert epochs_of(loader, 3) == expected
+        assert len(loader) == len(expected[0])
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_epoch_left_early_is_not_drawn_again_and_any_epoch_resumes(batched, workers):
+    data = TensorDataset(torch.arange(N))
+
+    def made():
+        sampler = sampler_of("rwg", **({"batch_size": 8} if batched else {}))
+        chosen = {"batch_sampler": sampler} if batched else {"sampler": sampler, "batch_size": 8}
+        return sampler, DataLoader(data, num_workers=workers, **chosen)
+
+    _, whole = made()
+    epochs = epochs_of(whole, 4)
+    sampler, loader = made()
+    assert epochs_of(loader, 1) == epochs[:1]
+    iteration = iter(loader)
+    seen = [next(iteration)[0].tolist() for _ in range(5)]
+    assert seen == epochs[1][:5]
+    state = json.loads(json.dumps(sampler.state))  # workers have drawn ahead, which it does not show
+    assert (state["epoch"], state["start"]) == (1, 0)
+    del iteration
+    assert epochs_of(loader, 1) == epochs[2:3]
+    assert sampler.state["epoch"] == 2  # the epoch that ended
+    again, loader = made()
+    again.restore(state)
+    assert epochs_of(loader, 2) == epochs[1:3]
+    again, loader = made()
+    again.set_epoch(state["epoch"], state["start"] + (5 if batched else 40))
+    assert len(loader) == len(epochs[1]) - 5
+    assert epochs_of(loader, 2) == [epochs[1][5:], epochs[2]]
+    assert len(loader) == len(epochs[1])
+
+
+def test_an_iterator_that_yields_nothing_takes_no_epoch():
+    sampler = sampler_of("shuffle")
+    first = sampler_of("shuffle").items_of(0)
+    iter(sampler), iter(sampler)
+    assert sampler.state["epoch"] == 0
+    assert list(sampler) == list(first)
+
+
+# --- ranks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_ranks_share_an_epoch_evenly_and_redraw_alike(name):
+    for whole, *ranks in zip(ways(name), *(ways(name, rank=rank, world=5) for rank in range(5)), strict=True):
+        for epoch in range(2):
+            items = [np.atleast_2d(np.array(list(one.items_of(epoch)), object)) for one in ranks]
+            assert len({one.size for one in items}) == 1
+            rows = [flat(list(one)) for one in ranks]  # the next epoch of each, without a word
+            assert [flat(list(one.items_of(epoch))).tolist() for one in ranks] == [r.tolist() for r in rows]
+            assert len({len(one) for one in rows}) == 1
+            if not isinstance(whole, CellBatches):
+                order = (whole.sampler if isinstance(whole, Batches) else whole).rows_of(epoch)
+                mixed = np.stack(rows).T.ravel()
+                assert mixed.tolist() == np.resize(order, len(mixed)).tolist()
+                assert 0 <= len(mixed) - len(order) < 5
+
+
+def test_ranks_take_turns_in_whole_batches():
+    each = [sampler_of("n-groups", rank=rank, world=5) for rank in range(5)]
+    whole = list(sampler_of("n-groups"))
+    assert [len(one) for one in each] == [3] * 5  # 12 batches: the first three come again
+    batches = [list(one) for one in each]
+    assert [batches[number % 5][number // 5] for number in range(15)] == whole + whole[:3]
+    dropping = [list(sampler_of("n-groups", rank=rank, world=5, drop_last=True)) for rank in range(5)]
+    assert [dropping[number % 5][number // 5] for number in range(10)] == whole[:10]
+
+
+@given(st.integers(1, 200), st.integers(1, 17), st.integers(1, 9))
+def test_drop_last_repeats_nothing_and_fills_every_batch(rows, batch_size, world):
+    options = {"labels": np.zeros(rows, int), "batch_size": batch_size, "drop_last": True, "world": world}
+    if rows // world < batch_size:
+        with pytest.raises(InputError, match="drop_last leaves none"):
+            make_sampler("shuffle", rank=0, **options)
+        return
+    made = [batch for rank in range(world) for batch in make_sampler("shuffle", rank=rank, **options)]
+    assert {len(batch) for batch in made} == {batch_size}
+    assert len(np.unique(made)) == world * batch_size * (rows // world // batch_size)
+
+
+def test_a_state_is_of_one_world_and_any_rank():
+    state = sampler_of("rwg", rank=0, world=2).state
+    sampler_of("rwg", rank=1, world=2).restore(state)
+    for other in ({}, {"rank": 0, "world": 3}, {"rank": 0, "world": 2, "drop_last": True}):
+        with pytest.raises(InputError, match="is not of this sampler"):
+            sampler_of("rwg", **other).restore(state)
+
+
+@pytest.mark.parametrize("given", [(0, None), (None, 2), (2, 2), (-1, 2)])
+def test_rank_and_world_go_together(given):
+    with pytest.raises(InputError, match="rank and world together"):
+        Ranks.of(*given)
+
+
+def test_ranks_are_those_of_torch_distributed(monkeypatch):
+    assert Ranks.of() == Ranks(0, 1)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 3)
+    assert Ranks.of() == Ranks(1, 3)
+    assert list(sampler_of("rwg")) == list(sampler_of("rwg", rank=1, world=3))
+    assert Ranks.of(0, 2) == Ranks(0, 2)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -143,7 +278,6 @@ def test_subsets_have_the_smallest_size_of_each_without_repeats(name, codes, eac
     rows = list(sampler)
     assert len(set(rows)) == len(rows)
     assert Counter(codes[rows].tolist()) == dict.fromkeys(range(codes.max() + 1), each)
-    sampler.set_epoch(1)
     assert sorted(sampler) == sorted(rows)  # chosen once; only the order changes
     assert sorted(sampler_of(name, seed=1)) != sorted(rows)
 
@@ -178,19 +312,20 @@ def test_more_rows_than_the_smallest_group_has_are_refused(wrong):
 
 @pytest.mark.parametrize("name", [name for name in SAMPLERS if SAMPLERS[name].needs])
 def test_an_empty_group_is_never_passed_over_in_silence(name):
-    by = SAMPLERS[name].needs
+    needs = SAMPLERS[name].needs
+    by = needs.removeprefix("pseudo_")
     codes = np.where(GROUPS >= 2, GROUPS + 2, GROUPS)  # 2 and 3 are empty
-    options = {"labels": codes, "groups": codes}
+    options = {f"{needs}s": codes}
     with pytest.raises(InputError, match=f"2 of 8 {by}s have no row: 2, 3. Pass on_empty='drop'"):
         sampler_of(name, **options)
     with pytest.raises(InputError, match=f"3 of 9 {by}s have no row: 2, 3, 8"):
-        sampler_of(name, **options, label_ids=range(9), group_ids=range(9))
+        sampler_of(name, **options, label_ids=range(9), group_ids=range(9), nuisance_ids=range(9))
     dropping = sampler_of(name, **options, on_empty="drop")
     assert dropping.dropped == (2, 3)
     assert set(codes[flat(dropping)].tolist()) <= {0, 1, 4, 5, 6, 7}
-    named = sampler_of(name, **options, label_ids=[0, 1, 4, 5, 6, 7], group_ids=[7, 6, 5, 4, 1, 0])
-    assert named.dropped == ()
-    assert list(named) == list(dropping)
+    named = {f"{by}_ids": [0, 1, 5, 4, 6, 7]}
+    assert sampler_of(name, **options, **named).dropped == ()
+    assert list(sampler_of(name, **options, **named)) == list(dropping.items_of(0))
 
 
 def test_rows_of_a_group_that_was_not_named_are_refused():
@@ -255,6 +390,36 @@ def test_every_group_comes_equally_often(sizes, seed):
     assert (np.abs(share - 400) < 6 * 20).all()
 
 
+def test_subsets_and_weights_are_those_of_an_independent_count():
+    # As BalancingGroups counts: a row's weight is rows / (rows of its label or group); the smallest cell
+    # decides how many are kept of each, in one pass over a permutation.
+    pairs = list(zip(LABELS.tolist(), NUISANCES.tolist(), strict=True))
+    for rule, subset, names in (("rwg", "subg", pairs), ("rwy", "suby", LABELS.tolist())):
+        times = Counter(names)
+        theirs = np.array([N / times[name] for name in names])
+        ours = sampler_of(rule).weights
+        assert ours == pytest.approx(theirs / theirs.mean())
+        assert ours.mean() == pytest.approx(1)
+        kept = Counter(names[row] for row in sampler_of(subset))
+        assert kept == dict.fromkeys(times, min(times.values()))
+
+
+def test_weights_make_the_mean_of_group_means():
+    losses = np.random.default_rng(0).uniform(size=N)
+    means = [losses[group == GROUPS].mean() for group in range(6)]
+    assert (row_weights(cells_of(GROUPS)) * losses).mean() == pytest.approx(np.mean(means))
+    drawn = losses[list(sampler_of("rwg", epoch_size=200_000))]
+    assert drawn.mean() == pytest.approx(np.mean(means), abs=5 * drawn.std() / 200_000**0.5)
+    assert row_weights(cells_of([0, 1, 0, 1])).tolist() == [1, 1, 1, 1]
+
+
+def test_group_dros_adjustment_is_per_expected_group():
+    cells = cells_of([0, 0, 0, 0, 3], expected=range(5), on_empty="drop")
+    assert group_adjustment(cells, 3.0).tolist() == [1.5, 0, 0, 3.0, 0]
+    with pytest.raises(InputError, match="strength must be at least 0"):
+        group_adjustment(cells, -1)
+
+
 def test_other_names_for_the_same_rule_draw_the_same():
     assert list(sampler_of("uniform-groups")) == list(sampler_of("rwg"))
     assert list(sampler_of("class-balanced")) == list(sampler_of("rwy"))
@@ -268,8 +433,8 @@ def test_pseudo_labels_are_renewed():
     sampler.set_pseudo_labels(predicted)
     assert sampler.dropped == ()
     assert np.abs(np.bincount(predicted[list(sampler)]) - 1000).max() < 150
-    fresh = make_sampler("pseudo-balanced", labels=predicted, epoch_size=3000, seed=0)
-    assert list(sampler) == list(fresh)  # earlier pseudo-labels leave no trace
+    fresh = make_sampler("pseudo-balanced", pseudo_labels=predicted, epoch_size=3000, seed=0)
+    assert list(sampler.items_of(0)) == list(fresh)  # earlier pseudo-labels leave no trace
     with pytest.raises(InputError, match=f"there are {N} rows, and 2 pseudo-labels were given"):
         sampler.set_pseudo_labels([0, 1])
     strict = sampler_of("pseudo-balanced")
@@ -378,6 +543,37 @@ def test_group_batches_resume_in_any_stretch():
 def test_group_batches_that_cannot_be_made_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         sampler_of("n-groups", **options)
+
+
+def test_wilds_group_batches_by_an_independent_count():
+    # WILDS: distinct groups, uniformly; batch_size / n_groups rows of each, repeated only where there are not
+    # more; floor(rows / batch_size) batches.
+    batches = list(sampler_of("n-groups", batch_size=8, n_groups_per_batch=2))
+    assert len(batches) == N // 8
+    assert {tuple(sorted(Counter(GROUPS[batch].tolist()).values())) for batch in batches} == {(4, 4)}
+    repeated = {GROUPS[row] for batch in batches for row, times in Counter(batch).items() if times > 1}
+    assert repeated <= {group for group, size in enumerate(SIZES) if size <= 4}
+
+
+def test_per_domain_batches_have_each_domain_in_order():
+    batches = sampler_of("per-domain", epoch_size=12 * 2000)
+    assert len(batches) == 2000
+    rows = np.array(list(batches)).reshape(2000, 3, 4)
+    assert (NUISANCES[rows] == np.arange(3)[:, None]).all()
+    sizes = np.bincount(NUISANCES)
+    drawn = np.bincount(rows.ravel(), minlength=N)
+    expected = 2000 * 4 / sizes[NUISANCES]
+    assert stats.chisquare(drawn, expected).pvalue > 1e-3  # every row of a domain as often
+    # With replacement within a step too, as torch's RandomSampler(replacement=True) draws for DomainBed.
+    repeats = np.mean([len(set(step)) < 4 for step in rows[:, 0].tolist()])
+    distinct = np.prod([1 - k / sizes[0] for k in range(4)])
+    assert repeats == pytest.approx(1 - distinct, abs=0.04)
+    assert len(sampler_of("per-domain", batch_size=6)) == N // 6
+    for wrong in (8, 0):
+        with pytest.raises(
+            InputError, match=f"the domains that have rows, both at least 1; got {wrong} and 3"
+        ):
+            sampler_of("per-domain", batch_size=wrong)
 
 
 # --- Dirichlet ------------------------------------------------------------------------------------
@@ -498,7 +694,7 @@ def test_names_are_sorted_and_the_nearest_is_suggested():
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_what_a_rule_needs_is_asked_for(name):
     needs = SAMPLERS[name].needs
-    missing = {"labels": None, "groups": None} if needs is None else {f"{needs}s": None}
+    missing = dict.fromkeys(CODES) if needs is None else {f"{needs}s": None}
     with pytest.raises(InputError, match=f"the sampler '{name}' needs"):
         sampler_of(name, **missing)
 
@@ -508,13 +704,14 @@ def test_what_a_rule_needs_is_asked_for(name):
     [
         ("subg", {"alpha": 1.0}, "the sampler 'subg' takes no alpha: leave it out, or use one of dirichlet"),
         ("rwg", {"per_cell": 2}, "takes no per_cell: leave it out, or use one of subg, suby"),
-        ("shuffle", {"labels": LABELS[1:]}, "labels and groups need a number for each row"),
+        ("shuffle", {"labels": LABELS[1:]}, "one number for each row, got labels of shape .95,., groups of"),
+        ("rwy", {"pseudo_labels": LABELS}, "takes no pseudo_labels: leave them out, or use pseudo-balanced"),
         (
             "subg",
-            {"groups": [[0, 1]] * N, "labels": None},
+            {"groups": [[0, 1]] * N, "labels": None, "nuisances": None},
             "groups: give 1 dimension, got shape",
         ),
-        ("subg", {"groups": [], "labels": None}, "groups: empty; give at least one row"),
+        ("subg", {"groups": [], "labels": None, "nuisances": None}, "groups: empty; give at least one row"),
         ("subg", {"groups": GROUPS + 0.5}, "groups: 96 of 96 are not whole numbers"),
         ("suby", {"labels": ["a"] * N}, "labels: numbers are needed, got"),
         ("subg", {"groups": GROUPS - 1}, "groups: .* are negative"),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import IntArray, as_ids, one_of
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, one_of
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
 OnEmpty: TypeAlias = Literal["error", "drop"]
@@ -110,6 +110,35 @@ def cells_of(
         order=np.argsort(place[numbers], kind="stable"),
         again=partial(cells_of, what=what, expected=expected, on_empty=on_empty),
     )
+
+
+def row_weights(cells: Cells) -> FloatArray:
+    """Each row's weight when all cells weigh the same: n / (cells * rows in its cell), 1 on average.
+
+    With the cells of groups these are the weights of RWG, with those of labels of RWY: of draws with
+    replacement, or of a loss.
+
+    >>> row_weights(cells_of([0, 0, 0, 1])).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    weights = np.empty(cells.n_rows)
+    weights[cells.order] = np.repeat(cells.n_rows / (len(cells) * cells.counts), cells.counts)
+    return weights
+
+
+def group_adjustment(cells: Cells, strength: float) -> FloatArray:
+    """Group DRO's size adjustment: strength / sqrt(n_g), one for each of `cells.expected` (Sagawa et al.).
+
+    It is added to the group's loss. A group without rows, which has no loss, gets 0.
+
+    >>> group_adjustment(cells_of([0, 0, 0, 0, 1]), 2.0).tolist()
+    [1.0, 2.0]
+    """
+    if not 0 <= strength < np.inf:
+        raise InputError(f"strength must be at least 0 and finite, got {strength}")
+    adjustment = np.zeros(len(cells.expected))
+    adjustment[np.isin(cells.expected, cells.ids)] = strength / np.sqrt(cells.counts)
+    return adjustment
 
 
 def _small_ids(name: str, values: ArrayLike) -> IntArray:

@@ -13,20 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError, not_found
+from shiftdata.sampling.batches import Batches, CellBatches, DomainBatches, GroupBatches
 from shiftdata.sampling.cells import OnEmpty, cells_of
-from shiftdata.sampling.samplers import (
-    Batches,
-    FixedRows,
-    GroupBatches,
-    Names,
-    PseudoBalanced,
-    Reweighted,
-    RowSampler,
-)
+from shiftdata.sampling.ranks import Ranks
+from shiftdata.sampling.samplers import FixedRows, Names, PseudoBalanced, Reweighted, RowSampler
 from shiftdata.sampling.subsets import DirichletTarget, Subsampled
 
 #: What `make_sampler` returns: rows one by one, or lists of them.
-Sampler: TypeAlias = RowSampler | Batches | GroupBatches
+Sampler: TypeAlias = RowSampler | Batches | CellBatches
 
 #: What no user chooses as an option: it is given by name, or by the rule itself.
 _COMMON = frozenset({"kind", "seed", "names", "dropped", "batch_size"})
@@ -34,11 +28,11 @@ _COMMON = frozenset({"kind", "seed", "names", "dropped", "batch_size"})
 
 @dataclass(frozen=True)
 class SamplerRule:
-    """A rule: what it does, whether it needs labels or groups, and the class that follows it."""
+    """A rule: what it does, the numbers of rows that it needs, if any, and the class that follows it."""
 
     summary: str
     needs: str | None
-    make: Callable[..., RowSampler | GroupBatches]
+    make: Callable[..., RowSampler | CellBatches]
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -67,7 +61,9 @@ SAMPLERS: Mapping[str, SamplerRule] = MappingProxyType(
              "rows whose labels follow a drawn or given marginal (RLSbench)"),
             ("n-groups", "group", GroupBatches,
              "batches of a few groups with equally many rows of each (WILDS)"),
-            ("pseudo-balanced", "label", PseudoBalanced,
+            ("per-domain", "nuisance", DomainBatches,
+             "batches of equally many rows of each domain (DomainBed)"),
+            ("pseudo-balanced", "pseudo_label", PseudoBalanced,
              "every predicted label equally often, renewed each epoch (RS of RLSbench)"),
             ("rwg", "group", partial(Reweighted, kind="rwg"),
              "every group equally often, with replacement (BalancingGroups)"),
@@ -91,13 +87,18 @@ def make_sampler(
     *,
     labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    nuisances: ArrayLike | None = None,
+    pseudo_labels: ArrayLike | None = None,
     seed: int = 0,
     names: Names = (),
     batch_size: int | None = None,
     drop_last: bool = False,
+    rank: int | None = None,
+    world: int | None = None,
     on_empty: OnEmpty = "error",
     label_ids: Sequence[int] | None = None,
     group_ids: Sequence[int] | None = None,
+    nuisance_ids: Sequence[int] | None = None,
     **options: Any,
 ) -> Sampler:
     """Make a sampler of `SAMPLERS`: of row numbers, or with `batch_size`, of lists of them.
@@ -108,15 +109,19 @@ def make_sampler(
 
     Args:
         name: The rule.
-        labels: Each row's label number; pseudo-labels for "pseudo-balanced".
+        labels: Each row's label number.
         groups: Each row's group number.
+        nuisances: Each row's nuisance (domain, style) number, for "per-domain".
+        pseudo_labels: A classifier's first prediction for each row, for "pseudo-balanced".
         seed: Draws depend on this, on `names` (a dataset, a config), the rule and the epoch alone.
         names: More names that key the draws.
         batch_size: Rows in a batch; the result is then for `DataLoader(batch_sampler=...)`.
-        drop_last: Leave out a last batch that is not full.
+        drop_last: Leave out a last batch that is not full, and what ranks do not share evenly.
+        rank, world: This process among those that share an epoch; default: of `torch.distributed`.
         on_empty: Labels or groups without rows are an "error", or a reason to "drop" them.
         label_ids: The labels that should have rows; all from 0 to the largest if not given.
         group_ids: The groups that should have rows, likewise.
+        nuisance_ids: The nuisances that should have rows, likewise.
         options: Those of the rule's class.
 
     """
@@ -124,35 +129,38 @@ def make_sampler(
         raise not_found("sampler", name, SAMPLERS)
     rule = SAMPLERS[name]
     given = {option: value for option, value in options.items() if value is not None}
-    _check(name, rule, {"label": labels, "group": groups}, given)
+    numbers = {"label": labels, "group": groups, "nuisance": nuisances, "pseudo_label": pseudo_labels}
+    codes = {by: values for by, values in numbers.items() if values is not None}
+    _check(name, rule, codes, given)
     if rule.makes_batches and batch_size is not None:
         given["batch_size"] = batch_size
     for option, default in rule.parameters.items():
         if default is inspect.Parameter.empty and option not in given:
             raise InputError(f"the sampler {name!r} needs {option}: give {option}=...")
-    codes: Any = groups if rule.needs == "group" or labels is None else labels
     if rule.needs is None:
-        rows: Any = np.arange(len(np.asarray(codes)))
+        rows: Any = np.arange(len(np.asarray(next(iter(codes.values())))))
     else:
-        expected = label_ids if rule.needs == "label" else group_ids
-        rows = cells_of(codes, what=rule.needs, expected=expected, on_empty=on_empty)
-    made = rule.make(rows, seed=seed, names=names, **given)
-    if isinstance(made, GroupBatches) or batch_size is None:
-        return made
-    return Batches(made, batch_size, drop_last=drop_last)
+        expected = {"group": group_ids, "nuisance": nuisance_ids}.get(rule.needs, label_ids)
+        what = rule.needs.removeprefix("pseudo_")
+        rows = cells_of(codes[rule.needs], what=what, expected=expected, on_empty=on_empty)
+    made: Sampler = rule.make(rows, seed=seed, names=names, **given)
+    if isinstance(made, RowSampler) and batch_size is not None:
+        made = Batches(made, batch_size, drop_last=drop_last)
+    return made.among(Ranks.of(rank, world, drop_last=drop_last))
 
 
-def _check(
-    name: str, rule: SamplerRule, codes: Mapping[str, ArrayLike | None], options: Mapping[str, Any]
-) -> None:
+def _check(name: str, rule: SamplerRule, codes: Mapping[str, ArrayLike], options: Mapping[str, Any]) -> None:
     """Refuse a call that lacks what the rule needs, or has what it would ignore."""
-    shapes = {by: np.shape(values) for by, values in codes.items() if values is not None}
-    if not shapes or (rule.needs is not None and rule.needs not in shapes):
+    shapes = {f"{by}s": np.shape(values) for by, values in codes.items()}
+    if not shapes or (rule.needs is not None and f"{rule.needs}s" not in shapes):
         needed = f"{rule.needs}s=..." if rule.needs else "labels=... or groups=..."
         raise InputError(f"the sampler {name!r} needs {needed}, a number for each row")
     if len(set(shapes.values())) > 1:
+        got = ", ".join(f"{what} of shape {shape}" for what, shape in shapes.items())
+        raise InputError(f"all need one number for each row, got {got}")
+    if "pseudo_labels" in shapes and rule.needs != "pseudo_label":
         raise InputError(
-            f"labels and groups need a number for each row each, got {shapes['label']}, {shapes['group']}"
+            f"the sampler {name!r} takes no pseudo_labels: leave them out, or use pseudo-balanced"
         )
     for option in sorted(options.keys() - rule.options):
         takers = [other for other in SAMPLERS if option in SAMPLERS[other].options]

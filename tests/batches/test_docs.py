@@ -15,6 +15,6 @@ def test_the_examples_of_the_docs_run(tiny: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 8
     for block in blocks:
         exec(compile(block, "docs/loading.md", "exec"), names)

@@ -31,8 +31,52 @@ def test_examples_are_the_rows_of_the_set(task):
 
 
 def test_transform_and_encoded_bytes(task):
-    assert task.dataset(transform=np.mean)[3][0] == task.dataset()[3][0].mean()
+    assert task.dataset(transform=lambda x, _: x.mean())[3][0] == task.dataset()[3][0].mean()
     assert task.dataset(decode=False)[3][0].startswith(b"\x89PNG")
+    assert task.dataset(size=(8, 12))[3][0].shape == (8, 12, 3)
+    with pytest.raises(InputError, match="size is for pictures that are decoded"):
+        task.dataset(size=8, decode=False)
+
+
+def noise(x, generator):
+    """A transform that says what it drew."""
+    return x.astype(np.float32) + generator.random(x.shape, np.float32)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_transform_makes_the_same_pixels_in_a_loader_and_in_torchs(task, workers):
+    examples = task.dataset(transform=noise, seed=3, size=8)
+    sampler = task.sampler("shuffle", seed=3)
+    torchs = DataLoader(examples, batch_size=16, sampler=sampler, num_workers=workers)
+    ours = task.loader(sampler="shuffle", seed=3, batch_size=16, transform=noise, size=8, workers=workers)
+    for epoch in range(2):
+        examples.set_epoch(epoch)
+        batches = [(x.permute(0, 3, 1, 2), known["key"]) for x, _, known in torchs]
+        for (x, key), (our_x, _, our_known) in zip(batches, ours, strict=True):
+            assert x.equal(our_x)
+            assert list(key) == our_known["key"]
+
+
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (1, False), (1, True)])
+def test_without_set_epoch_each_epoch_is_transformed_anew(task, workers, persistent):
+    loader = DataLoader(
+        task.dataset("validation", transform=lambda x, generator: generator.random(), seed=1),
+        batch_size=64,
+        num_workers=workers,
+        persistent_workers=persistent,
+        multiprocessing_context="fork" if workers else None,
+    )
+    drawn = [value for _ in range(3) for x, _, _ in loader for value in x.tolist()]
+    assert len(set(drawn)) == len(drawn) == 3 * len(task.sets["validation"])
+
+
+def test_a_row_that_comes_again_is_transformed_anew(task):
+    drawn = [x for x, _, _ in task.loader(sampler=[4, 4, 5, 4], batch_size=3, transform=noise)]
+    first, again, other, last = (one for x in drawn for one in x)
+    assert not any(a.equal(b) for a, b in itertools.combinations((first, again, other, last), 2))
+    examples = task.dataset(transform=noise)
+    for ours, (x, _, _) in zip((first, again, last), (examples[4], examples[4], examples[4]), strict=True):
+        np.testing.assert_array_equal(ours.permute(1, 2, 0), x)
 
 
 def test_a_copy_in_another_process_reads_the_same(task):
@@ -70,12 +114,28 @@ def test_a_stateful_dataloader_resumes_exactly(task, workers):
         )
 
     context = "fork" if workers else None
-    whole = [known["key"] for _, _, known in loader()]
+
+    def keys(made):
+        return [known["key"] for _, _, known in made]
+
+    whole = loader()
+    first, second, third = keys(whole), keys(whole), keys(whole)
+    assert first != second != third
     interrupted = loader()
-    taken = [known["key"] for _, _, known in itertools.islice(interrupted, 5)]
+    taken = keys(itertools.islice(interrupted, 5))
     resumed = loader()
     resumed.load_state_dict(interrupted.state_dict())
-    assert taken + [known["key"] for _, _, known in resumed] == whole
+    assert taken + keys(resumed) == first
+    assert keys(resumed) == second
+    # In a later epoch the sampler's own state says which one it is.
+    interrupted = loader()
+    assert keys(interrupted) == first
+    taken = keys(itertools.islice(interrupted, 3))
+    resumed = loader()
+    resumed.sampler.restore(interrupted.sampler.state)
+    resumed.load_state_dict(interrupted.state_dict())
+    assert taken + keys(resumed) == second
+    assert keys(resumed) == third
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -21,7 +21,7 @@ from tests.batches.test_decode import encoded, picture
 def seen(loader) -> list[tuple]:
     """What an epoch hands out, as plain values."""
     return [
-        (x.numpy().tobytes(), y.tolist(), {name: values.tolist() for name, values in known.items()})
+        (x.numpy().tobytes(), y.tolist(), {name: list(values) for name, values in known.items()})
         for x, y, known in loader
     ]
 
@@ -41,6 +41,7 @@ def test_a_batch_holds_what_the_examples_are(task):
                 np.testing.assert_array_equal(x[place].permute(1, 2, 0), pixels)
                 assert (y[place], known["group"][place]) == (label, one["group"])
                 assert known["nuisance"][place] == one["nuisance"]
+                assert known["key"][place] == one["key"]
     assert x.permute(0, 2, 3, 1).is_contiguous()
 
 
@@ -63,6 +64,29 @@ def test_what_a_sampler_may_be(task):
     assert positions(task.loader(sampler=np.array([4, 1]))) == [[4, 1]]
     made = task.sampler("rwy", seed=4)
     assert positions(task.loader(sampler=made)) == positions(task.loader(sampler="rwy", seed=4))
+    batched = task.sampler("rwy", seed=4, batch_size=16)
+    rows = positions(task.loader(sampler=made, batch_size=16))
+    assert positions(task.loader(sampler=batched)) == rows
+    assert positions(task.loader(sampler=batched, rank=1, world=2)) == positions(
+        task.loader(sampler=task.sampler("rwy", seed=4, rank=1, world=2), batch_size=16)
+    )
+
+
+def test_a_domain_has_its_part_of_every_batch(task):
+    for x, _, known in task.loader(sampler="per-domain", batch_size=20, seed=1):
+        assert known["nuisance"].reshape(5, 4).tolist() == [[domain] * 4 for domain in range(5)]
+        assert x.reshape(5, 4, 3, 24, 24).shape[0] == 5
+
+
+def test_labels_are_renumbered_on_wish(tiny):
+    some = sd.task(tiny, "group-fairness", k=2, mu=0.2, seed=1)
+    known = some.label_ids.tolist()
+    plain, renumbered = (
+        [y for _, y, _ in some.loader(sampler="shuffle", remap=remap)] for remap in (False, True)
+    )
+    for before, after in zip(plain, renumbered, strict=True):
+        assert [known[y] for y in after.tolist()] == before.tolist()
+    assert some.dataset(remap=True)[0][1] == some.remapped[some.dataset()[0][1]]
 
 
 def test_each_epoch_has_an_order_of_its_own(task):
@@ -142,23 +166,33 @@ def test_rows_drawn_with_replacement_come_as_often_as_they_were_drawn(tiny):
     assert found.tolist() == counts.tolist()
 
 
-def test_size_and_transform(task):
+@pytest.mark.parametrize("transform", ["transform", "batch_transform"])
+def test_size_and_transforms(task, transform):
     def shaken(x, generator):
-        return x.float() + generator.random()
+        return (x if isinstance(x, torch.Tensor) else torch.from_numpy(x).permute(2, 0, 1)) + float(
+            generator.random()
+        )
 
-    loaders = [
-        task.loader(sampler="shuffle", size=(12, 8), transform=shaken, workers=workers) for workers in (0, 3)
-    ]
+    options = {"sampler": "shuffle", "size": (12, 8), transform: shaken}
+    loaders = [task.loader(workers=workers, **options) for workers in (0, 3)]
     one, other = ([x for x, _, _ in loader] for loader in loaders)
     assert one[0].shape[1:] == (3, 12, 8)
     assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
     assert len({float(x.flatten()[0] % 1) for x in one}) == len(one)
+    resumed = task.loader(workers=0, **options)
+    resumed.load_state_dict(task.loader(workers=0, **options).state_dict() | {"done": 2})
+    assert all(torch.equal(*pair) for pair in zip([x for x, _, _ in resumed], one[2:], strict=True))
+
+
+def test_a_transform_makes_one_shape(task):
+    with pytest.raises(InputError, match="the transform makes x of several shapes"):
+        next(iter(task.loader(workers=0, transform=lambda x, generator: x[: generator.integers(2, 20)])))
 
 
 def test_without_torch_batches_are_arrays(task, monkeypatch):
     monkeypatch.setattr(loader_module, "_torch", lambda: None)
     for x, y, known in task.loader(batch_size=50):
-        assert {type(one) for one in (x, y, *known.values())} == {np.ndarray}
+        assert {type(one) for one in (x, y, *known.values())} == {np.ndarray, list}
         assert x.shape == (50, 3, 24, 24)
 
 
@@ -214,7 +248,7 @@ def test_pictures_of_several_sizes_need_one(task):
         ({"sampler": [0, 10_000]}, "from 0 to"),
         ({"sampler": [0.5]}, "whole numbers"),
         ({"sampler": [1, 2], "per_cell": 3}, "options go with the name of a sampler"),
-        ({"batch_size": 10_000, "drop_last": True}, "has no batch"),
+        ({"batch_size": 10_000, "drop_last": True}, "drop_last leaves none"),
         ({"rank": 0}, "rank and world together"),
     ],
 )

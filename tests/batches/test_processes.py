@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch.distributed
 import torch.multiprocessing
+from torch.utils.data import DataLoader
 
 import shiftdata as sd
 
@@ -99,14 +100,18 @@ def test_ctrl_c_ends_it_at_once(tiny: Path, read: str):
 
 
 def rank(number: int, world: int, tiny: str, port: int, folder: str) -> None:
-    """One of the processes: reads an epoch, counts its batches with the others, and writes what it saw."""
+    """One of the processes: reads epochs, counts batches with the others, and writes what it saw."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.distributed.init_process_group("gloo", rank=number, world_size=world)
-    loader = sd.task(tiny).loader(sampler="shuffle", batch_size=9, workers=1)
+    task = sd.task(tiny)
+    ours = task.loader(sampler="shuffle", batch_size=9, workers=1)
+    plain = DataLoader(task.dataset(decode=False), batch_size=9, sampler=task.sampler("shuffle"))
     seen = []
-    for _, y, known in loader:
-        torch.distributed.all_reduce(y.new_ones(1))  # hangs where a rank has fewer batches
-        seen.append(known["position"].tolist())
+    for loader in (ours, plain, plain):
+        seen.append([])
+        for _, y, known in loader:
+            torch.distributed.all_reduce(y.new_ones(1))  # hangs where a rank has fewer batches
+            seen[-1].append(known["position"].tolist())
     Path(folder, f"{number}.json").write_text(json.dumps(seen))
     torch.distributed.destroy_process_group()
 
@@ -117,11 +122,12 @@ def test_two_ranks_with_gloo_share_an_epoch(tiny: Path, tmp_path: Path):
         port = free.getsockname()[1]
     torch.multiprocessing.spawn(rank, (2, str(tiny), port, str(tmp_path)), nprocs=2)
     each = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(2)]
-    assert len(each[0]) == len(each[1])
-    shares = [np.concatenate(batches) for batches in each]
-    mixed = np.stack(shares).T.ravel()
     size = len(sd.task(tiny).sets["train"])
-    assert sorted(mixed[:size]) == list(range(size))
     alone = sd.task(tiny).loader(sampler="shuffle", batch_size=size)
-    assert mixed[:size].tolist() == next(iter(alone))[2]["position"].tolist()
-    alone.close()
+    first, second = (next(iter(alone.batches)) for _ in range(2))
+    for *both, whole in zip(*each, (first, first, second), strict=True):
+        assert len(both[0]) == len(both[1])
+        mixed = np.stack([np.concatenate(batches) for batches in both]).T.ravel()
+        assert mixed[:size].tolist() == whole
+    assert sorted(first) == list(range(size))
+    assert [position for _, _, known in alone for position in known["position"].tolist()] == first

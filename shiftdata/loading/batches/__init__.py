@@ -1,7 +1,7 @@
 """Examples of a task for training: one by one, or in batches that threads decode ahead.
 
-`decode` makes pixels of encoded pictures, `examples` is the map-style dataset, `order` says which examples
-make which batch on which rank, `loader` makes the batches and resumes.
+`decode` makes pixels of encoded pictures, `examples` is the map-style dataset, `loader` makes the batches of
+a sampler's order and resumes.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -11,31 +12,46 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.loading.batches.decode import decode
+from shiftdata.loading.batches.decode import Pixels, Size, decode
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata import Metadata
+from shiftdata.stable import content_hash, hash64, rng
 
-#: x, the label's number, and what else is known.
-Example: TypeAlias = tuple[Any, int, dict[str, Any]]
+#: (x, y, what else is known), or where labels are hidden (x, what else is known).
+Example: TypeAlias = tuple[Any, ...]
+#: Makes another x of one example's x, with a generator for what is random.
+Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
+Numbers: TypeAlias = NDArray[np.int64]
 
 
 class Examples:
     """The examples of some rows of the metadata: `(x, y, metadata)` each, read when they are asked for.
 
-    x is a uint8 array of height x width x 3 (or the text, or the list of features), or what `transform` makes
-    of it; the encoded bytes with `decode=False`. y is the label's number, `metadata` has group, nuisance, key
-    and position: the row in `task.table(...)`. torch's DataLoader takes it as it is, with workers too.
-    `reader` is one with options of its own.
+    x is a uint8 array of height x width x 3 (or the text, or the list of features); the encoded bytes with
+    `decode=False`. y is the label's number, by `remapped` if that is given. `metadata` has key, group,
+    nuisance and position: the row in `task.table(...)`. torch's DataLoader takes it as it is, with workers
+    too. `reader` is one with options of its own.
+
+    Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with key (the hash),
+    nuisance and position.
+
+    `transform` gets x and a generator keyed by seed, epoch, example, and how often the example came before in
+    this epoch. `set_epoch` says which epoch it is, before workers start: then x is what a `Loader` of the
+    same seed hands out. Without it, worker processes draw anew in each epoch, as torch seeds them.
     """
 
     def __init__(
         self,
         metadata: Metadata,
-        indices: NDArray[np.int64],
-        counts: NDArray[np.int64] | None = None,
+        indices: Numbers,
+        counts: Numbers | None = None,
         *,
+        hashes: Numbers | None = None,
+        remapped: Numbers | None = None,
         reader: ExampleReader | None = None,
-        transform: Callable[[Any], Any] | None = None,
+        transform: Transform | None = None,
+        seed: int = 0,
+        size: int | Size | None = None,
         decode: bool = True,
     ) -> None:
         dataset = metadata.dataset
@@ -50,53 +66,107 @@ class Examples:
                 f"the reader is of {self.reader.dataset!r}, base {self.reader.base}, and the task of "
                 f"{dataset!r}, base {metadata.base}: make the reader from `task.metadata.dataset`"
             )
-        times = np.ones(len(indices), np.int64) if counts is None else counts
-        self.name = metadata.name
-        self.positions = np.repeat(np.arange(len(indices)), times)
-        self.rows = indices[self.positions]
-        self.labels = metadata.label[self.rows].astype(np.int64)
-        self.groups = metadata.group[self.rows].astype(np.int64)
-        self.nuisances = metadata.nuisance[self.rows].astype(np.int64)
-        self.modality = dataset.manifest.roles.modality
-        self._keys = metadata.table["key"].take(pa.array(self.rows)).combine_chunks()
-        self._transform = transform
-        self._decode = decode
+        self.name, self.modality = metadata.name, dataset.manifest.roles.modality
+        self.transform, self.seed, self._decode = transform, seed, decode
+        self.size = _size(size, self.modality if decode else "encoded bytes")
+        positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
+        self._rows = indices[positions]  # not public: neighbours in a file are of one group
+        self.known = {"nuisance": metadata.nuisance[self._rows].astype(np.int64), "position": positions}
+        self.labels: Numbers | None = None
+        if hashes is not None:
+            self.known["key"] = hashes[positions]
+        else:
+            label = metadata.label[self._rows].astype(np.int64)
+            self.labels = label if remapped is None else remapped[label]
+            self.known["group"] = metadata.group[self._rows].astype(np.int64)
+            self._keys = metadata.table["key"].take(pa.array(self._rows)).combine_chunks()
+        self._epoch: int | None = None
+        self._times = np.zeros(len(self) if transform else 0, np.int32)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._rows)
 
     def __getitem__(self, number: int) -> Example:
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Example]:
-        data = self.reader.read(self.rows[numbers].tolist())
-        return [self._example(number, one) for number, one in zip(numbers, data, strict=True)]
+        data = self.read(numbers)
+        epoch, times = self._drawing(), self.times(numbers, self._times)
+        return [self._example(*one, epoch) for one in zip(numbers, data, times, strict=True)]
 
-    def key(self, number: int) -> str:
-        key: str = self._keys[number].as_py()
-        return key
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch the next examples are of: `transform` draws by it."""
+        self._epoch = epoch
+        self._times[:] = 0
+
+    def read(self, numbers: Sequence[int]) -> list[bytes]:
+        """The bytes of some examples as they are stored."""
+        return list(self.reader.read(self._rows[numbers].tolist()))
+
+    def keys(self, numbers: Sequence[int]) -> list[str]:
+        """The keys of some examples; their hashes where labels are hidden."""
+        if self.labels is None:
+            return [f"{one:016x}" for one in self.known["key"][numbers].view(np.uint64).tolist()]
+        keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
+        return keys
+
+    def identity(self) -> int:
+        """A hash of which examples these are, and of the seed."""
+        return hash64("examples", self.seed, content_hash(self._rows.tobytes()))
 
     def named(self, number: int, error: Exception) -> IntegrityError:
         """What is wrong with an example, by its name."""
+        position = self.known["position"][number]
+        row = f"position {position:,}" if self.labels is None else f"row {self._rows[number]:,}"
         return IntegrityError(
-            f"{self.key(number)}, row {self.rows[number]:,} of {self.name}: {error}. `shiftdata verify` "
+            f"{self.keys([number])[0]}, {row} of {self.name}: {error}. `shiftdata verify` "
             'checks every file; fetch or build the dataset again, or take a loader with on_error="skip"'
         )
 
-    def _example(self, number: int, data: bytes) -> Example:
+    def times(self, numbers: Sequence[int], seen: NDArray[np.int32]) -> list[int]:
+        """How often each of some examples came before, by `seen`, which is brought up to date."""
+        if self.transform is None:
+            return [0] * len(numbers)
+        times = []
+        for number in numbers:
+            times.append(int(seen[number]))
+            seen[number] += 1
+        return times
+
+    def transformed(self, x: Any, number: int, times: int, epoch: int) -> Any:
+        """What `transform` makes of the x of an example that came `times` times before in an epoch."""
+        if self.transform is None:
+            return x
+        return self.transform(x, rng(self.seed, "transform", epoch, number, times))
+
+    def _drawing(self) -> int:
+        """The epoch; a worker process whose epoch nobody says takes torch's seed for it."""
+        if self._epoch is None and (torch := sys.modules.get("torch.utils.data")):
+            worker = torch.get_worker_info()
+            return 0 if worker is None else int(worker.seed)
+        return self._epoch or 0
+
+    def _example(self, number: int, data: bytes, times: int, epoch: int) -> Example:
         try:
             x = self._decoded(data) if self._decode else data
         except IntegrityError as error:
             raise self.named(number, error) from error
-        known = {
-            "group": int(self.groups[number]),
-            "nuisance": int(self.nuisances[number]),
-            "key": self.key(number),
-            "position": int(self.positions[number]),
-        }
-        return x if self._transform is None else self._transform(x), int(self.labels[number]), known
+        x = self.transformed(x, number, times, epoch)
+        known: dict[str, Any] = {name: int(column[number]) for name, column in self.known.items()}
+        if self.labels is None:
+            return x, known
+        return x, int(self.labels[number]), {"key": self.keys([number])[0], **known}
 
-    def _decoded(self, data: bytes) -> Any:
+    def _decoded(self, data: bytes) -> Pixels | Any:
         if self.modality == "image":
-            return decode(data)
+            return decode(data, size=self.size)
         return data.decode() if self.modality == "text" else json.loads(data)
+
+
+def _size(given: int | tuple[int, int] | None, what: str) -> Size | None:
+    size = (given, given) if isinstance(given, int) else given
+    if size is not None and (len(size) != 2 or min(size) < 1):
+        raise InputError(f"size is a height and a width in pixels, or one number for both; got {given}")
+    if size is not None and what != "image":
+        raise InputError(f"size is for pictures that are decoded, and these are {what}: leave it out")
+    return size

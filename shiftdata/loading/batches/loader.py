@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,25 +16,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.loading.batches.decode import Pixels, Size, decode
+from shiftdata.loading.batches.decode import Pixels, decode
 from shiftdata.loading.batches.examples import Examples
-from shiftdata.loading.batches.order import Order, Positions, place_in_world
-from shiftdata.sampling import EpochSampler, Sampler
-from shiftdata.stable import content_hash, hash64, rng
+from shiftdata.sampling import Batches, CellBatches, InOrder, Ranks, RowSampler, Sampler
+from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
 
 #: What to do about a picture that cannot be read: stop, or go on with the others and report it.
 OnError: TypeAlias = Literal["error", "skip"]
-#: x, y, and group, nuisance and position of each example.
-Batch: TypeAlias = tuple[Any, Any, dict[str, Any]]
-Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
+#: x, y (unless labels are hidden), and what else is known of each example.
+Batch: TypeAlias = tuple[Any, ...]
+#: Makes another x of a whole batch's x, with a generator for what is random.
+BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
+#: The number of a batch, its examples, and how often each came before in this epoch.
+_Job: TypeAlias = tuple[int, list[int], list[int]]
 
 
 @dataclass(kw_only=True)
 class _Filled:
-    """Pictures in one array, which examples they are, and those that could not be read."""
+    """Pictures in one array, or what a transform made of each; their examples; those that cannot be read."""
 
     pixels: Pixels | None = None
+    made: list[Any] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
@@ -43,25 +46,28 @@ class Loader:
     """Iterates over the batches `(x, y, metadata)` of one epoch, then of the next.
 
     x is uint8, pictures x 3 x height x width, a view of memory with channels last; y are the labels' numbers;
-    `metadata` has group, nuisance and position (the row in `task.table(...)`): torch tensors where torch is
-    installed, else numpy arrays. `len` is the number of batches in an epoch.
+    `metadata` has group, nuisance and position (the row in `task.table(...)`), torch tensors where torch is
+    installed, else numpy arrays, and key, a list. Where labels are hidden a batch is `(x, metadata)`, without
+    group, and key are hashes as int64. `len` is the number of batches in an epoch.
 
     The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
-    `transform` gets each batch's x and a generator keyed by seed, epoch, rank and batch. With
+    A transform of the `examples` runs in the threads: what it makes of each picture is stacked. Then
+    `batch_transform` gets each batch's x and a generator keyed by seed, epoch, rank and batch. With
     `on_error="skip"` a picture that cannot be read is left out of its batch, and `skipped` says why.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
+
+    A sampler that makes batches keeps its batch_size. One that was made for some rank keeps it unless `rank`
+    and `world` are given here.
     """
 
     def __init__(
         self,
         examples: Examples,
-        sampler: Sampler | Sequence[int] | Positions | None,
+        sampler: Sampler | Sequence[int] | NDArray[np.int64] | None,
         *,
         batch_size: int,
-        seed: int = 0,
         workers: int | None = None,
-        size: int | Size | None = None,
-        transform: Transform | None = None,
+        batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
         on_error: OnError = "error",
         rank: int | None = None,
@@ -79,13 +85,15 @@ class Loader:
         if on_error not in ("error", "skip"):
             raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
         self.examples = examples
-        chosen = sampler if isinstance(sampler, EpochSampler) else _positions(sampler, len(examples))
-        self.order = Order(chosen, batch_size, drop_last, *place_in_world(rank, world))
+        if not isinstance(sampler, RowSampler | Batches | CellBatches):
+            sampler = InOrder(_positions(sampler, len(examples)))
+        given = rank is not None or world is not None
+        ranks = Ranks.of(rank, world) if given else sampler.ranks
+        batches = Batches(sampler, batch_size) if isinstance(sampler, RowSampler) else sampler
+        self.batches = batches.among(replace(ranks, drop_last=drop_last or sampler.ranks.drop_last))
         self.workers = available_cores() if workers is None else workers
         self.skipped: dict[str, str] = {}
-        self._seed = seed
-        self._size = _size(size)
-        self._transform = transform
+        self._batch_transform = batch_transform
         self._on_error = on_error
         self._epoch = self._done = self._start = 0
         # Weak, so that a loop that is left drops its iteration, and that its threads.
@@ -93,7 +101,7 @@ class Loader:
         _torch()  # imported here, not in the middle of the first batch
 
     def __len__(self) -> int:
-        return self.order.batches
+        return self.batches.size
 
     def __iter__(self) -> Generator[Batch]:
         self._stop()
@@ -144,13 +152,12 @@ class Loader:
 
     @cached_property
     def _key(self) -> int:
-        return hash64("loader", self._seed, content_hash(self.examples.rows.tobytes()), self.order.key)
+        return hash64("loader", self.examples.identity(), self.batches.state["key"])
 
     def _epoch_from(self, start: int) -> Generator[Batch]:
         self._done = start
         epoch = self._epoch
-        jobs = list(enumerate(self.order.of(epoch)))[start:]
-        with closing(ahead(partial(self._make, epoch), jobs, self.workers)) as made:
+        with closing(ahead(partial(self._make, epoch), self._jobs(epoch, start), self.workers)) as made:
             for batch, skipped in made:
                 self._done += 1
                 self.skipped.update(skipped)
@@ -164,42 +171,57 @@ class Loader:
                 stacklevel=2,
             )
 
-    def _make(self, epoch: int, job: tuple[int, Positions]) -> tuple[Batch, Mapping[str, str]]:
+    def _jobs(self, epoch: int, start: int) -> Iterator[_Job]:
+        first = start if self.examples.transform is None else 0  # what came before counts for a transform
+        seen = np.zeros(len(self.examples), np.int32)
+        for number, wanted in enumerate(self.batches.items_of(epoch, first), first):
+            times = self.examples.times(wanted, seen)
+            if number >= start:
+                yield number, wanted, times
+
+    def _make(self, epoch: int, job: _Job) -> tuple[Batch, Mapping[str, str]]:
         """A batch, and why examples are missing in it, by key."""
-        number, wanted = job
-        filled = self._fill(wanted.tolist())
-        if filled.pixels is None:
+        number, examples = job[0], self.examples
+        filled = self._fill(epoch, job)
+        if not filled.kept:
             key, reason = next(iter(filled.skipped.items()))
             raise IntegrityError(f"no picture of batch {number} can be read, first {key}: {reason}")
-        examples, kept = self.examples, np.array(filled.kept)
-        x = _tensor(filled.pixels[: len(kept)].transpose(0, 3, 1, 2))
-        if self._transform is not None:
-            x = self._transform(x, rng(self._seed, "transform", epoch, self.order.rank, number))
-        group, nuisance, position, y = (
-            _tensor(column[kept])
-            for column in (examples.groups, examples.nuisances, examples.positions, examples.labels)
-        )
-        return (x, y, {"group": group, "nuisance": nuisance, "position": position}), filled.skipped
+        if filled.pixels is not None:
+            x = _tensor(filled.pixels[: len(filled.kept)].transpose(0, 3, 1, 2))
+        else:
+            x = _stacked(filled.made)
+        if self._batch_transform is not None:
+            names = ("batch-transform", epoch, self.batches.ranks.rank, number)
+            x = self._batch_transform(x, rng(examples.seed, *names))
+        kept = np.array(filled.kept)
+        known = {name: _tensor(column[kept]) for name, column in examples.known.items()}
+        if examples.labels is None:
+            return (x, known), filled.skipped
+        known["key"] = examples.keys(filled.kept)
+        return (x, _tensor(examples.labels[kept]), known), filled.skipped
 
-    def _fill(self, wanted: list[int]) -> _Filled:
-        filled = _Filled()
-        for number, data in zip(wanted, self._read(wanted), strict=True):
+    def _fill(self, epoch: int, job: _Job) -> _Filled:
+        _, wanted, times = job
+        filled, examples = _Filled(), self.examples
+        for number, before, data in zip(wanted, times, self._read(wanted), strict=True):
             try:
                 if isinstance(data, Exception):
                     raise data
                 out = None if filled.pixels is None else filled.pixels[len(filled.kept)]
-                picture = decode(data, size=self._size, out=out)
+                picture = decode(data, size=examples.size, out=out)
             except IntegrityError as error:
                 if self._on_error == "error":
-                    raise self.examples.named(number, error) from error
-                filled.skipped[self.examples.key(number)] = str(error)
+                    raise examples.named(number, error) from error
+                filled.skipped[examples.keys([number])[0]] = str(error)
                 continue
-            if filled.pixels is None:
+            if examples.transform is not None:
+                filled.made.append(examples.transformed(picture, number, before, epoch))
+            elif filled.pixels is None:
                 filled.pixels = np.empty((len(wanted), *picture.shape), np.uint8)
                 filled.pixels[0] = picture
             elif picture is not out:
                 raise InputError(
-                    f"pictures differ in size, {self.examples.key(number)} has {picture.shape[:2]} beside "
+                    f"pictures differ in size, {examples.keys([number])[0]} has {picture.shape[:2]} beside "
                     f"{filled.pixels.shape[1:3]}: give size=(height, width)"
                 )
             filled.kept.append(number)
@@ -208,14 +230,14 @@ class Loader:
     def _read(self, wanted: list[int]) -> list[bytes | IntegrityError]:
         """The encoded pictures; where they may be skipped, the error of one that cannot be read."""
         try:
-            return list(self.examples.reader.read(self.examples.rows[wanted].tolist()))
+            return list(self.examples.read(wanted))
         except IntegrityError as error:
             if self._on_error == "error":
                 raise
             return [error] if len(wanted) == 1 else [self._read([one])[0] for one in wanted]
 
 
-def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> Positions:
+def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> NDArray[np.int64]:
     if given is None:
         return np.arange(examples)
     positions = np.asarray(given)
@@ -230,11 +252,18 @@ def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -
     return positions.astype(np.int64)
 
 
-def _size(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    size = (given, given) if isinstance(given, int) else given
-    if size is not None and (len(size) != 2 or min(size) < 1):
-        raise InputError(f"size is a height and a width in pixels, or one number for both; got {given}")
-    return size
+def _stacked(made: list[Any]) -> Any:
+    """A batch of what a transform made of each picture; height x width x 3 arrays as plain pictures are."""
+    if len(shapes := {np.shape(one) for one in made}) > 1:
+        raise InputError(
+            f"the transform makes x of several shapes, {sorted(shapes)}: let it make one, or give size=..."
+        )
+    torch = _torch()
+    if torch is not None and isinstance(made[0], torch.Tensor):
+        return torch.stack(made)
+    array = np.stack(made)
+    pictures = array.ndim == 4 and array.shape[3] == 3
+    return _tensor(array.transpose(0, 3, 1, 2) if pictures else array)
 
 
 @cache
