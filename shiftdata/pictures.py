@@ -1,6 +1,6 @@
-"""Pictures: heat maps of how many rows each group has, drawn with Pillow; figures of matplotlib.
+"""Pictures: heat maps of a number for each group, drawn with Pillow; bars and lines of matplotlib.
 
-In a heat map labels are in rows, nuisances in columns; the darker a square, the more rows.
+In a heat map labels are in rows, nuisances in columns; the darker a square, the larger its number.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from shiftdata.extras import require
 
+Values: TypeAlias = NDArray[np.float64]
 PADDING = 8
 INK = (40, 40, 40)
 PAPER = (255, 255, 255)
@@ -24,28 +25,33 @@ SIDE = 30
 MOST_CELLS = 40  # along a side: more could not be read
 NONE = (233, 233, 233)
 FEW, MANY = np.array([222, 235, 247]), np.array([8, 69, 148])
+DPI = 120
+#: Okabe and Ito's colours, which most colour-blind readers can distinguish.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows counted by label and nuisance."""
+    """A square for each label and nuisance: how dark it is, from 0 to 1 (nan: without rows), and its text."""
 
     title: str
     labels: Sequence[str]
     nuisances: Sequence[str]
-    counts: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    texts: Sequence[Sequence[str]]
 
 
 def panel_of(
     title: str, labels: Sequence[str], nuisances: Sequence[str], counts: NDArray[np.int64]
 ) -> Panel | None:
-    """A panel of the labels and nuisances that have rows; None where there are none or too many to read."""
-    rows = np.flatnonzero(counts.any(axis=1)).tolist()
-    columns = np.flatnonzero(counts.any(axis=0)).tolist()
+    """A panel of counts, of what has rows; None where nothing has or there is too much to read."""
+    rows, columns = (np.flatnonzero(counts.any(axis=axis)).tolist() for axis in (1, 0))
     if not rows or max(len(rows), len(columns)) > MOST_CELLS:
         return None
     shown = counts[np.ix_(rows, columns)]
-    return Panel(title, [labels[y] for y in rows], [nuisances[x] for x in columns], shown)
+    names = [labels[y] for y in rows], [nuisances[x] for x in columns]
+    shares = np.where(shown > 0, shown / shown.max(), np.nan)
+    return Panel(title, *names, shares, [[_short(count) for count in row] for row in shown.tolist()])
 
 
 def draw(panels: Sequence[Panel]) -> Image.Image:
@@ -71,11 +77,45 @@ def new_figure(width: float, height: float) -> Any:
     return figures.Figure(figsize=(width, height), layout="constrained")
 
 
-def drawn_figure(figure: Any, dpi: int) -> Image.Image:
+def drawn_figure(figure: Any, dpi: int = DPI) -> Image.Image:
     """The picture of a figure; equal figures give equal pixels and no trace of the machine."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return Image.open(buffer)
+
+
+def bars(
+    axes: Any, groups: Sequence[str], series: Sequence[str], values: Values, errors: Values | None = None
+) -> None:
+    """Groups of bars on some axes: a row of the values a group, a column a series."""
+    width = 0.8 / len(series)
+    for place, name in enumerate(series):
+        axes.bar(
+            np.arange(len(groups)) + (place - (len(series) - 1) / 2) * width, values[:, place], width,
+            label=name, yerr=_known(errors, (slice(None), place)), capsize=2,
+            color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    axes.set_xticks(np.arange(len(groups)), groups, rotation=20 if len(groups) > 6 else 0)
+    if len(series) > 1:
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def lines(
+    axes: Any, series: Sequence[str], scale: Sequence[str], values: Values, errors: Values | None = None
+) -> None:
+    """Lines over the steps of a scale, evenly spaced: a row of the values a line."""
+    for place, name in enumerate(series):
+        axes.errorbar(
+            range(len(scale)), values[place], _known(errors, place), marker="o", markersize=4,
+            capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
+            linestyle=("-", "--")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    axes.set_xticks(range(len(scale)), scale)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _known(errors: Values | None, part: Any) -> Values | None:
+    return errors[part] if errors is not None and np.isfinite(errors[part]).any() else None
 
 
 def margins(rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
@@ -99,7 +139,7 @@ def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 def _drawn(panel: Panel) -> Image.Image:
     left, top = margins(panel.labels, panel.nuisances)
     top += SIDE  # the title
-    rows, columns = panel.counts.shape
+    rows, columns = panel.shares.shape
     width = max(left + columns * SIDE, widest([panel.title]) + PADDING)
     picture = Image.new("RGB", (width, top + rows * SIDE), PAPER)
     pen = ImageDraw.Draw(picture)
@@ -108,12 +148,12 @@ def _drawn(panel: Panel) -> Image.Image:
         picture.paste(on_end(name, top - SIDE, SIDE), (left + x * SIDE, SIDE))
     for y, name in enumerate(panel.labels):
         pen.text((left - PADDING, top + y * SIDE + SIDE // 2), name, INK, font(), anchor="rm")
-        for x, count in enumerate(panel.counts[y].tolist()):
+        for x, share in enumerate(panel.shares[y].tolist()):
             corner = (left + x * SIDE, top + y * SIDE)
-            fill, ink = _shade(count / panel.counts.max()) if count else (NONE, INK)
+            fill, ink = (NONE, INK) if np.isnan(share) else _shade(share)
             pen.rectangle((*corner, corner[0] + SIDE - 2, corner[1] + SIDE - 2), fill)
             middle = (corner[0] + SIDE // 2, corner[1] + SIDE // 2)
-            pen.text(middle, _short(count), ink, font(), anchor="mm")
+            pen.text(middle, panel.texts[y][x], ink, font(), anchor="mm")
     return picture
 
 

@@ -238,54 +238,6 @@ def test_the_examples_of_the_docs_run():
     assert documented == {one.id for one in protocols()}
 
 
-def test_predictions_are_judged_by_group(tiny):
-    made = sd.task(tiny, "group-fairness", k=2, mu=0.1)
-    table = made.table("test")
-    truth = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
-    assert made.evaluate(truth).worst == made.evaluate(truth).mean == 1
-    wrong = {key: (label if "blue" in key else (label + 1) % 4) for key, label in truth.items()}
-    found = made.evaluate(wrong)
-    assert found.n.tolist() == [6, 6, 6, 6]
-    assert set(found.ids.tolist()) == set(table["group"].to_pylist())
-    assert found.overall == pytest.approx(sum("blue" in key for key in truth) / len(truth))
-    as_table = pa.table({"key": list(wrong), "prediction": list(wrong.values())})
-    assert made.evaluate(as_table).accuracy.tolist() == found.accuracy.tolist()
-    validated = made.table("validation")
-    kept = dict(zip(validated["key"].to_pylist(), validated["label"].to_pylist(), strict=True))
-    assert made.evaluate(kept, "validation").worst == 1
-
-
-def test_an_empty_group_is_judged_as_none(tiny):
-    made = sd.task(metadata(), "group-fairness", k=3, mu=0.3, on_empty="report")
-    table = made.table("test")
-    found = made.evaluate(dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True)))
-    assert found.n.sum() == len(table)
-    assert len(found.n) == 9
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda truth: {**truth, "nobody": 0}, "nobody"),
-        (lambda truth: dict(list(truth.items())[1:]), "1"),
-        (lambda truth: {**truth, next(iter(truth)): 99}, "99"),
-    ],
-)
-def test_predictions_that_do_not_fit_are_refused(tiny, change, message):
-    made = sd.task(tiny)
-    table = made.table("test")
-    truth = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
-    with pytest.raises(InputError, match=message):
-        made.evaluate(change(truth))
-
-
-def test_untouched_content_has_no_accuracy_by_group(tiny):
-    made = sd.task(tiny, base="content")
-    table = made.table("test")
-    with pytest.raises(InputError, match="untouched content has no accuracy by group"):
-        made.evaluate(dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True)))
-
-
 def test_a_set_is_resampled_by_a_named_rule(tiny):
     made = sd.task(tiny, "group-fairness", k=4, mu=0.2, seed=1)
     group = made.table("train")["group"].to_pylist()

@@ -156,5 +156,5 @@ def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
         counts = np.bincount(groups, minlength=shape[0] * shape[1]).reshape(shape)
         panel = panel_of(f"{title}, training rows", manifest.labels, manifest.nuisances, counts)
         panels += [panel] if panel else []
-    uneven = [panel for panel in panels if panel.counts.min() < panel.counts.max()]
+    uneven = [panel for panel in panels if len(np.unique(panel.shares)) > 1]
     return uneven or panels[:1]  # a square of equal numbers says nothing beside another

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, as_floats, as_ids, as_predictions, check_lengths, one_of
 from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import accuracies
+
+#: How known classes are averaged: over rows as in SMA's released code, over classes as in OVANet's.
+Average: TypeAlias = Literal["rows", "classes"]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,12 @@ def h_score(
     *,
     shared: Sequence[int],
     unknown: int,
-    average: Literal["rows", "classes"] = "rows",
+    average: Average = "rows",
 ) -> HScore:
     """The H-score of universal domain adaptation on target rows.
 
     A label that is not `shared` by source and target is unknown; `unknown` stands for it in the predictions.
-    Known accuracy is a mean over `rows`, as in SMA's released code, or over `classes`, as in OVANet's.
+    Known accuracy is a mean over `rows` or over `classes`.
 
     >>> print(h_score([0, 1, 7, 8], [0, 0, -1, -1], shared=[0, 1], unknown=-1))
     H-score 0.6667: known 0.5000 (n=2), unknown 1.0000 (n=2)

@@ -1,8 +1,7 @@
-"""Brings predictions into a task's row order by key, and refuses any that do not fit."""
+"""Brings predictions into a task's row order by key, and refuses keys that do not fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,24 +10,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import as_numbers
-
-_SHOWN = 3
+from shiftdata.metrics.records import some
 
 
-def align(task_keys: Any, predictions: Any) -> NDArray[Any]:
-    """The predictions (class ids, or rows of class scores) in the order of the task's keys.
+def align(task_keys: Any, keys: Any) -> NDArray[np.int64]:
+    """Where each key of a task is among the keys of predictions: `predictions[align(task_keys, keys)]`.
 
-    `predictions` map each key to one, or are a table with the columns `key` and `prediction`: Arrow, pandas,
-    or a mapping of these two names to columns. Unknown, missing and repeated keys are refused.
+    Unknown, missing and repeated keys are refused.
 
-    >>> align(["dove_1", "dove_2"], {"dove_2": 7, "dove_1": 3}).tolist()
-    [3, 7]
+    >>> align(["dove_1", "dove_2"], ["dove_2", "dove_1"]).tolist()
+    [1, 0]
     """
-    wanted = _keys("task_keys", task_keys)
-    keys, values = _columns(predictions)
-    if len(keys) != len(values):
-        raise InputError(f"predictions: {len(keys):,} keys and {len(values):,} predictions; give one a key")
+    wanted, keys = _keys("task_keys", task_keys), _keys("predictions", keys)
     at = pc.index_in(wanted, value_set=keys)
     # Where every position occurs exactly once, no key is unknown, missing or repeated.
     if (
@@ -37,8 +30,8 @@ def align(task_keys: Any, predictions: Any) -> NDArray[Any]:
         or (np.bincount(at.to_numpy(), minlength=len(at)) != 1).any()
     ):
         _refuse(wanted, keys, at)
-    ordered: NDArray[Any] = values[at.to_numpy()]
-    return ordered
+    found: NDArray[np.int64] = at.to_numpy().astype(np.int64)
+    return found
 
 
 def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
@@ -54,28 +47,6 @@ def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
         f"predictions do not fit the task's {len(wanted):,} keys: {listed}. "
         "Give exactly one prediction for each key of the task"
     )
-
-
-def _columns(predictions: Any) -> tuple[pa.Array, NDArray[Any]]:
-    if isinstance(predictions, Mapping) and not _is_table(predictions):
-        keys, values = list(predictions.keys()), list(predictions.values())
-    else:
-        try:
-            keys, values = predictions["key"], predictions["prediction"]
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise InputError(
-                "predictions: give a mapping from key to prediction, or a table with the columns "
-                f"'key' and 'prediction'; got {type(predictions).__name__}"
-            ) from error
-    names, array = _keys("predictions", keys), as_numbers("predictions", values, ndim=None)
-    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
-        array = array.astype(np.int64)  # Arrow and pandas make floats of ids
-    return names, array
-
-
-def _is_table(predictions: Mapping[Any, Any]) -> bool:
-    """Whether a mapping has two columns, not predictions for images called `key` and `prediction`."""
-    return set(predictions) == {"key", "prediction"} and not isinstance(predictions["key"], (int, np.integer))
 
 
 def _keys(name: str, keys: Any) -> pa.Array:
@@ -102,5 +73,4 @@ def _repeated(keys: pa.Array) -> pa.Array:
 
 
 def _listed(what: str, keys: pa.Array) -> str:
-    first = sorted(keys.to_pylist())[:_SHOWN]
-    return f"{len(keys):,} {what} ({', '.join(first)}{', ...' if len(keys) > _SHOWN else ''})"
+    return f"{len(keys):,} {what} ({some(sorted(keys.to_pylist()))})"

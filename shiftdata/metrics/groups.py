@@ -11,7 +11,7 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, as_labels_and_predictions, check_lengths
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, markdown, number, table
 from shiftdata.metrics.statistics import (
     Convention,
     GroupStatistic,
@@ -22,6 +22,9 @@ from shiftdata.metrics.statistics import (
     statistic_of,
     worst_of,
 )
+
+#: Groups that `str` shows at most.
+MOST_LINES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +74,25 @@ class WorstByChance(Record):
 
 @dataclass(frozen=True, eq=False)
 class GroupAccuracy(Record):
-    """The accuracy of each group, and its number of rows.
+    """The accuracy of each group, domain or label, and its number of rows.
 
     A group without rows has accuracy nan and n = 0, and whatever needs its accuracy is nan too: call
-    `without_empty()` to leave such groups out knowingly. `ids` are the groups' numbers
-    where they are not 0, 1, 2, ...
+    `without_empty()` to leave such groups out knowingly. Without `names` the groups are 0, 1, 2, ...; `by`
+    says what they are groups of.
     """
 
     accuracy: FloatArray
     n: IntArray
-    ids: IntArray | None = None
+    names: tuple[str | int, ...] | None = None
+    by: str = "group"
 
     derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem")
 
     def __post_init__(self) -> None:
         if self.accuracy.shape != self.n.shape or self.n.ndim != 1:
             raise InputError(f"accuracy {self.accuracy.shape} and n {self.n.shape}: give one of each a group")
-
-    @property
-    def group_ids(self) -> IntArray:
-        return np.arange(len(self.n)) if self.ids is None else self.ids
+        if self.names is not None and len(self.names) != len(self.n):
+            raise InputError(f"names: {len(self.names)} for {len(self.n)} groups; give one a group")
 
     @property
     def correct(self) -> IntArray:
@@ -112,14 +114,14 @@ class GroupAccuracy(Record):
         return self.summary("worst")
 
     @property
-    def worst_group(self) -> int | None:
-        """The number of the group that is worst, the first if several are; None while a group is empty."""
-        return None if len(self.empty) else int(self.group_ids[self.accuracy.argmin()])
+    def worst_group(self) -> str | int | None:
+        """The name of the group that is worst, the first if several are; None while a group is empty."""
+        return None if self.empty else self._named([int(self.accuracy.argmin())])[0]
 
     @property
-    def empty(self) -> IntArray:
-        """The numbers of the groups without rows."""
-        return np.asarray(self.group_ids[self.n == 0])
+    def empty(self) -> tuple[str | int, ...]:
+        """The names of the groups without rows."""
+        return self._named(np.flatnonzero(self.n == 0).tolist())
 
     @property
     def sem(self) -> FloatArray:
@@ -143,34 +145,45 @@ class GroupAccuracy(Record):
         return float(statistic_of(statistic)(self.accuracy, self.n))
 
     def without_empty(self) -> GroupAccuracy:
-        """The same without the groups that have no rows; the others keep their numbers."""
-        kept = self.n > 0
-        return GroupAccuracy(self.accuracy[kept], self.n[kept], self.group_ids[kept])
+        """The same without the groups that have no rows; the others keep their names."""
+        kept = np.flatnonzero(self.n)
+        return GroupAccuracy(self.accuracy[kept], self.n[kept], self._named(kept.tolist()), self.by)
 
     def worst_by_chance(self) -> WorstByChance:
         """What the worst group would be if all had the overall accuracy; empty groups are left out."""
         return worst_by_chance(self.n[self.n > 0], self.overall)
 
-    def table(self, names: Sequence[str] | None = None, limit: int | None = None) -> str:
-        """Groups from worst to best, empty ones first; `names[i]` names group number i."""
-        order = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:limit]
-        ids = self.group_ids[order]
-        shown = map(str, ids) if names is None else [names[i] for i in ids]
-        figures = (map(number, self.accuracy[order]), map(number, self.sem[order]))
-        rows = zip(shown, *figures, (f"{n:,}" for n in self.n[order]), strict=True)
-        return table(["group", "accuracy", "sem", "n"], list(rows))
+    def to_markdown(self) -> str:
+        """Every group in its order as a Markdown table, with its standard error and number of rows."""
+        return markdown(*self._lines(range(len(self.n))))
 
     def __str__(self) -> str:
+        """The figures, and every group in its order; of many groups the worst, empty ones first."""
         lines = [
             f"overall {number(self.overall)}, mean {number(self.mean)}, worst {number(self.worst)}, "
             f"std {number(self.std())} over {len(self.n):,} groups, {int(self.n.sum()):,} rows"
         ]
-        if len(self.empty):
+        if self.empty:
             lines.append(
                 f"{len(self.empty):,} groups are empty: mean, worst and std are undefined; "
                 "see without_empty()"
             )
-        return "\n".join([*lines, self.table(limit=5)])
+        shown: Sequence[int] = range(len(self.n))
+        if len(self.n) > MOST_LINES:
+            shown = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:MOST_LINES].tolist()
+            lines.append(f"the {MOST_LINES} worst of them:")
+        return "\n".join([*lines, table(*self._lines(shown))])
+
+    def _named(self, positions: Sequence[int]) -> tuple[str | int, ...]:
+        return tuple(positions) if self.names is None else tuple(self.names[i] for i in positions)
+
+    def _lines(self, positions: Sequence[int]) -> tuple[list[str], list[list[str]]]:
+        names, sem = self._named(positions), self.sem
+        figures = (
+            [number(self.accuracy[place]), number(sem[place]), f"{self.n[place]:,}"] for place in positions
+        )
+        rows = [[str(name), *shown] for name, shown in zip(names, figures, strict=True)]
+        return [self.by, "accuracy", "sem", "n"], rows
 
 
 def group_accuracy(

@@ -44,6 +44,15 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if math.isfinite(value) else "-"
 
 
+def some(names: Sequence[Any], most: int = 3) -> str:
+    """The first of some names.
+
+    >>> some(["dove", "gull", "hawk", "wren"]), some(["dove"])
+    ('dove, gull, hawk, ...', 'dove')
+    """
+    return ", ".join([*map(str, names[:most]), *(["..."] if len(names) > most else [])])
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Rows of text in columns, the first to the left, the others to the right.
 
@@ -57,3 +66,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "  ".join([line[0].ljust(first), *map(str.rjust, line[1:], others)]).rstrip() for line in lines
     )
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text as a Markdown table, the first column to the left, the others to the right."""
+    lines = [header, ["---", *["--:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)

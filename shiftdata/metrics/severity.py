@@ -138,8 +138,8 @@ class FailurePoints(Record):
 
     @property
     def beyond(self) -> float:
-        """One step after the last severity."""
-        return float(2 * self.severities[-1] - self.severities[-2])
+        """One step of the grid after the last severity: 3 after 0, 1, 2.5, which have 0.5 in common."""
+        return float(self.severities[-1] + _grid_step(self.severities))
 
     def of(self, shift: Hashable) -> FailurePoints:
         """The trajectories of one shift."""
@@ -230,6 +230,17 @@ def failure_points(
     wrong = np.bincount(cell[true != predicted], minlength=present.size).reshape(shape) > 0
     point = np.where(wrong.any(axis=1), steps[wrong.argmax(axis=1)], np.nan)
     return FailurePoints(steps, names, tuple(origins[i] for i in of_origin), of_shift, point)
+
+
+def _grid_step(severities: FloatArray) -> float:
+    """The largest step that leads to all severities; where it is tiny beside them, their smallest difference.
+
+    >>> _grid_step(np.array([0, 1, 2.5])), _grid_step(np.array([0, 0.333333, 0.666667]))
+    (0.5, 0.333333)
+    """
+    differences = np.diff(np.rint(severities * 1e6).astype(np.int64))
+    common, smallest = int(np.gcd.reduce(differences)), int(differences.min())
+    return (common if 10 * common >= smallest else smallest) / 1e6
 
 
 def _refuse_incomplete(present: IntArray, name: Any) -> None:

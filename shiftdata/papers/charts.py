@@ -15,16 +15,13 @@ from PIL import Image
 from shiftdata.errors import InputError
 from shiftdata.papers.numbers import PAPERS, citation, read_number
 from shiftdata.papers.tables import Grid, grids
-from shiftdata.pictures import drawn_figure, new_figure
+from shiftdata.pictures import COLOURS, bars, drawn_figure, lines, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, which most colour-blind readers can distinguish.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
 MOST_BARS, MOST_LINES, MOST_BLOCKS = 64, 12, 12
-DPI = 120
 
 
 def draw(rows: pa.Table) -> Image.Image:
@@ -43,7 +40,7 @@ def draw(rows: pa.Table) -> Image.Image:
         axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
     cited = {citation(grid.paper) for grid in blocks if grid.paper in PAPERS}
     figure.supxlabel("\n".join(sorted(cited)), fontsize=6, color="0.4")
-    return drawn_figure(figure, DPI)
+    return drawn_figure(figure)
 
 
 def _of_one_unit(rows: pa.Table) -> pa.Table:
@@ -108,32 +105,14 @@ def _points(axes: Axes, grid: Grid) -> None:
 
 
 def _lines(axes: Axes, grid: Grid) -> None:
-    """One line a row over the steps of the scale, evenly spaced."""
     values, spreads = _numbers(grid)
     scale = _scale(grid)
     kept = [grid.columns.index(name) for name in scale]
-    for place, (name, _) in enumerate(grid.lines):
-        axes.errorbar(
-            range(len(kept)), values[place, kept], _or_none(spreads[place, kept]), marker="o", markersize=4,
-            capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
-            linestyle=("-", "--")[place // len(COLOURS) % 2],
-        )  # fmt: skip
-    axes.set_xticks(range(len(kept)), scale)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    lines(axes, [name for name, _ in grid.lines], scale, values[:, kept], spreads[:, kept])
 
 
 def _bars(axes: Axes, grid: Grid) -> None:
-    values, spreads = _numbers(grid)
-    groups, bars = values.shape
-    width = 0.8 / bars
-    for place, name in enumerate(grid.columns):
-        axes.bar(
-            np.arange(groups) + (place - (bars - 1) / 2) * width, values[:, place], width, label=name,
-            yerr=_or_none(spreads[:, place]), capsize=2, color=COLOURS[place % len(COLOURS)],
-            hatch=("", "//")[place // len(COLOURS) % 2],
-        )  # fmt: skip
-    axes.set_xticks(np.arange(groups), [row for row, _ in grid.lines], rotation=20 if groups > 6 else 0)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    bars(axes, [row for row, _ in grid.lines], grid.columns, *_numbers(grid))
 
 
 def _map(axes: Axes, grid: Grid) -> None:
@@ -162,7 +141,3 @@ def _numbers(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     read = [[read_number(cell) if cell else (np.nan, None) for cell in cells] for _, cells in grid.lines]
     both = np.array(read, dtype=float)  # None becomes nan
     return both[..., 0], both[..., 1]
-
-
-def _or_none(spreads: np.ndarray) -> np.ndarray | None:
-    return spreads if np.isfinite(spreads).any() else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from shiftdata.metrics.records import markdown
 from shiftdata.papers.numbers import published_tables
 
 
@@ -39,8 +40,7 @@ class Grid:
         return [[row, *cells] for row, cells in self.lines]
 
     def markdown(self) -> str:
-        lines = [_piped(self.header), _piped(["---", *["--:"] * len(self.columns)])]
-        return "\n".join([f"**{self.title}**", "", *lines, *map(_piped, self.body)])
+        return f"**{self.title}**\n\n{markdown(self.header, self.body)}"
 
     def latex(self) -> str:
         caption = _tex(self.title + (f" ({self.part})" if self.part else ""))
@@ -71,10 +71,6 @@ def grids(rows: pa.Table) -> Iterator[Grid]:
         names = dict.fromkeys(row for row, _ in cells)
         lines = tuple((name, tuple(cells.get((name, one), "") for one in columns)) for name in names)
         yield Grid(paper, table, part, columns, lines)
-
-
-def _piped(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def _ampersands(cells: Sequence[str]) -> str:

@@ -20,8 +20,8 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import write_keys
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
-from shiftdata.metrics import GroupAccuracy, align, group_accuracy
 from shiftdata.sampling import SAMPLERS, Sampler, make_sampler
+from shiftdata.tasks.evaluation import Evaluation, evaluate
 from shiftdata.tasks.frozen import Frozen, frozen_id, frozen_table, read_frozen
 from shiftdata.tasks.report import Report, SetReport
 from shiftdata.tasks.sets import ROLES, Groups, Indices, LeakWarning, NewSet, Role, RowSet
@@ -372,24 +372,25 @@ class Task:
         """A heat map of each set: labels in rows, nuisances in columns, the darker the more examples."""
         return self.report().picture()
 
-    def evaluate(self, predictions: Any, name: str = "test") -> GroupAccuracy:
-        """The accuracy of each group of a set, from predictions by key.
+    def evaluate(
+        self, predictions: Any, name: str | None = None, *, remap: bool = False, marginal: Any = None
+    ) -> Evaluation:
+        """What predictions are worth on a set: the official metrics of the task's protocols, each with its n.
 
-        `predictions` maps each key of the set to a label's number, or is a table with the columns key and
-        prediction. Unknown, missing and repeated keys are refused. A row that was drawn twice counts twice.
+        A row that was drawn twice counts twice.
+
+        Args:
+            predictions: a mapping by key, a table with the columns key and prediction, a file of one (.csv,
+                .parquet, .json, .npy, ...), or an array, list, tensor or Series in the order of `rows`; each
+                a label's number or name, or a row of scores: one a label of the dataset or of the task.
+            name: the set; default: the first with the role "test".
+            remap: numbers are those of `remapped`, 0 to k - 1 (and k for unknown).
+            marginal: for label shift, estimated shares of the labels, judged instead of the predictions'.
+
         """
-        rows, metadata = self._set(name), self.metadata
-        predicted = align(self.keys(name), predictions)
-        label, group = metadata.columns["label"][self.rows(name)], metadata.group[self.rows(name)]
-        if (group < 0).any():
-            raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
-        if rows.counts is not None:
-            label, group, predicted = (np.repeat(part, rows.counts) for part in (label, group, predicted))
-        sizes = {"n_groups": len(metadata.group_counts), "n_classes": len(metadata.labels)}
-        result = group_accuracy(label, predicted, group, **sizes)
-        # An expected group without a row must show, with n = 0; the many that are not expected must not.
-        shown = np.flatnonzero(rows.expected | (result.n > 0))
-        return replace(result, accuracy=result.accuracy[shown], n=result.n[shown], ids=shown)
+        if name is not None:
+            self._set(name)
+        return evaluate(self, predictions, name, remap=remap, marginal=marginal)
 
     def sampler(
         self, rule: str, name: str | None = None, *, role: Role | None = None, **options: Any

@@ -82,6 +82,25 @@ def test_never_failing_has_two_conventions():
     assert result.margin == pytest.approx(3 - 1.7)
 
 
+@pytest.mark.parametrize(
+    ("severities", "beyond"),
+    [
+        ([0, 1, 2.5], 3.0),  # CNS-Bench's max_shift, from a part of its grid
+        ([0, 0.5, 1, 1.5, 2, 2.5], 3.0),
+        ([0, 1], 2.0),
+        ([1, 3, 4], 5.0),
+        ([0, 0.1, 0.3], 0.4),
+        ([0, 1 / 3, 2 / 3], 1.0),  # six decimals have a millionth in common
+        ([0, 0.37, 1], 1.37),
+    ],
+)
+def test_beyond_is_one_step_of_the_grid_after_the_last_severity(severities, beyond):
+    n = len(severities)
+    result = failure_points([0] * n, [0] * n, severities, trajectories=["a"] * n, shifts=["s"] * n)
+    assert result.beyond == pytest.approx(beyond, abs=2e-6)
+    assert result.mean() == result.beyond
+
+
 def test_shifts_are_apart_and_add_up():
     result = points_of(HAND)
     snow, fog = result.of("snow"), result.of("fog")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def test_it_is_the_accuracy_of_the_rows_of_each_group(rows):
     assert rest.worst == np.nanmin(result.accuracy)
     assert rest.mean == pytest.approx(np.nanmean(result.accuracy))
     assert rest.overall == result.overall
-    assert set(rest.group_ids) | set(result.empty) == set(range(8))
+    assert sorted((*rest.names, *result.empty)) == list(range(8))
 
 
 @given(rows)
@@ -79,7 +80,7 @@ def test_top_m_grows_with_m_between_worst_and_mean(counts):
 def test_an_empty_group_is_never_dropped_silently():
     result = group_accuracy([0, 1, 1], [0, 1, 0], [0, 2, 2], n_groups=4)
     assert result.n.tolist() == [1, 0, 2, 0]
-    assert result.empty.tolist() == [1, 3]
+    assert result.empty == (1, 3)
     undefined = [result.mean, result.worst, result.worst_of(1), result.worst_of(2), result.std()]
     assert np.isnan(undefined).all()
     assert np.isnan(result.adjusted([1, 1, 1, 1]))
@@ -89,7 +90,7 @@ def test_an_empty_group_is_never_dropped_silently():
     rest = result.without_empty()
     assert (rest.worst, rest.worst_group, rest.mean) == (0.5, 2, 0.75)
     assert "empty" not in str(rest)
-    assert rest.table().splitlines()[1].split() == ["2", "0.5000", "0.5000", "2"]
+    assert str(rest).splitlines()[2:] == ["0        1.0000       -  1", "2        0.5000  0.5000  2"]
 
 
 def test_a_group_after_the_last_row_counts_too():
@@ -168,7 +169,8 @@ def test_json_has_none_where_nothing_is_defined():
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False)) == {
         "accuracy": [0.5, None],
         "n": [2, 0],
-        "ids": None,
+        "names": None,
+        "by": "group",
         "overall": 0.5,
         "mean": None,
         "worst": None,
@@ -177,20 +179,34 @@ def test_json_has_none_where_nothing_is_defined():
     }
 
 
-def test_the_table_goes_from_empty_and_worst_to_best():
-    result = of([0.9, np.nan, 0.5], [1_000, 0, 10])
-    assert result.table(["dove/ink", "dove/oil", "gull/ink"]).splitlines() == [
-        "group     accuracy     sem      n",
-        "dove/oil         -       -      0",
-        "gull/ink    0.5000  0.1667     10",
-        "dove/ink    0.9000  0.0095  1,000",
+def test_groups_are_shown_by_name_with_their_rows():
+    named = replace(of([0.9, np.nan, 0.5], [1_000, 0, 10]), names=("dove / ink", "dove / oil", "gull / ink"))
+    assert str(named).splitlines()[2:] == [
+        "group       accuracy     sem      n",
+        "dove / ink    0.9000  0.0095  1,000",
+        "dove / oil         -       -      0",
+        "gull / ink    0.5000  0.1667     10",
     ]
-    assert len(result.table(limit=1).splitlines()) == 2
+    assert named.empty == ("dove / oil",)
+    assert named.worst_group is None
+    assert named.without_empty().worst_group == "gull / ink"
+    assert replace(named, by="label / style").to_markdown().splitlines()[::3] == [
+        "| label / style | accuracy | sem | n |",
+        "| dove / oil | - | - | 0 |",
+    ]
     assert str(of([0.5, 0.7])).startswith(
         "overall 0.6000, mean 0.6000, worst 0.5000, std 0.1414 over 2 groups"
     )
 
 
+def test_of_many_groups_the_worst_are_shown_empty_ones_first():
+    many = str(of([*np.linspace(1, 0.5, 30), np.nan], [9] * 30 + [0])).splitlines()
+    assert many[2] == "the 20 worst of them:"
+    assert [line.split()[0] for line in many[4:]] == ["30", *map(str, range(29, 10, -1))]
+
+
 def test_shapes_of_fields_must_agree():
     with pytest.raises(InputError, match="give one of each a group"):
         GroupAccuracy(np.zeros(2), np.zeros(3, dtype=int))
+    with pytest.raises(InputError, match="names: 1 for 2 groups; give one a group"):
+        GroupAccuracy(np.zeros(2), np.ones(2, dtype=int), ("dove",))

@@ -1,0 +1,265 @@
+"""What predictions are worth on a set of a task: official figures, and the accuracy by what has a name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.metrics import GroupAccuracy
+from shiftdata.metrics.arrays import IntArray
+from shiftdata.metrics.records import Record, markdown, number, plain, table
+from shiftdata.metrics.severity import severity_steps
+from shiftdata.metrics.statistics import accuracies
+from shiftdata.tasks.official import Figure, Judged, figures_of
+from shiftdata.tasks.predictions import UNKNOWN, predicted_rows
+from shiftdata.tasks.sets import Role
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from shiftdata.tasks.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows and correct rows of each label, nuisance and severity that has rows or should have some.
+
+    `names` has the possible values of each column, `codes` for each cell the position of its own.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    codes: Mapping[str, IntArray]
+    n: IntArray
+    correct: IntArray
+
+    def sums(self, columns: Sequence[str]) -> tuple[list[IntArray], IntArray, IntArray]:
+        """The cells added up over all other columns: the codes of each column, rows and correct rows."""
+        shape = tuple(max(1, len(self.names[column])) for column in columns)
+        joined = np.ravel_multi_index([self.codes[column] for column in columns], shape)
+        kept, place = np.unique(joined, return_inverse=True)
+        n, correct = (
+            np.bincount(place, counted, minlength=len(kept)).astype(np.int64)
+            for counted in (self.n, self.correct)
+        )
+        return [np.asarray(one, np.int64) for one in np.unravel_index(kept, shape)], n, correct
+
+    def by(self, columns: Sequence[str]) -> GroupAccuracy:
+        codes, n, correct = self.sums(columns)
+        named = zip(*(self.named(*one) for one in zip(columns, codes, strict=True)), strict=True)
+        return GroupAccuracy(
+            accuracies(correct, n), n, tuple(" / ".join(one) for one in named), " / ".join(columns)
+        )
+
+    def named(self, column: str, codes: IntArray) -> list[str]:
+        return [self.names[column][code] for code in codes.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Record):
+    """The figures of one set of a task.
+
+    `figures` are the task's official metrics by name, also as `result["worst"]` or `result.h_score`. `mean`,
+    `worst` and `worst_of(m)` are over groups (label and nuisance), `overall` is the share of rows that are
+    right, whatever the task: see `shiftdata.tasks.official`.
+    """
+
+    task: str
+    dataset: str
+    set: str
+    role: Role
+    n: int
+    figures: Mapping[str, Figure]
+    notes: tuple[str, ...]
+    nuisance: str
+    cells: Cells
+
+    omitted: ClassVar[tuple[str, ...]] = ("cells",)
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self.figures:
+            raise not_found("figure", name, self.figures, f"It was asked of {self.task}.")
+        return self.figures[name].value
+
+    def __getattr__(self, name: str) -> float:
+        figures = self.__dict__.get("figures", {})
+        if name not in figures:
+            raise AttributeError(f"an evaluation has no {name!r}; figures: {', '.join(figures)}")
+        return float(figures[name].value)
+
+    @cached_property
+    def groups(self) -> GroupAccuracy:
+        """The accuracy of each group, by name, with its number of rows."""
+        return self.by("group")
+
+    @property
+    def overall(self) -> float:
+        return self.groups.overall
+
+    @property
+    def mean(self) -> float:
+        """The mean over groups."""
+        return self.groups.mean
+
+    @property
+    def worst(self) -> float:
+        """The accuracy of the worst group."""
+        return self.groups.worst
+
+    def worst_of(self, m: int) -> float:
+        """The mean of the `m` worst groups."""
+        return self.groups.worst_of(m)
+
+    def by(self, *columns: str) -> GroupAccuracy:
+        """The accuracy by "label", "nuisance" (or its name: "domain"), "severity", "group", or several."""
+        return self.cells.by(self._columns(columns))
+
+    def table(self, *by: str) -> pa.Table:
+        """The figures, or with `by` the accuracy of what has these names, each with its number of rows."""
+        if not by:
+            rows = [{"figure": name} | one.to_dict() for name, one in self.figures.items()]
+            return pa.Table.from_pylist(rows).select(["figure", "value", "sem", "n", "of"])
+        columns = self._columns(by)
+        codes, n, correct = self.cells.sums(columns)
+        named = {one: self.cells.named(one, code) for one, code in zip(columns, codes, strict=True)}
+        found = GroupAccuracy(accuracies(correct, n), n)
+        return pa.table(named | {"accuracy": found.accuracy, "sem": found.sem, "n": n})
+
+    def to_markdown(self, *by: str) -> str:
+        """`table` as Markdown."""
+        return self.by(*by).to_markdown() if by else markdown(*self._lines())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON can say it: the figures, and rows and correct rows of each cell by name."""
+        cells = {one: self.cells.named(one, codes) for one, codes in self.cells.codes.items()}
+        counts = {"n": self.cells.n, "correct": self.cells.correct}
+        return super().to_dict() | {"cells": plain(cells | counts)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Evaluation:
+        """The evaluation that `to_dict` stored."""
+        cells = dict(stored["cells"])
+        n, correct = (np.asarray(cells.pop(one), np.int64) for one in ("n", "correct"))
+        names = {one: tuple(dict.fromkeys(values)) for one, values in cells.items()}
+        if "severity" in names:
+            names["severity"] = tuple(sorted(names["severity"], key=float))
+        codes = {
+            one: np.array([names[one].index(value) for value in values], np.int64)
+            for one, values in cells.items()
+        }
+        figures = {
+            name: Figure(_defined(one["value"]), one["n"], one["of"], _defined(one["sem"]))
+            for name, one in stored["figures"].items()
+        }
+        made = {"figures": figures, "notes": tuple(stored["notes"]), "cells": Cells(names, codes, n, correct)}
+        return cls(**{**stored, **made})
+
+    def __str__(self) -> str:
+        head = f"{self.task}\nof {self.dataset}, {self.set} ({self.role}): {self.n:,} rows\n"
+        return "\n".join([head, table(*self._lines()), *self.notes])
+
+    def picture(self, *by: str) -> Image.Image:
+        """A heat map of label and nuisance, bars with their standard errors, or lines along the severity.
+
+        By default what the official metrics ask for. `by` chooses: two columns make a heat map, one makes
+        bars, and with "severity" there are lines.
+        """
+        from shiftdata.tasks.charts import draw_bars, draw_lines, draw_map
+
+        columns = self._columns(by or self._drawn())
+        others = [one for one in columns if one != "severity"]
+        if len(columns) > 2:
+            raise InputError(f"a picture shows one or two columns, got {', '.join(columns)}")
+        if len(others) < len(columns):
+            return draw_lines(self, *others)
+        return draw_bars(self, *others) if len(others) == 1 else draw_map(self, *others)
+
+    def _drawn(self) -> tuple[str, ...]:
+        if "mean_failure_point" in self.figures:
+            return "nuisance", "severity"
+        return ("nuisance",) if "mean_domain" in self.figures else ("label", "nuisance")
+
+    def _columns(self, asked: Sequence[str]) -> list[str]:
+        meant = {"nuisance": [self.nuisance], "group": ["label", self.nuisance]}
+        columns = dict.fromkeys(one for name in asked or ("group",) for one in meant.get(name, [name]))
+        for one in columns:
+            if one not in self.cells.codes:
+                raise not_found(
+                    "column", one, [*self.cells.codes, *meant], f"It was asked of {self.dataset}."
+                )
+        return list(columns)
+
+    def _lines(self) -> tuple[list[str], list[list[str]]]:
+        rows = [
+            [name, number(one.value), number(one.sem), f"{one.n:,}", one.of]
+            for name, one in self.figures.items()
+        ]
+        return ["figure", "value", "sem", "n", "over"], rows
+
+
+def _defined(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def evaluate(
+    task: Task, predictions: Any, name: str | None = None, *, remap: bool = False, marginal: Any = None
+) -> Evaluation:
+    """What some predictions are worth: see `Task.evaluate`."""
+    name = task.set_of("test") if name is None else name
+    metadata, rowset = task.metadata, task.sets[name]
+    if not len(rowset):
+        raise InputError(f"{name} of {task.describe()} has no rows to evaluate")
+    rows, predicted = predicted_rows(task, name, predictions, remap=remap)
+    true = metadata.label[rows].astype(np.int64)
+    known = np.isin(np.arange(len(metadata.labels)), task.label_ids)
+    if "universal" in task.metrics:
+        true = np.where(known, np.arange(len(known)), UNKNOWN)[true]
+    severity = metadata.columns["severity"][rows]
+    cells = _cells(task, name, rows, severity, true == predicted)
+    nuisance = metadata.nuisance_column
+    judged = Judged(
+        groups=cells.by(["label", nuisance]),
+        classes=cells.by(["label"]),
+        domains=cells.by([nuisance]),
+        true=true,
+        predicted=predicted,
+        nuisance=metadata.nuisance[rows],
+        severity=severity,
+        trajectory=metadata.trajectory[rows] if "continuous" in task.metrics else rows,
+        known=task.label_ids,
+        expected=np.unique(cells.codes["label"]),
+        labels=len(metadata.labels),
+        marginal=marginal,
+    )
+    figures, notes = figures_of(judged, task.metrics)
+    described = task.describe(), metadata.name, name, rowset.role, len(rows)
+    return Evaluation(*described, figures, tuple(notes), nuisance, cells)
+
+
+def _cells(
+    task: Task, name: str, rows: IntArray, severity: np.ndarray[Any, Any], right: np.ndarray[Any, Any]
+) -> Cells:
+    """Rows and correct rows of each group and severity; a promised group without rows is there too."""
+    metadata, expected = task.metadata, task.sets[name].expected
+    group = metadata.group[rows]
+    if group.min() < 0:
+        raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
+    steps, step = (None, 0) if np.isnan(severity).any() else severity_steps(severity)
+    count = 1 if steps is None else len(steps)
+    cell = group.astype(np.int64) * count + step
+    n = np.bincount(cell, minlength=len(expected) * count)
+    correct = np.bincount(cell[right], minlength=len(n))
+    promised = np.repeat(expected & (n.reshape(-1, count).sum(axis=1) == 0), count)
+    shown = np.flatnonzero((n > 0) | promised)
+    label, nuisance = np.divmod(shown // count, len(metadata.nuisances))
+    names = {"label": metadata.labels, metadata.nuisance_column: metadata.nuisances}
+    codes = {"label": label, metadata.nuisance_column: nuisance}
+    if steps is not None:
+        names["severity"], codes["severity"] = tuple(f"{one:g}" for one in steps), shown % count
+    return Cells(names, codes, n[shown], correct[shown])

@@ -1,0 +1,264 @@
+"""Predictions in any form, brought to a set's rows in their order and to the dataset's numbers of labels.
+
+They are given by key (a mapping, a Series with keys as index, a table with the column `key`) or in row order;
+as numbers of labels, names, or a score for each label; in memory or in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.format.conditions import number_of
+from shiftdata.metrics import align
+from shiftdata.metrics.arrays import IntArray, as_ids, as_numbers
+from shiftdata.metrics.records import some
+
+if TYPE_CHECKING:
+    from shiftdata.tasks.task import Task
+
+#: What stands for "unknown", the class of universal adaptation that no model is trained for.
+UNKNOWN = -1
+SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".npy", ".npz")
+
+
+def predicted_rows(
+    task: Task, name: str, predictions: Any, *, remap: bool = False
+) -> tuple[IntArray, IntArray]:
+    """The rows of a set, each as often as it was drawn, and the number of the label predicted for each.
+
+    In universal adaptation every label that training does not know is `UNKNOWN`.
+    """
+    given = read_predictions(predictions)
+    labels, rows, counts = _Reader(task, remap).labels(given), task.rows(name), None
+    if task.sets[name].counts is not None:
+        counts = task.table(name)["count"].to_numpy()
+    if given.keys is not None:
+        if len(given.keys) != len(labels):
+            raise InputError(
+                f"predictions: {len(given.keys):,} keys and {len(labels):,} predictions; give one a key"
+            )
+        labels = labels[align(task.keys(name), given.keys)]
+    elif counts is not None and len(labels) == counts.sum():  # one an example, as a loader gives them
+        rows, counts = np.repeat(rows, counts), None
+    elif len(labels) != len(rows):
+        raise InputError(
+            f"predictions: {len(labels):,} for the {len(rows):,} rows of {name}: "
+            f"give one a row in the order of task.keys({name!r}), or give them by key"
+        )
+    labels = _checked(task, labels)
+    return (rows, labels) if counts is None else (np.repeat(rows, counts), np.repeat(labels, counts))
+
+
+@dataclass(frozen=True)
+class Given:
+    """Predictions as they were given: one a row, or a row of scores; keys and names of columns, if any."""
+
+    values: Any
+    keys: Any = None
+    columns: tuple[str, ...] = ()
+
+
+def read_predictions(predictions: Any) -> Given:
+    """Take predictions apart: keys if there are any, and a value or a row of scores for each."""
+    if isinstance(predictions, str | os.PathLike):
+        predictions = _read_file(Path(predictions))
+    if hasattr(predictions, "to_arrow"):  # polars
+        predictions = predictions.to_arrow()
+    if isinstance(predictions, Mapping) and not _is_table(predictions):
+        return Given(list(predictions.values()), list(predictions))
+    names, keys = _column_names(predictions), _text_index(predictions)
+    if names is None:
+        return Given(predictions, keys)
+    if "key" in names:
+        keys = predictions["key"]
+    if "prediction" in names:
+        return Given(predictions["prediction"], keys)
+    others = [one for one in names if one != "key"]
+    if not others:
+        raise InputError("predictions: the table has no column 'prediction', and no column named as a label")
+    scores = [as_numbers(f"predictions, column {one!r}", predictions[one]) for one in others]
+    named = tuple(map(str, others))
+    numbered = named == tuple(map(str, range(len(named))))  # as a plain array is written to a file
+    return Given(np.column_stack(scores), keys, () if numbered else named)
+
+
+def _read_file(path: Path) -> Any:
+    kind = path.suffix.lower()
+    if kind not in SUFFIXES:
+        raise InputError(f"predictions: {path} ends in {kind!r}; give a file of {', '.join(SUFFIXES)}")
+    try:
+        if kind == ".parquet":
+            return pq.read_table(path)
+        if kind in (".npy", ".npz"):
+            loaded = np.load(path, allow_pickle=False)
+            return loaded if kind == ".npy" else _only({name: loaded[name] for name in loaded.files})
+        if kind == ".json":
+            read = json.loads(path.read_text(encoding="utf-8"))
+            records = isinstance(read, list) and bool(read) and isinstance(read[0], dict)
+            return pa.Table.from_pylist(read) if records else read
+        parse = pa.csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
+        as_text = pa.csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
+        return pa.csv.read_csv(path, parse_options=parse, convert_options=as_text)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise InputError(f"predictions: {path} cannot be read as {kind[1:]}: {error}") from error
+
+
+def _only(arrays: dict[str, Any]) -> Any:
+    return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+
+
+def _is_table(given: Mapping[Any, Any]) -> bool:
+    """Whether a mapping has columns, and not predictions for examples called `key` and `prediction`."""
+    if "prediction" in given:
+        return bool(np.ndim(given["prediction"]))
+    return "key" in given and np.asarray(given["key"]).dtype.kind in "OUT" and bool(np.ndim(given["key"]))
+
+
+def _column_names(given: Any) -> list[Any] | None:
+    for attribute in ("column_names", "columns"):
+        if (names := getattr(given, attribute, None)) is not None:
+            return list(names)
+    return list(given) if isinstance(given, Mapping) else None
+
+
+def _text_index(given: Any) -> Any:
+    """The keys in the index of a pandas object; None where it only numbers the rows."""
+    if not hasattr(given, "iloc"):
+        return None
+    index = np.asarray(given.index)
+    return index if index.dtype.kind in "OUT" else None
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What a task's numbers, names and columns of scores stand for."""
+
+    task: Task
+    remap: bool
+
+    @property
+    def universal(self) -> bool:
+        return "universal" in self.task.metrics
+
+    @property
+    def outputs(self) -> IntArray:
+        """What the numbers of `task.remapped` stand for: 0 to k - 1, and k for unknown."""
+        return np.append(self.task.label_ids, UNKNOWN) if self.universal else self.task.label_ids
+
+    def labels(self, given: Given) -> IntArray:
+        if given.columns:
+            meant, place = self._named(given.columns), np.asarray(given.values).argmax(axis=1)
+        elif (texts := _texts(given.values)) is not None:
+            encoded = texts.dictionary_encode()
+            meant, place = self._named(encoded.dictionary.to_pylist()), encoded.indices.to_numpy()
+        else:
+            array = as_numbers("predictions", given.values, ndim=None)
+            also = UNKNOWN if self.universal else None
+            if array.ndim == 2:
+                meant, place = self._columns(array.shape[1]), array.argmax(axis=1)
+            elif self.remap:
+                meant, place = self.outputs, as_ids("predictions", array, len(self.outputs), also=also)
+            else:
+                return as_ids("predictions", array, len(self.task.metadata.labels), also=also)
+        labels: IntArray = meant[place]
+        return labels
+
+    def _named(self, texts: Sequence[str]) -> IntArray:
+        """The numbers of labels by their names; `unknown` in universal adaptation."""
+        return np.array([self._number(text) for text in texts], np.int64)
+
+    def _number(self, text: str) -> int:
+        labels = self.task.metadata.labels
+        if self.universal and text.strip().lower() in ("unknown", "-1") and text not in labels:
+            return UNKNOWN
+        if self.remap and text.isdigit() and text not in labels and int(text) < len(self.outputs):
+            return int(self.outputs[int(text)])
+        hint = "Predictions are names or numbers of labels."
+        try:
+            return number_of("label", text.strip(), labels, hint)
+        except InputError:
+            unknown = ["unknown"] if self.universal else []
+            raise not_found("label", text, [*labels, *unknown], hint) from None
+
+    def _columns(self, count: int) -> IntArray:
+        """What the columns of scores stand for, by their number."""
+        known, every = self.task.label_ids, np.arange(len(self.task.metadata.labels))
+        meanings = {"labels of the task": known, "labels of the dataset": every}
+        if self.remap:
+            del meanings["labels of the dataset"]
+        if self.universal:
+            meanings |= {f"{what} and unknown": np.append(ids, UNKNOWN) for what, ids in meanings.items()}
+        fits = {tuple(ids.tolist()): what for what, ids in meanings.items() if len(ids) == count}
+        if len(fits) == 1:
+            return np.array(next(iter(fits)))
+        if fits:
+            raise InputError(
+                f"predictions: {count} columns of scores may be {' or '.join(fits.values())}: give remap="
+                "True for those of the task, or a table with the names of labels as columns"
+            )
+        allowed = ", ".join(f"{len(ids)} ({what})" for what, ids in meanings.items())
+        raise InputError(f"predictions: {count} columns of scores; give one a label: {allowed}")
+
+
+def _texts(values: Any) -> pa.Array | None:
+    """The names among predictions; None where these are numbers."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    if not isinstance(values, pa.Array):
+        try:
+            raw = np.asarray(values)
+        except (TypeError, ValueError, RuntimeError):
+            return None  # `as_numbers` says what is wrong
+        if raw.dtype.kind == "O" and any(isinstance(one, str) for one in raw.flat):
+            values = pa.array([None if one is None or one != one else str(one) for one in raw.tolist()])
+        elif raw.dtype.kind in "UT":
+            values = pa.array(raw.tolist())
+    if not isinstance(values, pa.Array) or not (
+        pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    ):
+        return None
+    if values.null_count:
+        row = values.is_null().index(True).as_py()
+        raise InputError(
+            f"predictions: {values.null_count:,} are missing (first in row {row}); give each row one"
+        )
+    return values
+
+
+def _checked(task: Task, labels: IntArray) -> IntArray:
+    """Labels, in universal adaptation those that training does not know as unknown.
+
+    Labels that the task does not have are a sign of numbers that mean something else: some warn, only such
+    are refused.
+    """
+    remapped = task.remapped
+    counts = np.bincount(labels + 1, minlength=len(remapped) + 1)[1:]
+    outside = np.flatnonzero((remapped < 0) & (counts > 0)).tolist()
+    if outside:
+        names = [task.metadata.labels[one] for one in outside]
+        text = (
+            f"{int(counts[outside].sum()):,} of {len(labels):,} predictions are labels that the task does "
+            f"not have ({some(names)}); it has {some(task.labels)}. Numbers are those of the dataset's "
+            f"labels: if yours count task.labels from 0 to {len(task.labels) - 1}, give remap=True"
+        )
+        if counts[outside].sum() == len(labels):
+            raise InputError(text)
+        warnings.warn(text, stacklevel=5)
+    if "universal" not in task.metrics:
+        return labels
+    number = np.where(remapped == len(task.label_ids), UNKNOWN, np.arange(len(remapped)))
+    return np.append(number, UNKNOWN)[labels]
