@@ -71,12 +71,13 @@ def test_a_fold_is_a_cut_of_every_usual_kind():
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.decimals(0, 1, places=3))
-def test_a_quantile_keeps_exactly_the_ceiling_of_the_share(cells, share):
+def test_a_quantile_keeps_the_rounded_share(cells, share):
     keys = [f"k{number}" for number in range(len(cells))]
     quantile = quantiles(np.array(cells), keys)
     kept = Counter(cell for cell, q in zip(cells, quantile, strict=True) if q < float(share))
     for cell, size in Counter(cells).items():
-        assert kept[cell] == math.ceil(Fraction(share) * size)
+        assert abs(kept[cell] - Fraction(share) * size) <= Fraction(1, 2)
+        assert kept[cell] == math.ceil(Fraction(share) * size - Fraction(1, 2))
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=60), st.randoms())

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.conditions import matches
-from shiftdata.metadata import folds
 from shiftdata.protocols import protocols, severity
 from shiftdata.stable import hash64
 from tests.properties import share
@@ -27,7 +25,7 @@ PURE = {
     "group-fairness": {"k": 3, "mu": 0.3},
     "uda": {"source": "red", "target": "blue"},
     "leave-one-domain-out": {"test": "red"},
-    "domainbed": {"test": "red", "seed": 3},
+    "domainbed": {"test": "red"},
     "oracle": {"test": ("red", "blue")},
 }
 
@@ -36,7 +34,8 @@ PURE = {
 def test_plain_readers_with_the_filters_read_the_same_rows(tiny, name):
     made = sd.task(tiny, name, **PURE[name])
     for one, filters in made.filters().items():
-        expected = sorted(made.keys(one))
+        keys = made.metadata.table["key"].take(pa.array(made.sets[one].indices))
+        expected = sorted(keys.to_pylist())
         found = ds.dataset(tiny / "data/mini").to_table(
             columns=["key"], filter=pq.filters_to_expression(filters)
         )
@@ -77,7 +76,7 @@ def test_report_and_picture(tiny):
     assert report.sets["test"].examples == 3 * 3 * 6
     assert sum(map(sum, report.sets["test"].counts)) == 54
     assert report.leaks == 0
-    assert re.search(r"^test +54 +54 +18 +9 +6 +6 +0$", str(report), re.M)
+    assert re.search(r"^test +test +54 +54 +18 +9 +6 +6 +0$", str(report), re.M)
     assert str(report).startswith("group-fairness@1(k=3, mu=0.3, seed=0)\nof tiny/mini\n")
     picture = made.picture()
     assert picture.width > picture.height > 100  # three panels side by side
@@ -88,11 +87,13 @@ def test_an_empty_group_is_an_error_or_a_zero():
     rows = metadata(4, 4, 4)
     hole = pc.and_(pc.equal(rows.table["label"], 1), pc.equal(rows.table["a"], 2))
     lacking = sd.Metadata(rows.table.filter(pc.invert(hole)), rows.labels, rows.nuisances, "a", True)
-    with pytest.raises(InputError, match=r"leaves 1 groups of train without a row .label01/kind2.*on_empty"):
+    with pytest.raises(
+        InputError, match=r"leaves 1 groups of train without a row .label01 / kind2.*on_empty"
+    ):
         sd.task(lacking, "group-fairness", k=4, mu=1)
     report = sd.task(lacking, "group-fairness", k=4, mu=1, on_empty="report").report()
-    assert report.sets["train"].empty == ("label01/kind2",)
-    assert "empty in train: label01/kind2" in str(report)
+    assert report.sets["train"].empty == ("label01 / kind2",)
+    assert "empty in train: label01 / kind2" in str(report)
     with pytest.raises(InputError, match="on_empty is"):
         sd.task(rows, sd.protocol("group-fairness", k=2, mu=1), on_empty="ignore")
     with pytest.raises(InputError, match="leaves train without a row"):
@@ -129,7 +130,7 @@ def test_a_table_of_ones_own_by_hand():
     expected = {"a": 0, order[0]: 0, order[1]: 50}
     assert made.table["fold"].to_pylist() == [expected[key] for key in "cab"]
     assert made.table["split"].to_pylist() == [["train", "validation"][expected[key] // 50] for key in "cab"]
-    assert made.table["quantile"].to_pylist() == [0.0, 0.0, 0.0]
+    assert made.table["quantile"].to_pylist() == [0.5, 0.5, 0.5]
     assert made.table["group"].to_pylist() == [2, 1, 2]
     assert not made.origins_shared
 
@@ -183,20 +184,6 @@ def test_unusable_tables_are_answered(rows, more, message):
         sd.metadata_from_table(rows, **{"key": "id", "label": "y", "nuisance": "z", **more})
 
 
-@given(
-    st.lists(st.integers(1, 40), min_size=1, max_size=5).filter(lambda s: sum(s) <= 100), st.integers(0, 20)
-)
-def test_cuts_are_disjoint_and_as_large_as_asked(shares, seed):
-    rows = {
-        "fold": np.arange(100, dtype=np.int8),
-        "split": np.repeat([0, 1, 2], [50, 20, 30]).astype(np.int8),
-    }
-    parts = folds.cut({str(n): share for n, share in enumerate(shares)}, seed)
-    kept = np.array([matches(rows, [clause]) for clause in parts.values()])
-    assert kept.sum(axis=1).tolist() == shares
-    assert kept.sum(axis=0).max() == 1
-
-
 def test_the_command_line(tiny, tmp_path, capsys):
     def run(*arguments):
         status = cli.main(["task", *arguments])
@@ -230,7 +217,7 @@ def test_the_command_line(tiny, tmp_path, capsys):
 def test_the_examples_of_the_docs_run():
     text = (pathlib.Path(__file__).parent.parent / "docs/protocols.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 16
+    assert len(blocks) == 17
     names: dict[str, object] = {}
     for block in blocks[1:]:  # the first is of a dataset that is not here
         exec(compile(block, "docs/protocols.md", "exec"), names)

@@ -281,7 +281,7 @@ def test_a_cell_with_other_quantiles_is_named(copy):
     manifest = Manifest.read(copy)
     cell = f"split test, label {manifest.labels[row['label']]}, style {manifest.nuisances[row['style']]}"
     retold(copy, METADATA, with_column("quantile", lambda v: [*v[:2], 0.99, *v[3:]]))
-    message = f" in the cell ({cell}, severity 1.0), where quantiles are 0/6 ... 5/6: "
+    message = f" in the cell ({cell}, severity 1.0), where quantiles are 0.5/6, 1.5/6, ...: "
     assert re.search(f"{METADATA}: has the quantile 0[.0-9]+{re.escape(message)}", found(copy))
 
 
@@ -439,7 +439,7 @@ def test_a_canonical_split_with_other_rows_names_them(copy):
     train = key_of(copy, 0, FROZEN)
     retold(copy, FROZEN, lambda table: table.slice(1))
     assert f"{FROZEN}: row {train!r} is kept by the filters in train, and not frozen" in found(copy)
-    assert f"{FROZEN}: has 56 rows, the manifest says 57" in found(copy)
+    assert f"{FROZEN}: has 55 rows, the manifest says 56" in found(copy)
     retold(copy, FROZEN, with_column("key", lambda v: ["nobody", v[1], v[1], *v[3:]]))
     assert f"{FROZEN}: row 'nobody' is frozen in train, where the filters do not keep it" in found(copy)
     assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in found(copy)

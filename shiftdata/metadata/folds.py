@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,14 @@ IntArray: TypeAlias = NDArray[np.int64]
 FEWEST = 4
 
 
-def strata(label: IntArray, nuisance: IntArray, origin: IntArray) -> IntArray:
+def strata(
+    label: IntArray, nuisance: IntArray, origin: IntArray, *, pool: Literal["label", "nuisance"] = "label"
+) -> IntArray:
     """The stratum of each origin, from the numbers of label, nuisance (-1: none) and origin of each row.
 
     An origin that occurs under several nuisances is cut among those of its label; one that occurs under one
     alone, among those of its label and nuisance, so that each group is cut in the same shares. Groups of
-    fewer than `FEWEST` such origins are pooled within their label.
+    fewer than `FEWEST` such origins are pooled within their label, or within their nuisance.
     """
     size = int(origin.max(initial=-1)) + 1
     least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1, np.int64)
@@ -32,14 +34,17 @@ def strata(label: IntArray, nuisance: IntArray, origin: IntArray) -> IntArray:
     np.maximum.at(most, origin, nuisance)
     of_label = np.zeros(size, np.int64)
     of_label[origin] = label
-    within = np.where((least == most) & (least >= 0), least + 2, 0)  # 0: several, 1: pooled
-    for pooled in (1, 0):
-        stratum = of_label * (int(nuisance.max(initial=0)) + 3) + within
-        few = np.bincount(stratum, minlength=1)[stratum] < FEWEST
-        within = np.where(few & (within > 0), pooled, within)
-    result: IntArray = np.unique(of_label * (int(nuisance.max(initial=0)) + 3) + within, return_inverse=True)[
-        1
-    ].astype(np.int64)
+    alone = (least == most) & (least >= 0)
+    # Three numbers: which cut (0: several nuisances, 1: pooled, 2: one nuisance), label and nuisance.
+    labels, nuisances = int(label.max(initial=0)) + 1, int(nuisance.max(initial=0)) + 1
+    own = np.where(alone, (2 * labels + of_label) * nuisances + least, of_label * nuisances)
+    few = alone & (np.bincount(own, minlength=1)[own] < FEWEST)
+    pooled = labels * nuisances + (of_label * nuisances if pool == "label" else least)
+    own = np.where(few, pooled, own)
+    if pool == "label":  # still too few: with those of several nuisances
+        few &= np.bincount(own, minlength=1)[own] < FEWEST
+        own = np.where(few, of_label * nuisances, own)
+    result: IntArray = np.unique(own, return_inverse=True)[1].astype(np.int64)
     return result
 
 

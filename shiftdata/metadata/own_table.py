@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +25,7 @@ def metadata_from_table(
     nuisance: str,
     origin: str | None = None,
     severity: str | None = None,
+    trajectory: str | None = None,
     split: str | None = None,
     fold: str | None = None,
     quantile: str | None = None,
@@ -41,6 +42,7 @@ def metadata_from_table(
         nuisance: the style, domain, ...: names or numbers.
         origin: what a row was made from; rows of one origin are never put on two sides. Default: the key.
         severity: the strength of a continuous shift.
+        trajectory: what is one example over all severities. Default: the origin under one nuisance.
         split: `train`, `validation` or `test`; default: by fold.
         fold: 0-99; default: the percentile of the origin within its label, or within its group where no
             origin has several nuisances (and within its split, where one is given).
@@ -50,7 +52,8 @@ def metadata_from_table(
 
     """
     given = {"key": key, "label": label, "nuisance": nuisance, "origin": origin or key}
-    given |= {what: one for what, one in (("severity", severity), ("split", split), ("fold", fold)) if one}
+    optional = {"severity": severity, "trajectory": trajectory, "split": split, "fold": fold}
+    given |= {what: one for what, one in optional.items() if one}
     read = {what: _column(table, one) for what, one in given.items()}
     keys, origins = ([str(one) for one in read[what].to_pylist()] for what in ("key", "origin"))
     if len(set(keys)) < len(keys):
@@ -58,31 +61,17 @@ def metadata_from_table(
         raise InputError(f"the key {repeated!r} occurs more than once in {key!r}: keys must be unique")
     known_labels, label_codes = _coded("label", read["label"], labels)
     known_nuisances, nuisance_codes = _coded(nuisance, read["nuisance"], nuisances)
-    splits = read["split"].to_pylist() if split else None
-    for one in set(splits or ()) - set(SPLITS):
-        raise not_found("split", str(one), SPLITS)
-    if fold:
-        of_fold = read["fold"].to_pylist()
-        if not all(isinstance(one, int) and 0 <= one < 100 for one in of_fold):
-            raise InputError("folds are whole numbers from 0 to 99")
-    else:
-        names = (
-            [known_labels[code] for code in label_codes],
-            [known_nuisances[code] for code in nuisance_codes],
-        )
-        of_fold = _folds(list(zip(*names, origins, strict=True)), splits)
+    names = ([known_labels[n] for n in label_codes], [known_nuisances[n] for n in nuisance_codes])
+    of_fold = _placed(read, list(zip(*names, origins, strict=True)))
     expected = [split_of_fold(one) for one in of_fold]
-    if splits not in (None, expected):
-        raise InputError(
-            f"{split!r} and {fold!r} disagree: give one of them; "
-            "train is fold 0-49, validation 50-69, test 70-99"
-        )
     groups = label_codes * len(known_nuisances) + nuisance_codes
     steps = read["severity"].cast(pa.float64()) if severity else pa.nulls(len(keys), pa.float64())
+    cells = _cells(expected, groups, steps)
+    paths = _trajectories(read, names[1], origins, cells)
     if quantile:
         of_quantile = _column(table, quantile).cast(pa.float64())
     else:
-        of_quantile = pa.array(_quantiles(keys, origins, expected, groups, steps))
+        of_quantile = pa.array(_quantiles(keys, keys if paths is None else paths[0], cells))
     columns = {
         "key": pa.array(keys, pa.string()),
         "split": pa.array(expected, pa.string()),
@@ -94,8 +83,10 @@ def metadata_from_table(
         "origin": pa.array(origins, pa.string()),
         "quantile": of_quantile,
     }
-    if len(columns) < 9:
+    if len(columns) < 9 or nuisance == "trajectory":
         raise InputError(f"the nuisance column cannot be called {nuisance!r}: that name is taken, rename it")
+    if severity and paths is not None:
+        columns["trajectory"] = pa.array(paths[1], pa.string())
     nuisances_of_origins = set(zip(origins, nuisance_codes.tolist(), strict=True))
     shared = len(nuisances_of_origins) > len(set(origins))
     return Metadata(pa.table(columns), known_labels, known_nuisances, nuisance, shared, name)
@@ -126,6 +117,41 @@ def _coded(what: str, column: pa.ChunkedArray, names: Sequence[str] | None) -> t
     return known, codes
 
 
+def _placed(read: Mapping[str, pa.ChunkedArray], groups: list[tuple[str, str, str]]) -> list[int]:
+    """The fold of each row: as given, or by stable hash, within the given split if there is one."""
+    splits = read["split"].to_pylist() if "split" in read else None
+    for one in set(splits or ()) - set(SPLITS):
+        raise not_found("split", str(one), SPLITS)
+    if "fold" not in read:
+        return _folds(groups, splits)
+    folds_given: list[int] = read["fold"].to_pylist()
+    if not all(isinstance(one, int) and 0 <= one < 100 for one in folds_given):
+        raise InputError("folds are whole numbers from 0 to 99")
+    if splits not in (None, [split_of_fold(one) for one in folds_given]):
+        raise InputError(
+            "split and fold disagree: give one of them; train is fold 0-49, validation 50-69, test 70-99"
+        )
+    return folds_given
+
+
+def _trajectories(
+    read: Mapping[str, pa.ChunkedArray], nuisances: list[str], origins: list[str], cells: Array
+) -> tuple[list[str], list[str]] | None:
+    """By what rows are ordered in their cells, and the trajectory of each; None where that is not known.
+
+    A trajectory is the rows of an origin under one nuisance, if it has no two at one severity.
+    """
+    if "trajectory" in read and "severity" not in read:
+        raise InputError("trajectory names rows over several severities: give the column severity too")
+    names = [str(one) for one in read["trajectory"].to_pylist()] if "trajectory" in read else origins
+    paths = [f"{name} / {nuisance}" for name, nuisance in zip(names, nuisances, strict=True)]
+    if len(set(zip(cells.tolist(), paths, strict=True))) == len(paths):
+        return names, paths
+    if "trajectory" in read:
+        raise InputError("a trajectory has two rows at one severity: give each trajectory a name of its own")
+    return None
+
+
 def _folds(groups: list[tuple[str, str, str]], splits: list[str] | None) -> list[int]:
     """The fold of each (label, nuisance, origin); those of a given split lie in the split's own range."""
     label_of: dict[str, str] = {}
@@ -145,17 +171,17 @@ def _folds(groups: list[tuple[str, str, str]], splits: list[str] | None) -> list
     return result
 
 
-def _quantiles(
-    keys: list[str], origins: list[str], splits: list[str], groups: Array, steps: pa.Array
-) -> Array:
-    """Quantiles by the origin where it occurs once in each cell (a trajectory), else by the key."""
+def _cells(splits: list[str], groups: Array, steps: pa.Array) -> Array:
+    """The (split, group, severity) of each row, as a number."""
     severity = np.nan_to_num(np.asarray(steps.to_numpy(zero_copy_only=False)), nan=-1.0)
     split = np.array([list(SPLITS).index(one) for one in splits])
     step = np.unique(severity, return_inverse=True)[1]
-    cells = ((groups * len(SPLITS) + split) * (int(step.max(initial=0)) + 1) + step).astype(np.int64)
-    once = len(set(zip(cells.tolist(), origins, strict=True))) == len(keys)
+    cells: Array = (groups * len(SPLITS) + split) * (int(step.max(initial=0)) + 1) + step
+    return cells.astype(np.int64)
+
+
+def _quantiles(keys: list[str], names: list[str], cells: Array) -> Array:
     order = np.argsort(np.array(keys))  # equal hashes must not be ordered by the rows' order
     result = np.empty(len(keys))
-    names = origins if once else keys
     result[order] = quantiles(cells[order], [names[row] for row in order.tolist()])
     return result

@@ -94,8 +94,12 @@ class Metadata:
 
     @cached_property
     def strata(self) -> Array:
-        """The stratum of each origin, within which folds are percentiles."""
-        return strata(self.label.astype(np.int64), self.nuisance.astype(np.int64), self.origin)
+        """The stratum of each origin, within which another seed ranks origins anew.
+
+        Groups of very few origins are pooled by nuisance: sets of some nuisances keep their sizes.
+        """
+        label, nuisance = self.label.astype(np.int64), self.nuisance.astype(np.int64)
+        return strata(label, nuisance, self.origin, pool="nuisance")
 
     @cached_property
     def recurs(self) -> Array:
@@ -116,6 +120,11 @@ class Metadata:
             encoded = pc.dictionary_encode(self.table["trajectory"]).unify_dictionaries().combine_chunks()
             numbers: Array = encoded.indices.to_numpy(zero_copy_only=False)
             return numbers
+        if self.dataset is None:
+            raise InputError(
+                f"{self.name} has two rows of an origin under one {self.nuisance_column} at one severity: "
+                "name the column of trajectories, metadata_from_table(..., trajectory=...)"
+            )
         parts = (self.columns["quantile"], self.group, self.columns["split"])
         order = np.lexsort(parts)
         changes = np.zeros(len(order), np.int64)

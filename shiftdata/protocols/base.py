@@ -113,8 +113,8 @@ class Protocol(ABC):
         return f"{self.id}@{self.version}"
 
     def _is_said(self, name: str, value: Any) -> bool:
-        """Whether a parameter stands in the text of a protocol: the seed, and what is not a default."""
-        return name == "seed" or value != self.parameters()[name]
+        """Whether a parameter stands in the text of a protocol: what is not empty, the seed always."""
+        return name == "seed" or bool(value) or self.parameters()[name] is REQUIRED
 
     @property
     def stage(self) -> Stage:

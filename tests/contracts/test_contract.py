@@ -96,7 +96,7 @@ def test_a_share_of_the_quantile_is_a_share_of_every_group(built):
         rows = pd.read_parquet(built.folder / f"metadata/{base.name}/train.parquet")
         whole = rows.groupby(cell, dropna=False).size()
         half = rows[rows["quantile"] < 0.5].groupby(cell, dropna=False).size()
-        assert (half == -(-whole // 2)).all()
+        assert (half.reindex(whole.index, fill_value=0) == whole // 2).all()
 
 
 def test_trajectories_are_whole(built):

@@ -43,13 +43,18 @@ def metadata(*args, order: int | None = None, **options) -> Metadata:
     return metadata_from_table(made, label="y", nuisance="a", origin="origin", severity=severity)
 
 
+def column(task: Task, name: str, of: str) -> list:
+    """What a set contains, labelled or not."""
+    return task.metadata.table[of].take(pa.array(task.sets[name].indices)).to_pylist()
+
+
 def origins(task: Task, name: str) -> set[str]:
-    return set(task.table(name)["origin"].to_pylist())
+    return set(column(task, name, "origin"))
 
 
 def kinds(task: Task, name: str) -> set[str]:
-    return {task.metadata.nuisances[n] for n in task.table(name)["a"].to_pylist()}
+    return {task.metadata.nuisances[n] for n in column(task, name, "a")}
 
 
 def labels(task: Task, name: str) -> set[int]:
-    return set(task.table(name)["label"].to_pylist())
+    return set(column(task, name, "label"))

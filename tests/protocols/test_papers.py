@@ -12,44 +12,62 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.protocols import SCENARIOS, GroupFairness, LabelShift, protocol
+from shiftdata.tasks import LeakWarning
 from tests.properties import share
-from tests.protocols.made import NICO, kinds, labels, metadata, origins
+from tests.protocols.made import NICO, column, kinds, labels, metadata, origins
 
 SHARED = metadata(6, NICO, 100)
 WHOLE = metadata(6, NICO, 60, shared=False)
 NAMES = [f"label{n}" for n in range(20)]
 
 
+def sizes(task):
+    return {name: len(rows) for name, rows in task.sets.items()}
+
+
 def folds(task, name):
-    return set(task.table(name)["fold"].to_pylist())
+    return set(column(task, name, "fold"))
 
 
 def test_uda_cuts_origins_in_half_and_the_target_half_in_half():
     made = sd.task(SHARED, "uda", source="rock", target="dim")
-    assert {name: len(made.sets[name]) for name in made.sets} == {
-        "source_train": 300,
+    assert sizes(made) == {
+        "source_train": 240,
+        "source_validation": 60,
         "target_train": 150,
         "target_test": 150,
+        "source_test": 150,
     }
-    assert folds(made, "source_train") == set(range(50))
+    assert folds(made, "source_train") == set(range(40))
     assert folds(made, "target_train") == set(range(50, 75))
-    assert kinds(made, "source_train") == {"rock"}
+    assert kinds(made, "source_train") == kinds(made, "source_test") == {"rock"}
     assert kinds(made, "target_test") == {"dim"}
+    assert origins(made, "target_test") == origins(made, "source_test")  # both are tests
     whole = sd.task(WHOLE, "uda", source="rock", target="dim")
-    assert [len(one) for one in whole.sets.values()] == [6 * 30] * 3  # as in the paper
+    assert list(sizes(whole).values()) == [6 * 24, 6 * 6, 6 * 30, 6 * 30, 6 * 30]  # 50/50 as in the paper
 
 
 def test_paired_uda_shares_training_origins_alone():
     made = sd.task(SHARED, "uda@paired", source="rock", target="dim")
-    assert origins(made, "source_train") == origins(made, "target_train")
+    fitted = origins(made, "source_train") | origins(made, "source_validation")
+    assert fitted == origins(made, "target_train")
     assert not origins(made, "target_train") & origins(made, "target_test")
-    assert [len(one) for one in made.sets.values()] == [300, 300, 300]
+    assert list(sizes(made).values()) == [240, 60, 300, 300, 300]
+
+
+def test_the_papers_uda_draws_each_style_on_its_own():
+    with pytest.warns(LeakWarning):
+        made = sd.task(SHARED, "uda@paper", source="rock", target="dim")
+    assert sizes(made) == dict.fromkeys(["source_train", "target_train", "target_test", "source_test"], 300)
+    assert origins(made, "source_train") & origins(made, "target_test")
 
 
 def test_unida_takes_classes_in_the_order_of_the_alphabet():
     made = sd.task(SHARED, "unida", source="rock", target="dim", shared=3, source_private=1, target_private=2)
     assert labels(made, "source_train") == {0, 1, 2, 3}
     assert labels(made, "target_train") == labels(made, "target_test") == {0, 1, 2, 4, 5}
+    assert made.labels == ("label00", "label01", "label02", "label03")
+    assert made.remapped.tolist() == [0, 1, 2, 3, 4, 4]  # 4 is unknown
 
 
 def test_the_papers_scenarios():
@@ -58,7 +76,7 @@ def test_the_papers_scenarios():
     assert SCENARIOS[24] == ("prehistorian_painting", "american_barbizon_school")
     assert len({name for pair in SCENARIOS for name in pair}) == 19  # "water lilies" is in none
     rows = metadata(2, ["American Impressionism", "american-barbizon-school"], 20)
-    assert len(sd.task(rows, "uda", scenario=1).sets["source_train"]) == 20
+    assert len(sd.task(rows, "uda", scenario=1).sets["source_train"]) == 16
 
 
 @pytest.mark.parametrize("rows", [SHARED, WHOLE], ids=["shared", "whole"])
@@ -199,7 +217,7 @@ def test_label_shift_with_replacement_draws_as_many_rows():
     assert made.sets["test"].counts.min() >= 1
     with pytest.raises(InputError, match="drawn with replacement"):
         protocol("label-shift", alpha=1)(made, on_empty="report")
-    with pytest.raises(InputError, match="cannot be cut again"):
+    with pytest.raises(InputError, match=r"oracle cuts the sets anew, and label-shift@1.* put oracle first"):
         protocol("oracle", test="rock")(made)
 
 
@@ -230,7 +248,7 @@ def test_the_released_codes_group_fairness(k, seed):
     binary = GroupFairness(k=k, mu=0.2, seed=seed, variant="code-binary")
     assert len(binary.pairs(NAMES, NAMES)) == 2
     assert binary.minority == 0.2 / (k - 1)
-    assert len(binary.filters(NAMES, NAMES, "a")[-1][2][2]) == k
+    assert len(binary.kept_nuisances(NAMES)) == k
 
 
 def test_dominant_pairs_and_nu_of_ones_own():

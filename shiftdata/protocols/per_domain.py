@@ -1,0 +1,35 @@
+"""Each set of a task once a domain, as DomainBed keeps its splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from shiftdata.format.manifest import Filters
+from shiftdata.protocols.base import Protocol, Stage
+from shiftdata.tasks import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerDomain(Protocol):
+    """Every set becomes one of each of its domains, `train/photo`, with the same roles.
+
+    To be joined with a protocol that cuts domains: `domainbed & per-domain`.
+    """
+
+    id: ClassVar[str] = "per-domain"
+    works: ClassVar[Stage] = Stage.SPLIT
+    paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); released code"
+    about: ClassVar[str] = "every set once a domain"
+
+    def make(self, task: Task) -> Task:
+        rows = task.metadata
+        sets = {}
+        for name, one in task.sets.items():
+            for domain in np.unique(rows.nuisance[one.indices]).tolist():
+                of_domain: Filters = [[(rows.nuisance_column, "==", domain)]]
+                cut = task.restrict(of_domain, to=[name]).sets[name]
+                sets[f"{name}/{rows.nuisances[domain]}"] = replace(cut, side=one.side or name)
+        return replace(task, sets=sets)
