@@ -24,6 +24,8 @@ PROTOCOLS = {
     "uda": "sd.protocol('uda', source='style0', target='style7')",
     "uda@paper": "sd.protocol('uda@paper', source='style0', target='style7')",
     "leave-one-domain-out": "sd.protocol('leave-one-domain-out', test='style3')",
+    "the same, seed 3": "sd.protocol('leave-one-domain-out', test='style3', seed=3)",
+    "and shares of it": "sd.protocol('leave-one-domain-out', test='style3', seed=3) & GroupFairness(k=10, mu=.1)",
     "domainbed": "sd.protocol('domainbed', test='style3')",
     "flexible-dg": "sd.protocol('flexible-dg')",
     "oracle": "sd.protocol('oracle', test=('style3', 'style4'))",
@@ -91,7 +93,7 @@ def write(folder: Path, rows: int) -> None:
             "severity": np.ones(len(mine)),
             "group": (label[mine] * NUISANCES + style[mine]).astype(np.int32),
             "origin": names,
-            "quantile": (origin[mine] - first) / size,
+            "quantile": (origin[mine] - first + 0.5) / size,
         }
         pq.write_table(pa.table(table), folder / f"{split}.parquet")
 
