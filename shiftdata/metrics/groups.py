@@ -217,12 +217,11 @@ def worst_by_chance(n: Any, accuracy: float, *, groups: int | None = None) -> Wo
     if not 0 <= accuracy <= 1:
         raise InputError(f"accuracy must be between 0 and 1, got {accuracy}")
     sizes, counts = _sizes(n, groups)
-    grids = [np.arange(size + 1) / size for size in sizes]
-    values = np.unique(np.concatenate(grids))
+    values = np.unique(np.concatenate([np.arange(size + 1) / size for size in sizes]))
     log_above = np.zeros(len(values))  # of P(min > value)
-    for grid, count in zip(grids, counts, strict=True):
-        below = np.searchsorted(grid, values, side="right") - 1  # the most correct rows at or below value
-        log_above += count * _log_above(len(grid) - 1, accuracy)[below]
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        below = (values * size + 1e-9).astype(np.int64)  # the most correct rows at or below value
+        log_above += (count * _log_above(size, accuracy))[below]
     above = np.exp(log_above)
     return WorstByChance(accuracy, int(counts.sum()), values, -np.diff(above, prepend=1.0))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import (
@@ -264,5 +265,6 @@ def severity_steps(severities: Any) -> tuple[FloatArray, IntArray]:
     values = as_floats("severities", severities).round(6)
     if values.min() < 0:
         raise InputError(f"severities: the lowest is {values.min():g}; they start at 0, the untouched image")
-    steps, step = np.unique(values, return_inverse=True)
-    return steps, step.astype(np.int64, copy=False)
+    encoded = pa.array(values).dictionary_encode()  # faster than sorting millions of rows
+    steps, place = np.unique(encoded.dictionary.to_numpy(), return_inverse=True)
+    return steps, place[encoded.indices.to_numpy()].astype(np.int64, copy=False)

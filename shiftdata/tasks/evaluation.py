@@ -253,8 +253,8 @@ def _cells(
     steps, step = (None, 0) if np.isnan(severity).any() else severity_steps(severity)
     count = 1 if steps is None else len(steps)
     cell = group.astype(np.int64) * count + step
-    n = np.bincount(cell, minlength=len(expected) * count)
-    correct = np.bincount(cell[right], minlength=len(n))
+    counted = np.bincount(2 * cell + right, minlength=2 * len(expected) * count).reshape(-1, 2)
+    n, correct = counted.sum(axis=1), counted[:, 1]
     promised = np.repeat(expected & (n.reshape(-1, count).sum(axis=1) == 0), count)
     shown = np.flatnonzero((n > 0) | promised)
     label, nuisance = np.divmod(shown // count, len(metadata.nuisances))
