@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 import shiftdata as sd
+from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.metrics import std
 from shiftdata.tasks import Evaluation
@@ -557,3 +560,47 @@ def test_no_warning_where_all_is_well():
         warnings.simplefilter("error")
         FAIR.evaluate(PREDICTED)
         UNIDA.evaluate(truth(UNIDA))
+
+
+# --- the command line
+
+
+@pytest.fixture
+def files(tiny, tmp_path, monkeypatch):
+    """A frozen task of the tiny dataset and predictions for it, with a few errors."""
+    monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
+    monkeypatch.chdir(tmp_path)
+    task = sd.task("tiny", "group-fairness", k=3, mu=0.3)
+    task.freeze("mine.parquet")
+    predicted = some_right(task)
+    pd.DataFrame({"key": task.keys("test"), "prediction": predicted}).to_csv("p.csv", index=False)
+    return task.evaluate(predicted)
+
+
+def run(capsys, *words):
+    status = cli.main(["evaluate", *words])
+    return status, *capsys.readouterr()
+
+
+def test_the_command_line_prints_the_same_in_every_format(files, capsys):
+    described = ["tiny", "group-fairness", "k=3", "mu=0.3"]
+    frozen = run(capsys, "mine.parquet", "p.csv")
+    assert frozen == run(capsys, *described, "p.csv") == run(capsys, *described, "--predictions", "p.csv")
+    assert frozen == run(capsys, "mine.parquet", "p.csv", "--dataset", "tiny") == (0, f"{files}\n", "")
+    markdown = run(capsys, "mine.parquet", "p.csv", "--by", "label,style", "--format", "markdown")[1]
+    assert markdown == files.to_markdown("label", "style") + "\n"
+    assert run(capsys, "mine.parquet", "p.csv", "--by", "style")[1] == f"{files.by('style')}\n"
+    assert json.loads(run(capsys, "mine.parquet", "p.csv", "--format", "json")[1]) == files.to_dict()
+    assert run(capsys, "mine.parquet", "p.csv", "--picture", "groups.png")[0] == 0
+    with Image.open("groups.png") as drawn:
+        assert drawn.size == files.picture().size
+
+
+def test_the_command_line_says_what_is_missing(files, capsys):
+    assert "give the task, and then the file" in run(capsys, "p.csv")[2]
+    assert "predictions do not fit" in run(capsys, "mine.parquet", "p.csv", "--set", "train")[2]
+    assert "did you mean 'test'" in run(capsys, "mine.parquet", "p.csv", "--set", "tset")[2]
+    table = pq.read_table("mine.parquet").replace_schema_metadata(None)
+    pq.write_table(table, "plain.parquet")
+    assert "does not say of which dataset it is: give --dataset" in run(capsys, "plain.parquet", "p.csv")[2]
+    assert run(capsys, "plain.parquet", "p.csv", "--dataset", "tiny")[0] == 0

@@ -15,6 +15,7 @@ APP = Verbs(
         "fetch": "Download a dataset, or only a part of it; every byte is checked.",
         "verify": "Check a dataset against its manifest, wherever it is.",
         "task": "Make a task by a protocol: its sets, keys and filters.",
+        "evaluate": "Judge predictions: the official metrics of a task, by name.",
         "export": "Write a dataset as tars, or as folders that existing code reads.",
         "serve": "Serve a folder of datasets as a Hub of your own.",
         "published": "Show, draw, rank and export the numbers of five papers.",
@@ -25,7 +26,8 @@ APP = Verbs(
     examples:
       shiftdata info sma_emoji
       shiftdata fetch sma_emoji --select style=leaves,rust
-      shiftdata task sma_emoji group-fairness k=8 mu=0.1
+      shiftdata task sma_emoji group-fairness k=8 mu=0.1 --freeze mine.parquet
+      shiftdata evaluate mine.parquet predictions.csv
       shiftdata export sma_emoji --help       explains a verb, with examples
 
     A dataset is looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.

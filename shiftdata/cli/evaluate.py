@@ -1,0 +1,99 @@
+"""`shiftdata evaluate`: what predictions are worth on a set of a task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from shiftdata.cli.task import on_empty_option, protocol_of
+from shiftdata.cli.verbs import verb
+from shiftdata.errors import InputError
+from shiftdata.protocols import task
+from shiftdata.tasks import OnEmpty, Task
+from shiftdata.tasks.frozen import Frozen
+
+
+@verb("""
+    examples:
+      shiftdata evaluate mine.parquet predictions.csv              a file of `shiftdata task ... --freeze`
+      shiftdata evaluate sma_emoji group-fairness k=8 mu=0.1 predictions.csv
+      shiftdata evaluate dom_emoji leave-one-domain-out test=noto predictions.npy --by domain
+      shiftdata evaluate mine.parquet predictions.csv --set validation --by label,style --format markdown
+      shiftdata evaluate mine.parquet predictions.csv --format json > result.json
+      shiftdata evaluate mine.parquet predictions.csv --picture groups.png
+
+    A file of predictions (.csv, .tsv, .parquet, .json, .npy, .npz) has the columns key and prediction, or one
+    prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
+    score for each label.
+""")
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="TASK... PREDICTIONS",
+    help="A frozen task, or a dataset with protocols as in `shiftdata task`; then the file of predictions.",
+)
+@click.option("--predictions", metavar="FILE", help="The file of predictions, instead of the last word.")
+@click.option("--set", "name", metavar="SET", help="A set of the task. [default: the first that tests]")
+@click.option(
+    "--by", default="", metavar="NAMES", help="Accuracy by label, group, severity, style, domain..."
+)
+@click.option("--remap", is_flag=True, help="Numbers count the task's labels, from 0 to k - 1.")
+@click.option(
+    "--format", "shape", type=click.Choice(["text", "markdown", "json"]), default="text", help="How to print."
+)
+@click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
+@click.option("--dataset", metavar="NAME", help="Where a frozen task's dataset is. [default: as it says]")
+@click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: as the task says]")
+@on_empty_option
+def command(
+    words: tuple[str, ...],
+    predictions: str | None,
+    name: str | None,
+    by: str,
+    remap: bool,
+    shape: str,
+    picture: str | None,
+    dataset: str | None,
+    base: str | None,
+    on_empty: OnEmpty,
+) -> None:
+    """Judge predictions: the official metrics of a task's protocols, or the accuracy by names.
+
+    Each figure comes with its number of rows. No picture of the dataset is read.
+    """
+    if predictions is None:
+        *words_of_task, predictions = words
+    else:
+        words_of_task = list(words)
+    result = _task(words_of_task, dataset, base, on_empty).evaluate(predictions, name, remap=remap)
+    columns = [one for one in by.split(",") if one]
+    if shape == "json":
+        print(json.dumps((result.by(*columns) if columns else result).to_dict(), indent=1))
+    else:
+        print(
+            result.to_markdown(*columns)
+            if shape == "markdown"
+            else result.by(*columns)
+            if columns
+            else result
+        )
+    if picture:
+        result.picture(*columns).save(picture)
+
+
+def _task(words: list[str], dataset: str | None, base: str | None, on_empty: OnEmpty) -> Task:
+    """The task that words describe; a frozen one names its dataset and base."""
+    if not words:
+        raise InputError("give the task, and then the file of predictions")
+    frozen = Frozen.read(Path(words[0])) if words[0].endswith(".parquet") else None
+    if dataset is None and frozen is None:
+        dataset, *words = words
+    dataset = dataset or (frozen.dataset if frozen else "")
+    if not dataset:
+        raise InputError(f"{words[0]} does not say of which dataset it is: give --dataset")
+    return task(
+        dataset, protocol_of(words), base=base or (frozen.base if frozen else None), on_empty=on_empty
+    )
