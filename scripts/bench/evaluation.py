@@ -25,7 +25,7 @@ PROTOCOLS = {
     "uda@paper": "sd.protocol('uda@paper', source='style0', target='style7')",
     "leave-one-domain-out": "sd.protocol('leave-one-domain-out', test='style3')",
     "the same, seed 3": "sd.protocol('leave-one-domain-out', test='style3', seed=3)",
-    "and shares of it": "sd.protocol('leave-one-domain-out', test='style3', seed=3) & GroupFairness(k=10, mu=.1)",
+    "and shares of it": "sd.protocol('domainbed-v2', test='style3', seed=3) & GroupFairness(k=10, mu=.1)",
     "domainbed": "sd.protocol('domainbed', test='style3')",
     "flexible-dg": "sd.protocol('flexible-dg')",
     "oracle": "sd.protocol('oracle', test=('style3', 'style4'))",

@@ -125,11 +125,12 @@ def matches(columns: Mapping[str, Array], filters: Filters) -> NDArray[np.bool_]
     size = len(next(iter(columns.values())))
     kept = np.zeros(size, dtype=bool)
     for clause in filters:
-        mine = np.ones(size, dtype=bool)
+        mine: Array | slice = slice(None)  # then the rows that are left: few, after the first condition
         for name, operator, value in clause:
             if name in columns:
-                mine &= _holds(columns[name], name, operator, value)
-        kept |= mine
+                left = np.flatnonzero(_holds(columns[name][mine], name, operator, value))
+                mine = left if isinstance(mine, slice) else mine[left]
+        kept[mine] = True
     return kept
 
 

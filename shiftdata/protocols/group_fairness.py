@@ -219,13 +219,16 @@ class GroupFairness(Protocol):
             # Six decimals: a product such as 0.1 * 0.437 must be the number that its text says.
             shares[[label * nuisances + other for other in kept]] = round(self.minority * nu, 6)
             shares[label * nuisances + own] = nu
-        group, steps = rows.group[one.indices], rows.columns["severity"][one.indices]
-        _, step = np.unique(steps, return_inverse=True, equal_nan=True)
-        cell = group.astype(np.int64) * (int(step.max(initial=0)) + 1) + step
-        place, size = places(cell, self._order(rows, one.indices))
-        taken = ((place + 0.5) / size < shares[group]) | ((place == 0) & (shares[group] > 0))
+        taken = shares[rows.group[one.indices]] > 0
+        indices = one.indices[taken]
+        group = rows.group[indices].astype(np.int64)
+        _, step = np.unique(rows.columns["severity"][indices], return_inverse=True, equal_nan=True)
+        cell = group * (int(step.max(initial=0)) + 1) + step
+        place, size = places(cell, self._order(rows, indices))
+        few = (place == 0) & (0.5 / size >= shares[group])  # a share of none: one row
+        taken[taken] = kept_here = few | ((place + 0.5) / size < shares[group])
         filters = self.filters(pairs, kept, rows.nuisance_column)
-        lone = np.flatnonzero(taken & (place == 0) & (0.5 / size >= shares[group]))
+        lone = np.flatnonzero(few)
         for row in lone[np.unique(group[lone], return_index=True)[1]].tolist():
             label, nuisance = divmod(int(group[row]), nuisances)
             least = ("quantile", "<", round(1 / int(size[row]), 6))
@@ -236,7 +239,9 @@ class GroupFairness(Protocol):
             name, taken, filters=filters, reason="a share is of the rows in the set", scope=promised
         )
         made = self._promising(made, name, promised)
-        return replace(made, notes=(*made.notes, self._met(name, pairs, nuisances, group, taken, promised)))
+        return replace(
+            made, notes=(*made.notes, self._met(name, pairs, nuisances, group, kept_here, promised))
+        )
 
     def _promising(self, task: Task, name: str, promised: NDArray[np.bool_]) -> Task:
         """Let promised groups that the dataset lacks show as empty, within what the set may contain."""
@@ -249,15 +254,12 @@ class GroupFairness(Protocol):
         name: str,
         pairs: Pairs,
         nuisances: int,
-        group: NDArray[np.int32],
+        group: NDArray[np.int64],
         taken: NDArray[np.bool_],
         promised: NDArray[np.bool_],
     ) -> str:
         """What share of its class's dominant group each minority group has, relative to their sizes."""
-        known = group >= 0
-        sizes, kept = (
-            np.bincount(group[known], weights, minlength=len(promised)) for weights in (None, taken[known])
-        )
+        sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, taken))
         ratios = []
         for label, own, _ in pairs:
             groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances

@@ -220,10 +220,13 @@ class Task:
 
     def restrict(self, filters: Filters, *, to: Sequence[str] | None = None) -> Task:
         """Keep, in each set (or those in `to`), the rows that some filters keep."""
-        mask = matches(self.metadata.columns, filters)
-        task = self
+        task, scope = self, matches(self.metadata.groups, filters)
         for name in self.sets if to is None else to:
-            task = task.narrow(name, mask[self._set(name).indices], filters=filters)
+            rows = self._set(name)
+            kept = self._matching(rows, filters)
+            task = task._narrowed(
+                name, kept, rows.filters and both(rows.filters, filters), rows.reason, scope
+            )
         return task
 
     def narrow(
@@ -242,15 +245,26 @@ class Task:
         """
         rows = self._set(name)
         scope = matches(self.metadata.groups, filters) if scope is None else scope
-        same = rows.filters is not None and np.array_equal(
-            matches(self.metadata.columns, filters)[rows.indices], kept
-        )
+        if rows.filters is not None and np.array_equal(self._matching(rows, filters), kept):
+            return self._narrowed(name, kept, both(rows.filters, filters), "", scope)
+        return self._narrowed(name, kept, None, rows.reason or reason, scope)
+
+    def _matching(self, rows: RowSet, filters: Filters) -> NDArray[np.bool_]:
+        """Which rows of a set some filters keep."""
+        named = {name for clause in filters for name, _, _ in clause}
+        columns = {name: one[rows.indices] for name, one in self.metadata.columns.items() if name in named}
+        return matches(columns, filters) if columns else np.full(len(rows.indices), bool(filters))
+
+    def _narrowed(
+        self, name: str, kept: NDArray[np.bool_], filters: Filters | None, reason: str, scope: Groups
+    ) -> Task:
+        rows = self._set(name)
         narrowed = replace(
             rows,
             indices=rows.indices[kept],
             counts=None if rows.counts is None else rows.counts[kept],
-            filters=both(rows.filters, filters) if same and rows.filters is not None else None,
-            reason="" if same else rows.reason or reason,
+            filters=filters,
+            reason=reason,
             expected=rows.expected & scope,
             scope=rows.scope & scope,
         )
