@@ -23,6 +23,7 @@ from shiftdata.label_shift import (
     estimators,
     fit_calibrator,
     importance_weights,
+    label_weights,
     regularized,
     reweight,
     rlls_rho,
@@ -80,7 +81,7 @@ def test_the_table_by_hand():
     found = bbse(PREDICTED, LABELS, TARGET)
     assert found.weights.tolist() == pytest.approx([0.75, 2])
     assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
-    assert (found.method, found.iterations, found.converged) == ("bbse-hard", 1, True)
+    assert (found.method, found.iterations, found.converged) == ("bbse-paper-hard", 1, True)
 
 
 def test_negative_weights_become_zero():
@@ -236,6 +237,51 @@ def test_with_a_small_rho_rlls_is_bbse_and_with_a_large_one_no_shift():
     assert rlls(*world.given, rho=100.0).weights == pytest.approx(np.ones(5), abs=1e-6)
 
 
+@pytest.mark.parametrize(("variant", "ridge"), [("code", 1e-8), ("authors", 1 / 300)])
+@pytest.mark.parametrize("hard", [False, True])
+def test_bbse_as_released_is_ridge_regression_and_does_not_sum_to_1(variant, ridge, hard):
+    # |C w - mu|^2 + ridge |w|^2 by ordinary least squares on stacked rows.
+    world = World(8, prior=[0.4, 0.3, 0.15, 0.1, 0.05], n=400)
+    target = world.target[:300]
+    source, predicted = (
+        np.eye(5)[one.argmax(axis=1)] if hard else distorted(one, 1, np.arange(5) / 4)
+        for one in (world.source, target)
+    )
+    given = (source, world.labels, predicted)
+    confusion = np.stack([source[world.labels == j].sum(axis=0) for j in range(5)], axis=1) / 400
+    stacked = np.vstack([confusion, ridge**0.5 * np.eye(5)])
+    weights = np.linalg.lstsq(stacked, np.r_[predicted.mean(axis=0), np.zeros(5)], rcond=None)[0]
+    found = bbse(*given, variant=variant)
+    expected = np.maximum(weights, 0) if variant == "code" else weights
+    assert found.weights == pytest.approx(expected, abs=1e-6)
+    assert found.marginal == pytest.approx(expected * np.bincount(world.labels) / 400, abs=1e-6)
+    paper = bbse(*given)
+    assert paper.marginal.sum() == pytest.approx(1)
+    if variant == "authors":
+        assert found.marginal.sum() < 0.999  # the ridge pulls every weight to 0
+    else:
+        assert found.marginal / found.marginal.sum() == pytest.approx(paper.marginal, abs=1e-4)
+
+
+def test_negative_weights_by_bbses_variants():
+    nothing_but_zeros = np.zeros(5, dtype=int)  # w = [2.5, -5] where no ridge changes it
+    assert bbse(PREDICTED, LABELS, nothing_but_zeros).marginal.tolist() == [1, 0]
+    code = bbse(PREDICTED, LABELS, nothing_but_zeros, variant="code")
+    assert code.marginal.tolist() == pytest.approx([2, 0], abs=1e-4)  # 2.5 x .8, not divided by its sum
+    many = (np.tile(PREDICTED, 10**4), np.tile(LABELS, 10**4), np.zeros(10**5, dtype=int))
+    authors = bbse(*many, variant="authors")
+    assert authors.marginal.tolist() == pytest.approx([2, -1], abs=0.02)
+    assert authors.method == "bbse-authors-hard"
+    assert importance_weights(authors, [1]).tolist() == [0]  # as its authors use it
+
+
+def test_bbse_as_released_estimates_where_the_paper_cannot():
+    for variant in ("code", "authors"):
+        assert np.isfinite(bbse(*ABSENT, variant=variant).marginal).all()
+        assert np.isfinite(bbse(*ALIKE, variant=variant).marginal).all()
+    assert bbse(*ABSENT, variant="code").marginal[2] == 0
+
+
 # --- MLLS -----------------------------------------------------------------------------------------
 
 
@@ -321,6 +367,7 @@ def test_calibration_without_a_finite_best_is_refused():
 RECOVERING = [
     ("bbse", {}),
     ("bbse", {"hard": True}),
+    ("bbse", {"variant": "code"}),
     ("rlls", {}),
     ("rlls", {"hard": True}),
     ("rlls", {"variant": "code"}),
@@ -396,6 +443,23 @@ def test_reweighting_by_hand():
     balanced = reweight([[0.5, 0.5]], estimate, trained_on="balanced")
     assert balanced[0].tolist() == pytest.approx([0.6, 0.4])
     assert importance_weights(estimate, [1, 0, 0]).tolist() == pytest.approx([2, 0.75, 0.75])
+    assert label_weights([0.6, 0.4], [0.8, 0.2]).tolist() == pytest.approx([0.75, 2])
+
+
+def test_weights_of_known_marginals():
+    source, target = np.array([0.25, 0.75, 0]), np.array([0.5, 0.5, 0])
+    weights = label_weights(target, source)
+    assert weights.tolist() == pytest.approx([2, 2 / 3, 0])
+    labels = np.repeat([0, 1], [25, 75])
+    assert weights[labels].mean() == pytest.approx(1)
+    for wrong, message in [
+        ((target, [0.5, 0.5, 0.5]), "source is a marginal"),
+        (([0.5, 0.6, -0.1], source), "target is a marginal"),
+        (([0.5, 0.4, 0.1], source), "classes 2 are in the target and not in the source"),
+        (([0.5, 0.5], source), "lengths differ"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            label_weights(*wrong)
 
 
 def test_reweighting_with_the_truth_is_bayes_rule():
@@ -507,7 +571,8 @@ def test_what_cannot_be_used_is_refused(method, source, labels, target, message)
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        ("bbse", {"variant": "code"}, "the estimator 'bbse' takes no variant, only calibration, hard"),
+        ("mean", {"variant": "code"}, "the estimator 'mean' takes no variant, only calibration, hard"),
+        ("bbse", {"variant": "papre"}, "variant must be 'paper' or 'code' or 'authors'"),
         ("mlls", {"hard": True}, "the estimator 'mlls' takes no hard"),
         ("rlls", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
         ("mlls", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
@@ -536,10 +601,10 @@ def test_other_refusals():
 def test_estimates_are_marginals_and_do_not_depend_on_the_order_of_rows(seed, method, variant):
     world = World(seed, n=150, n_classes=3)
     assume(np.isin(np.arange(3), world.labels).all())
-    options = {"variant": variant} if method in ("rlls", "mlls") else {}
+    options = {} if method == "mean" else {"variant": variant}
     found = estimate_marginal(method, *world.given, **options)
     assert (found.marginal >= 0).all()
-    if found.method != "rlls-code-soft":
+    if found.method not in ("rlls-code-soft", "bbse-code-soft"):
         assert found.marginal.sum() == pytest.approx(1)
     assert found.weights * np.bincount(world.labels) / 150 == pytest.approx(found.marginal)
     order, other = (world.generator.permutation(150) for _ in range(2))

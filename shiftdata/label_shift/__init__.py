@@ -1,7 +1,7 @@
 """Label shift: estimate the label marginal of unlabelled target data, and adapt to it.
 
 `estimate_marginal("rlls", source, labels, target)` estimates from a classifier's predictions on a source
-hold-out and on the target; `reweight` adapts predictions, `importance_weights` a loss.
+hold-out and on the target; `reweight` adapts predictions, `importance_weights` and `label_weights` a loss.
 """
 
 from shiftdata.label_shift.calibration import Calibrator, fit_calibrator
@@ -9,6 +9,7 @@ from shiftdata.label_shift.estimators import (
     ESTIMATORS,
     estimate_marginal,
     importance_weights,
+    label_weights,
     reweight,
     rlls_rho,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "estimate_marginal",
     "fit_calibrator",
     "importance_weights",
+    "label_weights",
     "reweight",
     "rlls_rho",
 ]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from shiftdata.errors import InputError, not_found
 from shiftdata.label_shift.calibration import CalibrationKind, fit_calibrator
 from shiftdata.label_shift.evidence import (
+    SUM_TOLERANCE,
     AbsentClassError,
     EstimationError,
     Evidence,
@@ -30,10 +31,11 @@ from shiftdata.label_shift.evidence import (
     probabilities_of,
 )
 from shiftdata.label_shift.regularized import solve
-from shiftdata.metrics.arrays import FloatArray, as_ids, one_of
+from shiftdata.metrics.arrays import FloatArray, as_floats, as_ids, check_lengths, one_of
 
 #: Where RLSbench's paper and its released code differ.
 Variant: TypeAlias = Literal["paper", "code"]
+BbseVariant: TypeAlias = Literal["paper", "code", "authors"]
 
 #: The label marginal a classifier was trained on: the source's own, or one balanced by resampling.
 TrainedOn: TypeAlias = Literal["source", "balanced"]
@@ -50,11 +52,24 @@ def _mean(evidence: Evidence, *, hard: bool = False) -> Estimated:
     return evidence.observed, 1
 
 
-def _bbse(evidence: Evidence, *, hard: bool = False) -> Estimated:
+def _bbse(evidence: Evidence, *, variant: BbseVariant = "paper", hard: bool = False) -> Estimated:
     """Black-box shift estimation (Lipton et al., ICML 2018): w = C^-1 mu, negative weights set to 0.
 
-    C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target.
+    C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target. The
+    marginal is w p_s, divided by its sum.
+
+    The published codes solve (C'C + ridge I) w = C' mu instead, which is never singular: a class without
+    hold-out rows gets 0, two that are predicted alike share their mass. They do not divide by the sum, so
+    that the marginal need not sum to 1. "code": RLSbench's, ridge 1e-8, negative weights set to 0. "authors":
+    that of Lipton et al., ridge 1 / min(hold-out rows, target rows), which pulls weights to 0, those of rare
+    classes most; negative ones stay.
     """
+    if variant != "paper":
+        ridge = 1e-8 if variant == "code" else 1 / min(len(evidence.labels), len(evidence.target))
+        confusion = evidence.confusion
+        curvature = confusion.T @ confusion + ridge * np.eye(evidence.n_classes)
+        weights = np.linalg.solve(curvature, confusion.T @ evidence.observed)
+        return (np.maximum(weights, 0) if variant == "code" else weights) * evidence.prior, 1
     evidence.need_every_class()
     condition = np.linalg.cond(evidence.confusion / evidence.prior)
     if not condition < LARGEST_CONDITION:
@@ -154,8 +169,9 @@ def estimate_marginal(
         target: Predictions on the target, in the same form.
         calibration: First calibrate on the hold-out.
         fallback: "mean" takes the mean prediction where the estimate cannot be made; `method` then says so.
-        options: `variant`, "paper" or "code", of "rlls" and "mlls"; `hard`, to count most probable classes,
-            of all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations` of "mlls".
+        options: `variant`, "paper" or "code", of all but "mean", and for "bbse" also "authors"; `hard`, to
+            count most probable classes, of all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations`
+            of "mlls".
 
     """
     if method not in ESTIMATORS:
@@ -169,7 +185,7 @@ def estimate_marginal(
             f"the estimator {method!r} takes no {name}, only {', '.join(['calibration', *takes])}"
         )
     variant = given.get("variant", "paper")
-    one_of("variant", variant, ("paper", "code"))
+    one_of("variant", variant, ("paper", "code", "authors") if method == "bbse" else ("paper", "code"))
     evidence = evidence_of(source, labels, target)
     try:
         prepared = _prepared(evidence, given.get("hard", False), calibration)
@@ -217,6 +233,27 @@ def reweight(
     return np.asarray(weighted / sums)
 
 
+def label_weights(target: ArrayLike, source: ArrayLike) -> FloatArray:
+    """The importance weight p_t(y) / p_s(y) of each class, from two label marginals that are known.
+
+    Index it with labels for the weights of a loss. A class that neither has gets 0.
+
+    >>> label_weights([0.5, 0.5, 0], [0.25, 0.75, 0]).round(3).tolist()
+    [2.0, 0.667, 0.0]
+    """
+    wanted, given = (as_floats(name, one) for name, one in (("target", target), ("source", source)))
+    check_lengths(target=wanted, source=given)
+    for name, one in (("target", wanted), ("source", given)):
+        if (one < 0).any() or abs(one.sum() - 1) > SUM_TOLERANCE:
+            raise InputError(f"{name} is a marginal: shares of at least 0 that sum to 1, got {one.tolist()}")
+    lost = np.flatnonzero((given == 0) & (wanted > 0))
+    if lost.size:
+        raise InputError(
+            f"{named_classes(lost)} are in the target and not in the source: no weight can be given"
+        )
+    return np.divide(wanted, given, out=np.zeros_like(wanted), where=given > 0)
+
+
 def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> FloatArray:
     """The weight p_t(y) / p_s(y) of each labelled source example, for a weighted loss.
 
@@ -246,4 +283,4 @@ def _usable(factors: FloatArray) -> FloatArray:
             f"the estimate has no weight for classes {unknown.tolist()}, which the hold-out lacked: "
             "estimate with a hold-out that has every class"
         )
-    return factors
+    return np.maximum(factors, 0)  # only BBSE as its authors released it has others; they do the same

@@ -36,8 +36,8 @@ class MarginalEstimate:
     """An estimate of the target's label marginal.
 
     `weights` are marginal / source marginal, nan for a class that the hold-out lacks. `method` names the
-    estimator, its variant and, after an arrow, what it fell back to. The marginal sums to 1, but for the
-    released code's RLLS, which does not make it.
+    estimator, its variant and, after an arrow, what it fell back to. The marginal sums to 1, but for RLLS and
+    BBSE of released codes, which do not make it.
     """
 
     marginal: FloatArray
