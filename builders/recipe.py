@@ -22,8 +22,9 @@ from builders.filters import Filters
 from builders.sample import Item, Sample, Step
 from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
-from shiftdata.protocols import GroupFairness
+from shiftdata.protocols import Protocol as TaskProtocol
 from shiftdata.stable import content_hash
+from shiftdata.tasks import OnEmpty
 
 RECIPES = Path(__file__).parent / "recipes"
 
@@ -100,6 +101,9 @@ class Recipe:
 
     `released` is the day of this version, written by hand: nothing published may depend on a clock.
     `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
+    `protocols` make the canonical splits, the most important first. The first `virtual` of them (default:
+    all) are configs of the card where filters can say them; the others are key files. `on_empty` says what to
+    do about a group that a protocol promises and that has no row, as in `sd.task`.
     `expected` is not part of the dataset's identity: it says what `check` requires. `publish_pixels=False`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     """
@@ -120,7 +124,9 @@ class Recipe:
     nuisance: str
     prepare: tuple[Step, ...] = ()
     filters: Filters | None = None
-    protocols: tuple[GroupFairness, ...] = ()
+    protocols: tuple[TaskProtocol, ...] = ()
+    virtual: int | None = None
+    on_empty: OnEmpty = "error"
     datasheet: Datasheet = field(default_factory=Datasheet)
     seed: int = 0
     expected: tuple[Expected, ...] = ()
@@ -185,7 +191,7 @@ class Recipe:
         }
         identity |= {name: part_identity(getattr(self, name)) for name in PARTS}
         identity["bases"] = [[base.name, base.layer, base.per_group] for base in self.bases]
-        identity["protocols"] = [str(protocol) for protocol in self.protocols]
+        identity["protocols"] = [protocol.words() for protocol in self.protocols]
         if self.filters is not None:
             identity["scorers"] = [part_identity(scorer) for scorer in self.filters.scorers]
         return _hash_of(identity)

@@ -326,9 +326,12 @@ def test_an_empty_group_is_never_accepted(own, tmp_path):
         (own.parent / f"pictures/bar/bar{number:02d}.png").unlink()
     text = edited(own, 'default_base="mini"', 'default_base="extended"')
     edited(own, '        Base(name="mini", summary="20 a label.", per_group=20),\n', "")
-    with pytest.raises(InputError, match=r"gf_k2_mu10 has 2 empty groups in test of 'extended'"):
+    with pytest.raises(InputError, match=r"leaves 2 groups of test without a row \(bar / blue, bar / cyan\)"):
         build(text, tmp_path / "out", workers=1, quiet=True)
-    assert not (tmp_path / "out/shift").exists()
+    assert not list((tmp_path / "out").rglob("*.parquet"))  # it was refused before anything was rendered
+    edited(own, "    seed=0", '    on_empty="report",\n    seed=0')
+    split = Manifest.read(build(text, tmp_path / "out", workers=1, quiet=True)).canonical_splits[0]
+    assert "2 groups of test have no row" in split.notes
 
 
 def test_a_place_that_cannot_be_written_is_one_line(recipe, tmp_path):

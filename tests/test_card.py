@@ -6,20 +6,22 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import datasets
 import pytest
 import yaml
 from PIL import Image
 
+import shiftdata
 from builders.datasheet import Datasheet
 from builders.describe.card import CARDS, front_matter, render_card
-from builders.describe.renderings import MOST_VIRTUAL, card_of_recipe, draft
+from builders.describe.renderings import card_of_recipe
 from builders.make.build import build
+from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.attribution import credited, terms
-from shiftdata.format.front_matter import yaml_lines
 from shiftdata.format.manifest import Credit, Manifest
-from shiftdata.protocols import GroupFairness
+from tests.tiny import write_recipe
 
 ROOT = Path(__file__).parent.parent
 
@@ -94,42 +96,38 @@ def test_credits_are_counted_and_cut_but_licences_are_all_named():
     assert found["credits"][0] == Credit(license="MIT", attribution="person 0", rows=2)
 
 
-def many_splits(own: Path, count: int) -> Path:
+def many_splits(own: Path, count: int, more: str = "") -> Path:
     text = own.read_text()
     start, end = text.index("    protocols=("), text.index("    seed=0")
     protocols = f"    protocols=tuple(GroupFairness(k=2, mu=0.5, seed=seed) for seed in range({count})),\n"
-    own.write_text(text[:start] + protocols + text[end:])
+    own.write_text(text[:start] + protocols + more + text[end:])
     return own
 
 
-def test_a_card_carries_only_so_many_canonical_splits_and_the_others_are_frozen(recipe, tmp_path):
-    import datasets
-
-    import shiftdata
-    from builders.make.check import check
-    from tests.tiny import write_recipe
-
-    own = many_splits(write_recipe(tmp_path / "own"), 30)
+def test_the_first_canonical_splits_are_configs_and_the_others_key_files(tmp_path):
+    own = many_splits(write_recipe(tmp_path / "own"), 26, "    virtual=24,\n")
     folder = build(str(own), tmp_path / "out", bases=["mini"], workers=1, quiet=True)
     manifest = Manifest.read(folder)
-    assert [config.virtual for config in manifest.configs] == [True] * MOST_VIRTUAL + [False] * 6
+    assert [len(split.configs) for split in manifest.canonical_splits] == [1] * 24 + [0] * 2
     assert check(folder) == []
     with pytest.raises(ValueError, match="not found"):
-        datasets.load_dataset(str(folder), "gf_k2_mu50_s29", streaming=True)
+        datasets.load_dataset(str(folder), "gf_k2_mu50_s25", streaming=True)
     for streaming in (False, True):
-        loaded = shiftdata.load_dataset(folder, "gf_k2_mu50_s29", split="test", streaming=streaming)
-        assert len(list(loaded)) == manifest.splits_of("gf_k2_mu50_s29")["test"].rows
+        loaded = shiftdata.load_dataset(folder, "gf_k2_mu50_s25", split="test", streaming=streaming)
+        assert len(list(loaded)) == manifest.splits_of("gf_k2_mu50_s25")["test"].rows
 
 
-def test_the_front_matter_stays_small_whatever_the_splits(recipe):
-    made = load_recipe(str(recipe))
-    names = tuple(f"class {number}" for number in range(200))
-    album = replace(made.album, allowed=names + made.album.labels)
-    shift = replace(made.shift, nuisances=names)
-    protocols = tuple(GroupFairness(k=60, mu=0.5, seed=seed) for seed in range(24))
-    big = draft(replace(made, album=album, shift=shift, protocols=protocols))
-    assert 1 <= sum(config.virtual for config in big.configs) < 24
-    assert len("\n".join(yaml_lines(front_matter(big))).encode()) < 100_000
+@pytest.mark.parametrize(("count", "most_bytes"), [(25, 100_000), (24, 3_000)])
+def test_more_configs_or_bytes_than_a_card_carries_are_refused_first(
+    tmp_path, monkeypatch, count, most_bytes
+):
+    monkeypatch.setattr("shiftdata.format.front_matter.MOST_BYTES", most_bytes)
+    own = many_splits(write_recipe(tmp_path / "own"), count)
+    with pytest.raises(
+        InputError, match=f"would have {count} virtual configs.*Give the recipe a lower `virtual`"
+    ):
+        build(str(own), tmp_path / "out", bases=["mini"], workers=1, quiet=True)
+    assert not list(tmp_path.rglob("*.arrow"))  # nothing was rendered
 
 
 def test_a_datasheet_is_read_from_toml(tmp_path):

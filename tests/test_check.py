@@ -76,12 +76,14 @@ def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
     from builders.make import check as module
 
     text = (copy / "README.md").read_text()
-    config = Manifest.read(copy).config("gf_k2_mu10")
-    broken = text.replace(json.dumps(config.filters[-1][0][2]), '["validation"]')
+    filters = json.dumps(Manifest.read(copy).configs["gf_k2_mu10"].filters[-1])
+    broken = text.replace(filters, filters.replace("test", "validation"))
     assert broken != text
     (copy / "README.md").write_text(broken)
     monkeypatch.setattr(module, "renderings", lambda manifest: {})
-    assert "README.md: `datasets` reads 0 rows of gf_k2_mu10/test, the manifest says 24" in found(copy)
+    said = found(copy)
+    assert "README.md: `datasets` reads 0 rows of gf_k2_mu10/test, streaming, the manifest says 24" in said
+    assert "README.md: `datasets` does not read gf_k2_mu10/test: NonMatchingSplitsSizesError" in said
 
 
 def test_the_command_line_checks_with_a_recipe_of_ones_own(tiny, recipe, capsys):

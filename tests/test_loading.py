@@ -90,7 +90,7 @@ def test_torch_reads_it(in_tiny_out):
     loader = torch.utils.data.DataLoader(
         data.select_columns(["label", "style"]).with_format("torch"), batch_size=5
     )
-    assert sum(len(batch["label"]) for batch in loader) == 17
+    assert sum(len(batch["label"]) for batch in loader) == 16
 
 
 def test_our_load_dataset_gives_the_same(in_tiny_out):

@@ -14,7 +14,7 @@ def test_text_and_record_are_the_same_thing(tiny):
 
 
 def test_names_that_load_dataset_accepts(tiny):
-    names = Manifest.read(tiny).config_names()
+    names = list(Manifest.read(tiny).configs)
     assert names == ["mini", "content", "extended", "gf_k2_mu10", "gf_k4_mu20_s1", "metadata"]
 
 

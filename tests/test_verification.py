@@ -188,7 +188,7 @@ def test_a_manifest_by_which_no_row_can_be_read_is_an_error(copy, old, new, mess
 def test_a_manifest_that_lacks_a_file_or_names_one_elsewhere_is_found(copy):
     def change(raw: dict[str, Any]) -> None:
         raw["files"]["../outside.parquet"] = raw["files"].pop(METADATA)
-        raw["configs"][0]["base"] = "maxi"
+        raw["canonical_splits"][0]["base"] = "maxi"
         raw["roles"]["origin"] = "concept"
         raw["default_base"] = "middle"
         del raw["files"]["protocols/gf_k4_mu20_s1.parquet"]
@@ -208,7 +208,7 @@ def test_counts_of_the_manifest_are_checked(copy):
     def change(raw: dict[str, Any]) -> None:
         test = raw["bases"][1]["splits"]["test"]
         test |= {"rows": 121, "groups": 19, "smallest": 5, "largest": 7}
-        raw["configs"][0]["splits"]["test"]["rows"] = 5
+        raw["canonical_splits"][0]["sets"]["test"]["size"]["rows"] = 5
         raw["files"][METADATA]["rows"] = 7
         raw["credits"][0]["rows"] -= 1
         raw["origins_shared"] = not raw["origins_shared"]
@@ -438,20 +438,23 @@ def test_a_shard_that_was_written_again_is_one_problem(copied, kind):
 def test_a_canonical_split_with_other_rows_names_them(copy):
     train = key_of(copy, 0, FROZEN)
     retold(copy, FROZEN, lambda table: table.slice(1))
-    assert f"{FROZEN}: row {train!r} is kept by the filters in train, and not frozen" in found(copy)
+    assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in found(copy)
     assert f"{FROZEN}: has 55 rows, the manifest says 56" in found(copy)
     retold(copy, FROZEN, with_column("key", lambda v: ["nobody", v[1], v[1], *v[3:]]))
-    assert f"{FROZEN}: row 'nobody' is frozen in train, where the filters do not keep it" in found(copy)
+    assert f"{FROZEN}: row 'nobody' is frozen in train, and not a row of train" in found(copy)
     assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in found(copy)
-    retold(copy, FROZEN, with_column("split", lambda v: ["dev", *v[1:]]))
-    assert "row 'nobody' has the split 'dev'; the manifest lists train, validation, test" in found(copy)
     retold(copy, FROZEN, with_column("count", lambda v: [2, *v[1:]]))
     assert "row 'nobody' has the count 2, and filters keep a row once" in found(copy)
+    retold(copy, FROZEN, with_column("split", lambda v: ["dev", *v[1:]]))
+    assert "row 'nobody' has the set 'dev'; the manifest lists train, validation, test" in found(copy)
 
 
 def test_filters_that_cannot_be_used_are_named(copy):
-    edited(copy, lambda raw: raw["configs"][0]["filters"][0].append(["colour", "==", 1]))
-    assert "manifest.json: the filters of gf_k2_mu10 cannot be used" in found(copy)
+    def change(raw: dict[str, Any]) -> None:
+        raw["canonical_splits"][0]["sets"]["train"]["filters"][0].append(["colour", "==", 1])
+
+    edited(copy, change)
+    assert "manifest.json: the filters of gf_k2_mu10/train cannot be used" in found(copy)
 
 
 # What the caller sees

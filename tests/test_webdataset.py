@@ -319,13 +319,13 @@ def test_a_finished_export_is_left_alone_but_for_its_words(tiny, copied, tars):
 def test_one_base_alone_is_a_dataset_of_its_own(tiny, tmp_path):
     mini = export(tiny, tmp_path / "tiny_wds", base="mini")
     manifest = Manifest.read(mini)
-    assert manifest.config_names() == ["mini"]
+    assert list(manifest.configs) == ["mini"]
     assert manifest.content_id != Manifest.read(tiny).content_id
     assert sd.verify(mini) == []
     with pytest.raises(InputError, match=r"is an export of other content than tiny_wds .*--overwrite"):
         export(tiny, mini, base="content")
     export(tiny, mini, base="content", overwrite=True)
-    assert Manifest.read(mini).config_names() == ["content"]
+    assert list(Manifest.read(mini).configs) == ["content"]
     assert sd.verify(mini) == []
 
 
@@ -407,7 +407,7 @@ def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
     for name in ("tiny", "tiny_wds", "shift/tiny", copy):
         assert sum(1 for _ in sd.webdataset(name, decode=None)) == 200
     assert [one.name for one in sd.list_datasets()] == ["tiny", "tiny_wds"]
-    assert sd.info("tiny_wds").config_names() == ["mini", "content", "extended"]
+    assert list(sd.info("tiny_wds").configs) == ["mini", "content", "extended"]
 
 
 # --- verify

@@ -85,11 +85,11 @@ def test_the_metadata_loads_and_tasks_are_made(local, published):
         assert {split: len(rows) for split, rows in loaded.items()} == {
             split: record.rows for split, record in splits.items()
         }
-    config = Manifest.read(local).configs[0]
+    split = Manifest.read(local).canonical_splits[0]
     for folder in (local, published):
-        task = sd.task(folder, "group-fairness", **config.params)
+        task = sd.task(folder, sd.protocols.parse_protocol(split.protocol))
         assert {name: len(rows) for name, rows in task.sets.items()} == {
-            split: record.rows for split, record in config.splits.items()
+            name: one.size.rows for name, one in split.sets.items()
         }
 
 
@@ -98,7 +98,7 @@ def test_what_needs_examples_says_how_to_build_them(published, tmp_path):
     with pytest.raises(NotFoundError, match=SAID):
         sd.load_dataset(published)
     with pytest.raises(NotFoundError, match=SAID):
-        sd.load_dataset(published, manifest.configs[0].name, split="train")
+        sd.load_dataset(published, manifest.canonical_splits[0].name, split="train")
     with pytest.raises(NotFoundError, match=SAID):
         ExampleReader(published, manifest.default_base)
     with pytest.raises(NotFoundError, match=SAID):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from shiftdata.extras import require
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import cell, config_entry, split_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import (
+    cell,
+    check_size,
+    config_entry,
+    split_entries,
+    task_category,
+    yaml_lines,
+)
 from shiftdata.format.licenses import hub_terms
-from shiftdata.format.manifest import Manifest
+from shiftdata.format.manifest import CanonicalSet, Manifest, Split
+from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import SPLITS
 
 CARDS = Path(__file__).resolve().parents[2] / "cards"
@@ -33,7 +42,9 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    virtual = [config.name for config in manifest.configs if config.virtual]
+    configs = manifest.configs
+    virtual = [name for split in manifest.canonical_splits for name in split.configs if name in configs]
+    shown = (virtual or [next(iter(configs))])[0]
     environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell}
     card: str = environment.get_template(TEMPLATE).render(
         m=manifest,
@@ -41,8 +52,10 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         nuisance=manifest.roles.nuisance,
         scaled=len(manifest.severities) > 1,
         has_content="content" in {base.name for base in manifest.bases},
-        shown=(virtual or [manifest.default_base])[-1] if manifest.pixels_included else "metadata",
-        frozen=[config.name for config in manifest.configs if not config.virtual],
+        shown=shown,
+        shown_split=next(iter(manifest.splits_of(shown)), "train"),
+        snippet=_snippet(manifest),
+        canonical_table=_canonical_table(manifest),
         pixels=manifest.pixels_included,
         example=_example(manifest),
         severity=_severity(manifest),
@@ -73,13 +86,14 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
     if manifest.files:
         rows = manifest.base(manifest.default_base).rows
         front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
-    names = manifest.config_names()
+    names = list(manifest.configs)
     front["configs"] = [config_entry(manifest, name) for name in names]
     counted = [name for name in names if name != "metadata"]
     if manifest.files and counted:
         front["dataset_info"] = [
             {"config_name": name, "splits": split_entries(manifest.splits_of(name))} for name in counted
         ]
+    check_size(list(yaml_lines(front)), sum(len(split.configs) for split in manifest.canonical_splits))
     return front
 
 
@@ -111,17 +125,15 @@ def _severity(manifest: Manifest) -> str:
 
 
 def _config_table(manifest: Manifest) -> str:
-    """Every config that can be loaded, with its counts where they are known."""
+    """The bases and the metadata, with their counts where they are known."""
     about = {base.name: cell(base.summary) for base in manifest.bases}
     default, example = manifest.default_base, manifest.roles.modality
     place = ", with the place of its bytes" if example == "image" else ""
     about["metadata"] = f"the rows of `{default}` without the {example}{place}"
-    for config in manifest.configs:
-        about[config.name] = f"{cell(config.summary)} Rows of `{config.base}` by {config.protocol}."
     built = bool(manifest.files)
     header = ["config", "what it is", *([*SPLITS, "groups in train", "rows in each"] if built else [])]
     rows = []
-    for name in manifest.config_names():
+    for name in filter(about.__contains__, manifest.configs):
         shown = f"`{name}`" + (" (default)" if name == default else "")
         rows.append([shown, about[name], *(_counts(manifest, name) if built else [])])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
@@ -130,12 +142,46 @@ def _config_table(manifest: Manifest) -> str:
 def _counts(manifest: Manifest, name: str) -> list[str]:
     splits = manifest.splits_of(name)
     train = splits["train"]
-    sizes = f"{train.smallest:,}" + (f" to {train.largest:,}" if train.largest > train.smallest else "")
     return [
         *(f"{splits[split].rows:,}" for split in SPLITS),
         f"{train.groups:,}" if train.groups else "none",
-        sizes if train.groups else "",
+        _span(train) if train.groups else "",
     ]
+
+
+def _span(size: Split) -> str:
+    return f"{size.smallest:,}" + (f" to {size.largest:,}" if size.largest > size.smallest else "")
+
+
+def _canonical_table(manifest: Manifest) -> str:
+    """Every canonical split: how it is loaded and made, what was asked and met, and its sets."""
+    built = bool(manifest.files)
+    header = ["canonical split", "what it is", "the same by `shiftdata`"]
+    rows = []
+    for split in manifest.canonical_splits:
+        doors = ", ".join(f"`{name}`" for name in split.configs if name in manifest.configs)
+        about = [split.summary, *(f"{note}." for note in split.notes)]
+        sets = "; ".join(_set_text(name, one) for name, one in split.sets.items())
+        command = shlex.join(["shiftdata", "task", manifest.name, *split.protocol.split()])
+        row = [f"`{split.name}`", cell(" ".join(about)), f"`{command}`"]
+        rows.append([*row, *([doors or "key file", sets] if built else [])])
+    header += ["configs", "sets: rows, groups, rows in each"] if built else []
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
+
+
+def _snippet(manifest: Manifest) -> dict[str, str]:
+    """What the example of reading a key file names: a split that only its keys can say, if there is one."""
+    splits = sorted(manifest.canonical_splits, key=lambda split: bool(split.configs))
+    if not splits:
+        return {}
+    first = splits[0]
+    base = first.base if manifest.pixels_included else "metadata"
+    return {"file": protocol_file(first.name), "set": next(iter(first.sets), "train"), "base": base}
+
+
+def _set_text(name: str, one: CanonicalSet) -> str:
+    groups = f" in {one.size.groups:,} groups of {_span(one.size)}" if one.size.groups else ""
+    return f"{cell(name)} ({', '.join(one.roles)}): {one.size.rows:,}{groups}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -19,9 +19,8 @@ from PIL import Image, ImageDraw
 from builders.filters import judged_rows, overview
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
-from shiftdata.format.conditions import rows_matching
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_prefix, metadata_file
+from shiftdata.format.paths import data_prefix, metadata_file, protocol_file
 from shiftdata.pictures import INK, PADDING, PAPER, Panel, draw, font, margins, on_end, panel_of
 from shiftdata.stable import hash64
 
@@ -144,17 +143,25 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
 
 def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
     """The training rows of the default base and of the largest canonical split, where they can be drawn."""
-    rows = pq.read_table(folder / metadata_file(manifest.default_base, "train"))
-    tables = [(manifest.default_base, rows)]
-    if manifest.configs:
-        largest = max(manifest.configs, key=lambda config: config.splits["train"].groups)
-        tables.append((largest.name, rows_matching(rows, largest.filters)))
+    base = pq.read_table(folder / f"metadata/{manifest.default_base}", columns=["key", "split", "group"])
+    tables = {f"{manifest.default_base}, training rows": base.filter(pc.field("split") == "train")}
+    fit = [
+        (one.size.groups, split.name, name)
+        for split in manifest.canonical_splits
+        for name, one in split.sets.items()
+        if one.roles[0] == "fit"
+    ]
+    if fit:
+        _, split, name = max(fit, key=lambda one: one[0])
+        keys = pq.read_table(folder / protocol_file(split), filters=[("split", "==", name)])["key"]
+        chosen = pc.is_in(base["key"], value_set=keys.combine_chunks())
+        tables[f"{split}, {name}"] = base.filter(chosen)
     shape = (len(manifest.labels), len(manifest.nuisances))
     panels = []
-    for title, table in tables:
+    for title, table in tables.items():
         groups = table["group"].drop_null().to_numpy()
         counts = np.bincount(groups, minlength=shape[0] * shape[1]).reshape(shape)
-        panel = panel_of(f"{title}, training rows", manifest.labels, manifest.nuisances, counts)
+        panel = panel_of(title, manifest.labels, manifest.nuisances, counts)
         panels += [panel] if panel else []
     uneven = [panel for panel in panels if len(np.unique(panel.shares)) > 1]
     return uneven or panels[:1]  # a square of equal numbers says nothing beside another

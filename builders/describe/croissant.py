@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from shiftdata.errors import InputError
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.manifest import FILE_NAME, Config, FileRecord, Manifest, Split
+from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, FileRecord, Manifest, Split
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns, example_type
 
@@ -31,8 +31,11 @@ CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/crois
 PARQUET = "application/x-parquet"
 ENCODINGS = {"parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
 
-#: What Croissant calls each split, and each Arrow type: the others are integers, and bytes have no name.
-SPLIT_TYPES = {"train": "cr:TrainingSplit", "validation": "cr:ValidationSplit", "test": "cr:TestSplit"}
+#: What Croissant calls a set by its role, and each Arrow type: others are integers, and bytes have no name.
+ROLE_TYPES = {"select": "cr:ValidationSplit", "test": "cr:TestSplit"} | dict.fromkeys(
+    ("fit", "unlabelled"), "cr:TrainingSplit"
+)
+SPLIT_ROLES = {"train": "fit", "validation": "select", "test": "test"}
 TYPES = {pa.string(): "sc:Text", pa.binary(): "sc:Text", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
 TYPES[FEATURE_TYPES["image"]] = "sc:ImageObject"
 
@@ -62,7 +65,7 @@ MEANINGS = {
     "severity": "Strength of the {nuisance}; 0 is the untouched example. Null where there is no scale.",
     "group": "Class and {nuisance} as one: label * {nuisances} + {nuisance}. Null for untouched content.",
     "origin": "What the example was made from. No origin is in two splits.",
-    "quantile": "Position in split, group and severity, 0 to below 1. Below f lies the share f, never none.",
+    "quantile": "(Position + 1/2) / size in split, group and severity: the share f of each lies below f.",
     "license": "The licence of this row, as an SPDX expression. Rows may differ; each keeps its own.",
     "attribution": "Whom the licence of this row asks to credit.",
     "params": "JSON: everything needed to make this example again.",
@@ -221,8 +224,10 @@ def _enumerations(manifest: Manifest) -> Iterator[Json]:
         "name": ("sc:Text", "The name."),
         "url": (["sc:URL", "cr:Split"], "What Croissant calls it."),
     }
-    splits = ((split, SPLIT_TYPES[split]) for split in SPLITS)
-    yield _enumeration("splits", "The splits. No origin is in two.", fields, splits, "cr:Split")
+    roles = {name: one.roles[0] for split in manifest.canonical_splits for name, one in split.sets.items()}
+    splits = ((name, ROLE_TYPES[role]) for name, role in ({**roles, **SPLIT_ROLES}).items())
+    about = "The splits of the files (no origin is in two) and the sets of canonical splits."
+    yield _enumeration("splits", about, fields, splits, "cr:Split")
     fields = {"id": ("sc:Integer", "The number in the files."), "name": fields["name"]}
     for name, about, values in _named(manifest).values():
         yield _enumeration(name, about, fields, enumerate(values), "sc:Enumeration")
@@ -257,20 +262,23 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
     yield Table(name="metadata", about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
     of_rows = None if manifest.pixels_included else "metadata"
     chosen = {"key": pa.string(), "split": pa.string(), "count": pa.int32()}
-    for config in manifest.configs:
-        path, links = (
-            protocol_file(config.name),
-            {"key": f"{of_rows or config.base}/key", "split": "splits/name"},
-        )
-        yield Table(name=config.name, about=_about(config), path=path, kinds=chosen, links=links)
+    for split in manifest.canonical_splits:
+        links = {"key": f"{of_rows or split.base}/key", "split": "splits/name"}
+        path = protocol_file(split.name)
+        yield Table(name=split.name, about=_about(split), path=path, kinds=chosen, links=links)
 
 
-def _about(config: Config) -> str:
-    params = ", ".join(f"{name}={value}" for name, value in config.params.items())
-    rule = f"{config.summary} Keys of rows of `{config.base}`, chosen by {config.protocol} ({params})"
-    filters = json.dumps(config.filters, ensure_ascii=False)
-    where = filters if len(filters) <= LONGEST_FILTERS else f"see {FILE_NAME}"
-    return f"{rule}: {_counts(config.splits)}. Filters: {where}"
+def _about(split: CanonicalSplit) -> str:
+    rule = f"{split.summary} Keys of rows of `{split.base}`, chosen by {split.protocol}"
+    filters = "; ".join(
+        f"{name} {json.dumps(one.filters, ensure_ascii=False)}"
+        for name, one in split.sets.items()
+        if one.filters is not None
+    )
+    where = filters or f"none, {next((one.reason for one in split.sets.values()), 'not built')}."
+    where = where if len(where) <= LONGEST_FILTERS else f"see {FILE_NAME}"
+    sizes = _counts({name: one.size for name, one in split.sets.items()})
+    return " ".join([f"{rule}: {sizes}.", *(f"{note}." for note in split.notes), f"Filters: {where}"])
 
 
 def _counts(splits: Mapping[str, Split]) -> str:

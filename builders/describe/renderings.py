@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +15,8 @@ from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card as wds_card
 from shiftdata.files import write_text
 from shiftdata.format.attribution import credited, terms
-from shiftdata.format.manifest import FILE_NAME, Base, Config, Manifest
+from shiftdata.format.manifest import FILE_NAME, Base, CanonicalSplit, Manifest
 from shiftdata.format.paths import CROISSANT, README
-
-#: How many canonical splits the card carries, and how many bytes of filters: every load parses all of them.
-MOST_VIRTUAL = 24
-MOST_FILTER_BYTES = 72_000
 
 
 def draft(recipe: Recipe) -> Manifest:
@@ -43,7 +38,16 @@ def draft(recipe: Recipe) -> Manifest:
         severities=list(recipe.shift.severities),
         default_base=recipe.default_base,
         bases=[Base(name=b.name, summary=b.summary, content_id="", splits={}) for b in recipe.bases],
-        configs=_configs(recipe),
+        canonical_splits=[
+            CanonicalSplit(
+                name=protocol.config_name,
+                summary=protocol.summary(recipe.nuisance),
+                base=recipe.default_base,
+                protocol=protocol.words(),
+                sets={},
+            )
+            for protocol in recipe.protocols
+        ],
         sample={},
         files={},
     )
@@ -60,27 +64,6 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
         "datasheet": recipe.datasheet.stated(),
         "publish_pixels": recipe.publish_pixels,
     }
-
-
-def _configs(recipe: Recipe) -> list[Config]:
-    """The canonical splits; as many as a card carries are virtual, the others are frozen keys alone."""
-    configs: list[Config] = []
-    room = MOST_FILTER_BYTES
-    for protocol in recipe.protocols:
-        filters = protocol.canonical_filters(recipe.album.labels, recipe.shift.nuisances, recipe.nuisance)
-        room -= len(json.dumps(filters))
-        config = Config(
-            name=protocol.config_name,
-            summary=protocol.summary(recipe.nuisance),
-            base=recipe.default_base,
-            protocol=protocol.name,
-            params={"k": protocol.k, "mu": protocol.mu, "seed": protocol.seed},
-            filters=filters,
-            splits={},
-            virtual=len(configs) < MOST_VIRTUAL and room >= 0,
-        )
-        configs.append(config)
-    return configs
 
 
 def renderings(manifest: Manifest) -> dict[str, str]:

@@ -17,11 +17,9 @@ SHARES = {"train": 0.5, "validation": 0.2, "test": 0.3}
 
 
 def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
-    """Refuse, before anything is rendered, an album or a protocol that would make a broken dataset."""
+    """Refuse, before anything is rendered, an album that would make a broken dataset."""
     if not items:
         raise InputError(f"the album of {recipe.name} has no item: give it content")
-    for protocol in recipe.protocols:
-        protocol.pairs(recipe.album.labels, recipe.shift.nuisances)
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
     labels: dict[str, str] = {}
     keys: set[str] = set()

@@ -19,6 +19,7 @@ from builders.describe.renderings import description_of, renderings, write_rende
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
 from builders.make import assign
+from builders.make.canonical import check_protocols
 from builders.make.pack import Rendered, pack
 from builders.make.render import Block, cut_into_blocks, render, render_item
 from builders.recipe import Recipe, file_versions, load_recipe
@@ -135,6 +136,7 @@ def _make(
     assign.check_items(recipe, items)
     fold_of = assign.folds(items)
     assign.check_splits(recipe, fold_of)
+    check_protocols(recipe, items, fold_of)
     blocks = plan_blocks(recipe, wanted, items, fold_of)
     spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
     _render(reference, blocks, spool, workers or available_cores(), quiet)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from builders.describe.renderings import description_of, renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
+from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import CROISSANT, README, protocol_file
+from shiftdata.metadata import read_metadata
+from shiftdata.protocols import parse_protocol, task
+from shiftdata.tasks import LeakWarning, Task
 from shiftdata.verifying import Problem, verify
+from shiftdata.verifying.tables import first_line
 
 
 def check(
@@ -40,6 +49,7 @@ def check(
     if not problems:  # what the clients say of a broken dataset is of no use
         if not manifest.is_webdataset:
             problems += _croissant_problems(folder)
+            problems += _task_problems(folder, manifest)
         problems += _client_problems(folder, manifest)
     if recipe is not None:
         problems += _recipe_problems(manifest, recipe)
@@ -81,33 +91,65 @@ def _croissant_problems(folder: Path) -> Iterator[Problem]:
 
 
 def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Whether plain `datasets` gives the promised rows of every config, and the frozen ones of splits."""
-    for name in manifest.config_names():
-        config = manifest.config(name)
-        for split, promised in manifest.splits_of(name).items():
-            keys = _keys(folder, name, split, manifest)
-            if len(keys) != promised.rows:
-                what = (
-                    f"`datasets` reads {len(keys)} rows of {name}/{split}, the manifest says {promised.rows}"
-                )
-                yield Problem(path=README, what=what)
-            elif config is not None:
-                frozen = pq.read_table(folder / protocol_file(name), filters=[("split", "==", split)])
-                if set(keys) != set(frozen["key"].to_pylist()):
-                    what = f"`datasets` reads other rows of {name}/{split} than the frozen ones"
+    """Whether plain `datasets` gives the promised rows of every config, and the frozen ones of its sets."""
+    frozen = {
+        (config, name): rows
+        for split in manifest.canonical_splits
+        for rows, of in [(pq.read_table(folder / protocol_file(split.name)), split.configs)]
+        for config, sets in of.items()
+        for name in sets
+    }
+    with tempfile.TemporaryDirectory() as cache:
+        for (name, config), streaming in product(manifest.configs.items(), (True, False)):
+            if manifest.is_webdataset and not streaming:
+                continue  # it would copy every example
+            for split, promised in config.splits.items():
+                where = f"{name}/{split}{', streaming' if streaming else ''}"
+                try:
+                    keys = _keys(folder, name, split, manifest, streaming, cache)
+                except Exception as error:  # `datasets` raises many kinds
+                    what = f"`datasets` does not read {where}: {type(error).__name__}: {first_line(error)}"
                     yield Problem(path=README, what=what)
+                    continue
+                if len(keys) != promised.rows:
+                    what = f"`datasets` reads {len(keys)} rows of {where}, the manifest says {promised.rows}"
+                    yield Problem(path=README, what=what)
+                elif (name, split) in frozen:
+                    rows = frozen[name, split]
+                    if set(keys) != set(rows.filter(pc.equal(rows["split"], split))["key"].to_pylist()):
+                        yield Problem(
+                            path=README, what=f"`datasets` reads other rows of {where} than the frozen ones"
+                        )
 
 
-def _keys(folder: Path, name: str, split: str, manifest: Manifest) -> list[str]:
+def _keys(folder: Path, name: str, split: str, manifest: Manifest, streaming: bool, cache: str) -> list[str]:
     """The keys that plain `datasets` reads."""
     from datasets import load_dataset
 
     if manifest.is_webdataset:
         stream = load_dataset(str(folder), name, split=split, streaming=True)
         return [sample["__key__"] for sample in stream.select_columns("__key__")]
-    stream = load_dataset(str(folder), name, split=split, streaming=True, columns=["key"])
-    batches = stream.with_format("arrow").iter(batch_size=5000)
+    rows = load_dataset(str(folder), name, split=split, streaming=streaming, columns=["key"], cache_dir=cache)
+    batches = rows.with_format("arrow").iter(batch_size=5000)
     return [key for batch in batches for key in batch["key"].to_pylist()]
+
+
+def _task_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    """Whether the protocol of each canonical split makes, of the metadata, the task that is frozen."""
+    for split in manifest.canonical_splits:
+        path = protocol_file(split.name)
+        metadata = read_metadata(folder, split.base)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LeakWarning)
+                made = task(metadata, parse_protocol(split.protocol), on_empty="report")
+                frozen = Task.frozen(metadata, folder / path)
+        except InputError as error:
+            yield Problem(path=path, what=f"cannot be made again by {split.protocol}: {error}")
+            continue
+        if made.content_id() != frozen.content_id():
+            what = f"is not what {split.protocol} makes of {split.base}: run the build again with --replace"
+            yield Problem(path=path, what=what)
 
 
 def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:

@@ -16,23 +16,21 @@ import pyarrow.compute as pc
 from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import draft, write_renderings
 from builders.make import row_groups
+from builders.make.canonical import freeze
 from builders.make.gather import Gathered, gather
 from builders.recipe import Recipe, file_versions
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import dropped_id
-from shiftdata.format.manifest import Config, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import (
     Indices,
-    counted,
     file_records,
     finished,
     write_dropped,
-    write_keys,
     write_metadata,
     write_split,
 )
@@ -70,12 +68,12 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
         for base in plain.bases
         if base.name in tables
     ]
-    configs = [_freeze(config, tables[recipe.default_base], plain, folder) for config in plain.configs]
-    manifest = finished(
-        folder, replace(plain, bases=bases, configs=configs, versions=file_versions()), tables
-    )
-    pictures = file_records(folder, [path.name for path in write_pictures(folder, manifest)])
-    manifest = replace(manifest, files={**manifest.files, **pictures})
+    manifest = finished(folder, replace(plain, bases=bases, versions=file_versions()), tables)
+    splits = freeze(recipe, manifest, tables[recipe.default_base], folder)
+    manifest = replace(manifest, canonical_splits=splits)
+    more = [protocol_file(split.name) for split in splits]
+    more += [path.name for path in write_pictures(folder, manifest)]
+    manifest = replace(manifest, files={**manifest.files, **file_records(folder, more)})
     write_renderings(folder, manifest)
     return manifest
 
@@ -135,20 +133,3 @@ def _reader(spool: Spool, blocks: Sequence[str], gathered: Gathered) -> Callable
         return examples
 
     return read
-
-
-def _freeze(config: Config, tables: Mapping[str, pa.Table], manifest: Manifest, folder: Path) -> Config:
-    """Write the rows of a canonical split as keys, and count them."""
-    rows = {split: rows_matching(table, config.filters) for split, table in tables.items()}
-    splits = {split: counted(table, manifest.roles) for split, table in rows.items()}
-    for split, count in splits.items():
-        empty = config.params["k"] ** 2 - count.groups
-        if empty:
-            raise InputError(
-                f"{config.name} has {empty} empty groups in {split} of {config.base!r}: "
-                "the album has too little usable content of some label; add some, or lower k"
-            )
-    frozen = pa.concat_tables(table.select(["key", "split"]) for table in rows.values())
-    ones = pa.array(np.ones(len(frozen)), pa.int32())
-    write_keys(folder / protocol_file(config.name), frozen.append_column("count", ones))
-    return replace(config, splits=splits)

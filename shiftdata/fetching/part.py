@@ -24,8 +24,9 @@ from shiftdata.fetching.selection import Selection
 from shiftdata.fetching.sources import NoPlaceError, Sources
 from shiftdata.fetching.staging import MANIFEST
 from shiftdata.files import write_text
-from shiftdata.format.conditions import condition_text
-from shiftdata.format.manifest import FILE_NAME, Config, FileRecord, Manifest
+from shiftdata.format.conditions import condition_text, rows_matching
+from shiftdata.format.front_matter import virtual_configs
+from shiftdata.format.manifest import FILE_NAME, CanonicalSet, CanonicalSplit, FileRecord, Manifest
 from shiftdata.format.paths import README, data_prefix, metadata_file, protocol_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import (
@@ -61,10 +62,13 @@ class PartFetch:
     jobs: int
     tables: dict[str, pa.Table] = field(default_factory=dict)
     chosen: dict[str, Indices] = field(default_factory=dict)
+    frozen: pa.Table | None = None
 
     def metadata_files(self) -> dict[str, FileRecord]:
-        """The metadata in which rows are chosen."""
-        paths = [metadata_file(self.selection.base, split) for split in self.selection.splits]
+        """The metadata in which rows are chosen, and the keys of the canonical split that was asked for."""
+        paths = [metadata_file(self.selection.base, split) for split in self.selection.files]
+        if self.selection.canonical is not None:
+            paths.append(protocol_file(self.selection.canonical.name))
         for path in paths:
             if path not in self.manifest.files:
                 raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
@@ -78,9 +82,11 @@ class PartFetch:
         missing = fetch_files(self.sources, index, files, jobs=self.jobs, on_bytes=on_bytes)
         if missing:
             return missing
-        for split in self.selection.splits:
+        if self.selection.canonical is not None:
+            self.frozen = pq.read_table(index / protocol_file(self.selection.canonical.name))
+        for split in self.selection.files:
             table = pq.read_table(index / metadata_file(self.selection.base, split))
-            rows = self.selection.rows(table)
+            rows = self.selection.rows(table, self.frozen)
             if len(rows):
                 self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
         if not self.chosen:
@@ -125,14 +131,14 @@ class PartFetch:
                     shutil.copyfile(self.work / INDEX / path, self.work / path)
                 else:
                     missing |= self._write_split(split, readers, stack, on_bytes)
-        configs = self._configs()
-        frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in configs)}
+        canonical = self._canonical_splits()
+        frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in canonical)}
         index = self.work / INDEX
         missing |= fetch_files(self.sources, index, frozen, jobs=self.jobs, on_bytes=lambda count: None)
         if not missing:
-            for config in configs:
-                self._freeze(config)
-            self._finish(configs)
+            for one in canonical:
+                self._freeze(one)
+            self._finish(canonical)
         return missing
 
     def _write_split(
@@ -173,41 +179,62 @@ class PartFetch:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
         return {}
 
-    def _configs(self) -> list[Config]:
-        """The canonical splits whose rows are all in the part, as far as it has their splits."""
-        kept = []
-        for config in self.manifest.configs:
-            splits = [split for split in config.splits if split in self.chosen]
-            listed = protocol_file(config.name) in self.manifest.files
-            if config.base != self.selection.base or not splits or not config.filters or not listed:
+    def _canonical_splits(self) -> list[CanonicalSplit]:
+        """The canonical splits, each with those sets of which the part has every row.
+
+        Of those that only keys can say, the one that was asked for alone: its keys are here.
+        """
+        asked, kept = self.selection.canonical, []
+        for split in self.manifest.canonical_splits:
+            mine = asked is not None and split.name == asked.name
+            sets = {name: one for name, one in split.sets.items() if self._has(name, one, keys=mine)}
+            if (
+                split.base != self.selection.base
+                or not sets
+                or protocol_file(split.name) not in self.manifest.files
+            ):
                 continue
-            canonical = replace(self.selection, config=config, conditions=())
-            if all(np.isin(canonical.rows(self.tables[split]), self.chosen[split]).all() for split in splits):
-                counts = {split: config.splits[split] for split in splits}
-                asked = self.selection.config is not None and config.name == self.selection.config.name
-                kept.append(replace(config, splits=counts, virtual=config.virtual or asked))
+            configs = {name: [one for one in of if one in sets] for name, of in split.configs.items()}
+            if mine and not configs:
+                configs = virtual_configs(split.name, sets)
+            configs = {name: of for name, of in configs.items() if of}
+            kept.append(replace(split, sets=sets, configs=configs))
         return kept
 
-    def _freeze(self, config: Config) -> None:
-        """The frozen keys of a canonical split: the whole's file, or its rows in the part's splits."""
-        path = protocol_file(config.name)
+    def _has(self, name: str, one: CanonicalSet, *, keys: bool) -> bool:
+        """Whether every row of a set is in the part."""
+        if not set(one.splits) <= set(self.chosen) or (one.filters is None and not keys):
+            return False
+        tables = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in one.splits}
+        if one.filters is None:
+            here = pa.concat_tables(tables.values())["key"]
+            wanted = self.frozen.filter(pc.equal(self.frozen["split"], name))["key"] if self.frozen else here
+            return bool(pc.all(pc.is_in(wanted, value_set=here.combine_chunks()), min_count=0).as_py())
+        return all(
+            len(rows_matching(self.tables[split], one.filters)) == len(rows_matching(table, one.filters))
+            for split, table in tables.items()
+        )
+
+    def _freeze(self, split: CanonicalSplit) -> None:
+        """The frozen keys of a canonical split: the whole's file, or the sets of it that the part has."""
+        path = protocol_file(split.name)
         file, target = self.work / INDEX / path, self.work / path
         target.parent.mkdir(exist_ok=True)
-        whole = self.manifest.config(config.name)
-        if whole is not None and set(whole.splits) == set(config.splits):
+        whole, _, _ = self.manifest.rows_behind(split.name)
+        if whole is not None and set(whole.sets) == set(split.sets):
             shutil.copyfile(file, target)
             return
         table = pq.read_table(file)
-        write_keys(target, table.filter(pc.is_in(table["split"], value_set=pa.array(list(config.splits)))))
+        write_keys(target, table.filter(pc.is_in(table["split"], value_set=pa.array(list(split.sets)))))
 
-    def _finish(self, configs: Sequence[Config]) -> None:
+    def _finish(self, canonical: Sequence[CanonicalSplit]) -> None:
         base = self.manifest.base(self.selection.base)
         rows = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in self.chosen}
         cut = {} if all(map(self._is_whole, self.chosen)) else {"pyarrow": pa.__version__}
         whole = replace(
             self.manifest,
             default_base=base.name,
-            configs=list(configs),
+            canonical_splits=list(canonical),
             versions={**self.manifest.versions, **cut},
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from shiftdata.format.attribution import ATTRIBUTION
@@ -16,42 +16,38 @@ TEMPLATE = Path(__file__).with_name("part_card.md")
 def part_card(manifest: Manifest, words: str) -> str:
     """The README.md of a part; `words` is its selection."""
     part, base = manifest.part, manifest.bases[0]
-    splits = list(base.splits)
+    configs = manifest.configs
     return TEMPLATE.read_text(encoding="utf-8").format(
         front="\n".join(yaml_lines(_front_matter(manifest))),
         m=manifest,
         content_id=part.content_id[:16] if part else "",
         manifest=f"`{part.manifest[:16]}`" if part else "",
         words=words,
-        config=manifest.default_base if part is None or manifest.config(part.config) is None else part.config,
-        splits=" | ".join(splits),
-        rules="---|" * len(splits),
-        rows="\n".join(_rows(manifest, splits, words)),
+        config=part.config if part and part.config in configs else base.name,
+        rows="\n".join(_rows(manifest, words)),
         attribution=ATTRIBUTION,
     )
 
 
-def _rows(manifest: Manifest, splits: Sequence[str], words: str) -> Iterator[str]:
-    about = {config.name: config.summary for config in manifest.configs}
+def _rows(manifest: Manifest, words: str) -> Iterator[str]:
+    about = {name: split.summary for split in manifest.canonical_splits for name in split.configs}
     about[manifest.default_base] = f"every row of the part: {words}"
-    for name in manifest.config_names():
-        held = manifest.splits_of(name)
-        counts = [f"{held[split].rows:,}" if split in held else "none" for split in splits]
+    for name, config in manifest.configs.items():
+        counts = ", ".join(f"{cell(split)} {size.rows:,}" for split, size in config.splits.items())
         text = about.get(name, "the same rows without the examples")
-        yield f"| `{name}` | {' | '.join(counts)} | {cell(text)} |"
+        yield f"| `{name}` | {counts} | {cell(text)} |"
 
 
 def _front_matter(manifest: Manifest) -> Entry:
-    names = manifest.config_names()
     return {
         "pretty_name": f"{manifest.title}: a part",
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata"],
-        "configs": [config_entry(manifest, name) for name in names],
+        "configs": [config_entry(manifest, name) for name in manifest.configs],
         "dataset_info": [
-            {"config_name": name, "splits": split_entries(manifest.splits_of(name))}
-            for name in names
+            {"config_name": name, "splits": split_entries(config.splits)}
+            for name, config in manifest.configs.items()
             if name != "metadata"
         ],
     }

@@ -1,4 +1,4 @@
-"""Which rows of a dataset a part holds: a config, splits, and conditions on columns."""
+"""Which rows of a dataset a part has: a config, splits, and conditions on columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import parse_condition, resolve, rows_matching
-from shiftdata.format.manifest import Condition, Config, Manifest, Part
-from shiftdata.format.schema import SPLITS
+from shiftdata.format.manifest import CanonicalSplit, Condition, Manifest, Part
+from shiftdata.format.paths import in_order
 
 #: What a caller gives: values by column, or conditions in words such as "severity<=1.5".
 Select: TypeAlias = Mapping[str, Any] | Sequence[str]
@@ -21,22 +22,28 @@ Select: TypeAlias = Mapping[str, Any] | Sequence[str]
 
 @dataclass(frozen=True)
 class Selection:
-    """Rows of a base: of a canonical split if `config` is one, in some splits, under conditions."""
+    """Rows of a base under conditions: of some of its splits, or of some sets of a canonical split.
 
+    `name` is the config or the canonical split that was asked for, whose `splits` these are.
+    """
+
+    name: str
     base: str
-    config: Config | None
+    canonical: CanonicalSplit | None
     splits: tuple[str, ...]
     conditions: tuple[Condition, ...]
 
     @property
-    def name(self) -> str:
-        """The config that was asked for."""
-        return self.config.name if self.config else self.base
+    def files(self) -> list[str]:
+        """The splits of the base in which the rows lie."""
+        if self.canonical is None:
+            return in_order(self.splits)
+        return in_order({of for name in self.splits for of in self.canonical.sets[name].splits})
 
     def is_whole(self, manifest: Manifest) -> bool:
         """Whether nothing is left out."""
         every = manifest.base(self.base).splits
-        plain = self.config is None and not self.conditions and len(self.splits) == len(every)
+        plain = self.canonical is None and not self.conditions and len(self.splits) == len(every)
         return plain and len(manifest.bases) == 1
 
     def record(self, digest: str, manifest: Manifest) -> Part:
@@ -49,11 +56,13 @@ class Selection:
             conditions=list(self.conditions),
         )
 
-    def rows(self, table: pa.Table) -> NDArray[np.int64]:
-        """The rows of a split's metadata that are chosen, in their order."""
+    def rows(self, table: pa.Table, frozen: pa.Table | None) -> NDArray[np.int64]:
+        """The rows of a split's metadata that are chosen, in their order; `frozen` are the canonical keys."""
         numbered = table.append_column("number of row", pa.array(np.arange(len(table))))
-        if self.config is not None:
-            numbered = rows_matching(numbered, self.config.filters)
+        if frozen is not None:
+            asked = pc.is_in(frozen["split"], value_set=pa.array(self.splits))
+            keys = frozen.filter(asked)["key"].combine_chunks()
+            numbered = numbered.filter(pc.is_in(numbered["key"], value_set=keys))
         if self.conditions:
             numbered = rows_matching(numbered, [list(self.conditions)])
         found: NDArray[np.int64] = numbered["number of row"].to_numpy()
@@ -69,19 +78,12 @@ def selection_of(
         raise InputError(f"{manifest.name} {what}")
     if manifest.part is not None:
         raise InputError(f"{manifest.name} is a part itself there: fetch the part from the whole")
-    names = [base.name for base in manifest.bases] + [one.name for one in manifest.configs]
     wanted = config or manifest.default_base
-    if wanted not in names:
-        raise not_found("config", wanted, names, f"See `shiftdata info {manifest.name}`.")
-    canonical = manifest.config(wanted)
-    if canonical and not canonical.filters:
-        raise InputError(f"{wanted} is frozen as keys, without filters: fetch its base, {canonical.base}")
-    base = canonical.base if canonical else wanted
-    held = [name for name in SPLITS if name in manifest.splits_of(wanted)]
-    splits = [split] if isinstance(split, str) else list(split) if split is not None else held
+    canonical, base, known = manifest.rows_behind(wanted)
+    splits = [split] if isinstance(split, str) else list(split) if split is not None else known
     for one in splits:
-        if one not in held:
-            raise not_found("split", one, held, f"It was asked of {wanted}.")
+        if one not in known:
+            raise not_found("split", one, known, f"It was asked of {wanted}.")
     conditions: list[Condition] = []
     for given in parsed(select or ()):
         if given[0] == "split":
@@ -92,7 +94,8 @@ def selection_of(
         if found not in conditions:
             conditions.append(found)
     conditions.sort(key=lambda one: (one[0], one[1], str(one[2])))
-    return Selection(base, canonical, tuple(name for name in held if name in splits), tuple(conditions))
+    chosen = tuple(name for name in known if name in splits)
+    return Selection(wanted, base, canonical, chosen, tuple(conditions))
 
 
 def parsed(select: Select) -> list[Condition]:

@@ -77,7 +77,7 @@ def is_right(file: Path, record: FileRecord) -> bool:
 def check_paths(manifest: Manifest) -> None:
     """Refuse a manifest that would write outside its folder: it may come from anywhere."""
     made = [data_prefix(base.name, "x") for base in manifest.bases]
-    made += [protocol_file(config.name) for config in manifest.configs]
+    made += [protocol_file(split.name) for split in manifest.canonical_splits]
     for path in [*manifest.files, *made]:
         parts = path.split("/")
         if "\\" in path or any(part in ("", "..") or part.startswith(".") for part in parts):

@@ -206,3 +206,14 @@ def either(parts: Sequence[Filters | None]) -> Filters | None:
     if len(whole) < len(clauses):
         return clauses
     return [[("split", "in", whole)]] if len(set(whole)) < len(SPLITS) else [[]]
+
+
+def pinned(filters: Filters, splits: Sequence[str]) -> Filters:
+    """The filters with a condition on `split` in every clause, which keeps only some splits.
+
+    >>> pinned([[("fold", "<", 60)], [("split", "==", "test")]], ["train", "validation"])
+    [[('split', 'in', ['train', 'validation']), ('fold', '<', 60)]]
+    """
+    kept = both(filters, [[("split", "in", list(splits))]])
+    every: Clause = [("split", "in", list(SPLITS))]
+    return [clause if clause and clause[0][0] == "split" else every + clause for clause in kept]

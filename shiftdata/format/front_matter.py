@@ -3,31 +3,66 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from shiftdata.format.manifest import Manifest, Split
+from shiftdata.errors import InputError
+from shiftdata.format.manifest import CanonicalSet, Manifest, Split
 from shiftdata.format.schema import SPLITS
 
 Entry: TypeAlias = dict[str, Any]
 
-#: What is written one line an entry: every load of any config parses all of it.
+#: How many virtual configs and bytes of YAML a card may have: every load of any config parses all of it.
+MOST_VIRTUAL = 24
+MOST_BYTES = 100_000
+
+SPLIT_NAME = re.compile(r"\w+(\.\w+)*")  # as `datasets` takes it
+
+#: What is written one line an entry.
 LISTS = ("configs", "dataset_info")
 
 
 def config_entry(manifest: Manifest, name: str) -> Entry:
     """A config of a Parquet dataset: its files, and the filters of a canonical split."""
-    config = manifest.config(name)
-    base = config.base if config else manifest.default_base if name == "metadata" else name
-    pattern = f"metadata/{base}/{{}}.parquet" if name == "metadata" else f"data/{base}/{{}}-*.parquet"
+    config = manifest.configs[name]
+    pattern = "metadata/{}/{}.parquet" if name == "metadata" else "data/{}/{}-*.parquet"
     entry: Entry = {"config_name": name}
-    if name == manifest.config_names()[0]:
+    if name == next(iter(manifest.configs)):
         entry["default"] = True
-    splits = manifest.splits_of(name) or SPLITS  # a card may be drawn before anything is built
-    entry["data_files"] = [{"split": split, "path": pattern.format(split)} for split in splits]
-    if config:
+    read = config.read or {split: [split] for split in SPLITS}  # a card may be drawn before anything is built
+    paths = {split: [pattern.format(config.base, one) for one in of] for split, of in read.items()}
+    entry["data_files"] = [
+        {"split": split, "path": several if len(several) > 1 else several[0]}
+        for split, several in paths.items()
+    ]
+    if config.filters is not None:
         entry["filters"] = [[list(condition) for condition in clause] for clause in config.filters]
     return entry
+
+
+def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
+    """The configs of a canonical split: one where every set is read from a split of its own, else one a set.
+
+    None where filters cannot say a set, or `datasets` takes no split of its name.
+    """
+    if any(one.filters is None or not SPLIT_NAME.fullmatch(of) for of, one in sets.items()):
+        return {}
+    read = [split for one in sets.values() for split in one.splits]
+    if len(set(read)) == len(read) == len(sets):
+        return {name: list(sets)}
+    return {f"{name}_{one}": [one] for one in sets}
+
+
+def check_size(lines: Sequence[str], configs: int) -> None:
+    """Refuse a card of which every load would parse too much."""
+    size = sum(len(line.encode()) + 1 for line in lines)
+    if configs > MOST_VIRTUAL or size > MOST_BYTES:
+        raise InputError(
+            f"the card would have {configs} virtual configs and {size:,} bytes of YAML, and every load "
+            f"parses all of it: at most {MOST_VIRTUAL} and {MOST_BYTES:,}. Give the recipe a lower "
+            "`virtual`: only so many of its first protocols become configs, the others are key files"
+        )
 
 
 def split_entries(splits: Mapping[str, Split]) -> list[Entry]:

@@ -24,7 +24,7 @@ Filters: TypeAlias = list[Clause]
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How much one split of a base or a config holds.
+    """How much is in a split of a base or a set of a canonical split.
 
     `bytes` are those of its cells in memory; `groups` counts those that have a row, and `smallest` and
     `largest` are their sizes (0 where rows have no group, as untouched content).
@@ -59,20 +59,47 @@ class Base:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """A canonical split: rows of a base chosen by filters alone, and frozen as keys.
+class CanonicalSet:
+    """One set of a canonical split: its roles, how much it has, and in which splits of its base its rows lie.
 
-    A `virtual` one stands with its filters in the card, so that `load_dataset(repo, name)` finds it.
+    `filters` keep exactly its rows; None where no filters can, for a `reason`. A row that was drawn twice
+    counts twice in `size`.
+    """
+
+    roles: Sequence[str]
+    size: Split
+    splits: Sequence[str]
+    filters: Filters | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanonicalSplit:
+    """A task that is published with its dataset: `protocol` (as `shiftdata task` reads it) on a base.
+
+    Its rows are frozen as keys in `protocols/<name>.parquet`. `configs` are the names under which the card
+    offers it, each with its sets; a split without any is a key file alone. `notes` say what was asked of the
+    protocol and what was met.
     """
 
     name: str
     summary: str
     base: str
     protocol: str
-    params: Mapping[str, Any]
-    filters: Filters
+    sets: Mapping[str, CanonicalSet]
+    configs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What `load_dataset(repo, name)` gives: each split's size, and the splits of `base` it is read from."""
+
+    name: str
+    base: str
     splits: Mapping[str, Split]
-    virtual: bool = True
+    read: Mapping[str, Sequence[str]]
+    filters: Filters | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +172,7 @@ class Manifest:
     severities: Sequence[float]
     default_base: str
     bases: Sequence[Base]
-    configs: Sequence[Config]
+    canonical_splits: Sequence[CanonicalSplit]
     sample: Mapping[str, Any]
     files: Mapping[str, FileRecord]
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -196,27 +223,48 @@ class Manifest:
             raise not_found("base", name, found, f"It was asked of {self.name}.")
         return found[name]
 
-    def config_names(self) -> list[str]:
-        """Every name that `load_dataset(repo, name)` accepts, the default first."""
+    @property
+    def configs(self) -> Mapping[str, Config]:
+        """Every config that `load_dataset(repo, name)` accepts, by name, the default first."""
+        rows = _of_base(self.base(self.default_base), "metadata")
         if self.withheld:
-            return ["metadata"]
-        bases = [base.name for base in self.bases]
-        bases.sort(key=lambda name: (name != self.default_base, name))
-        if self.is_webdataset:
-            return bases
-        return [*bases, *(config.name for config in self.configs if config.virtual), "metadata"]
+            return {rows.name: rows}
+        bases = sorted(self.bases, key=lambda base: (base.name != self.default_base, base.name))
+        configs = [_of_base(base, base.name) for base in bases]
+        if not self.is_webdataset:
+            configs += [
+                _virtual(split, name, sets)
+                for split in self.canonical_splits
+                for name, sets in split.configs.items()
+            ]
+            configs.append(rows)
+        return {config.name: config for config in configs}
 
-    def config(self, name: str) -> Config | None:
+    def canonical(self, name: str) -> CanonicalSplit | None:
         """The canonical split of that name, if it is one."""
-        return next((config for config in self.configs if config.name == name), None)
+        return next((split for split in self.canonical_splits if split.name == name), None)
+
+    def rows_behind(self, name: str) -> tuple[CanonicalSplit | None, str, list[str]]:
+        """The canonical split, the base and the names of the splits of a config (or of a canonical split)."""
+        for split in self.canonical_splits:
+            for config, sets in {**split.configs, split.name: split.sets}.items():
+                if config == name:
+                    return split, split.base, list(sets)
+        bases = {base.name: list(base.splits) for base in self.bases}
+        if name not in bases:
+            known = dict.fromkeys(bases)
+            for split in self.canonical_splits:
+                known |= dict.fromkeys([split.name, *split.configs])
+            raise not_found("config", name, known, f"See `shiftdata info {self.name}`.")
+        return None, name, bases[name]
 
     def splits_of(self, name: str) -> Mapping[str, Split]:
-        """The splits of a base, a canonical split, or `metadata`."""
-        of = {base.name: base.splits for base in self.bases} | {c.name: c.splits for c in self.configs}
-        of["metadata"] = of[self.default_base]
-        if name not in of:
-            raise not_found("config", name, of, f"See `shiftdata info {self.name}`.")
-        return of[name]
+        """The splits of a config, or the sets of a canonical split."""
+        if name == "metadata":
+            return self.base(self.default_base).splits
+        split, base, names = self.rows_behind(name)
+        sizes = {one: of.size for one, of in split.sets.items()} if split else self.base(base).splits
+        return {one: sizes[one] for one in names}
 
     def to_json(self) -> str:
         """The text of `manifest.json`: equal manifests give equal bytes."""
@@ -260,15 +308,37 @@ def _records(raw: dict[str, Any]) -> dict[str, Any]:
     return {
         "roles": Roles(**raw["roles"]),
         "bases": [Base(**{**base, "splits": _splits(base)}) for base in raw["bases"]],
-        "configs": [
-            Config(**{**config, "splits": _splits(config), "filters": _filters(config["filters"])})
-            for config in raw["configs"]
+        "canonical_splits": [
+            CanonicalSplit(**{**split, "sets": {name: _set(one) for name, one in split["sets"].items()}})
+            for split in raw["canonical_splits"]
         ],
         "credits": [Credit(**credit) for credit in raw["credits"]],
         "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
         "withheld": {path: FileRecord(**record) for path, record in raw["withheld"].items()},
         "part": _part(raw["part"]) if raw["part"] is not None else None,
     }
+
+
+def _set(raw: dict[str, Any]) -> CanonicalSet:
+    filters = raw["filters"] if raw["filters"] is None else _filters(raw["filters"])
+    return CanonicalSet(**{**raw, "size": Split(**raw["size"]), "filters": filters})
+
+
+def _of_base(base: Base, name: str) -> Config:
+    read = {split: [split] for split in base.splits}
+    return Config(name=name, base=base.name, splits=base.splits, read=read)
+
+
+def _virtual(split: CanonicalSplit, name: str, sets: Sequence[str]) -> Config:
+    """Some sets of a canonical split as one config: no two are read from one split of the base."""
+    chosen = {one: split.sets[one] for one in sets}
+    return Config(
+        name=name,
+        base=split.base,
+        splits={one: of.size for one, of in chosen.items()},
+        read={one: of.splits for one, of in chosen.items()},
+        filters=[clause for of in chosen.values() for clause in of.filters or ()],
+    )
 
 
 def _part(raw: dict[str, Any]) -> Part:

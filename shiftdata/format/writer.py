@@ -108,7 +108,7 @@ def finished(folder: Path, manifest: Manifest, tables: Mapping[str, Mapping[str,
     """The manifest of what was written: identities, counts, credits, a sample row and the hash of every file.
 
     `tables` holds the metadata of each split of each base; of `manifest`, the other bases are left out.
-    Writes ATTRIBUTION.md. `configs` are for the caller, who knows which rows they need.
+    Writes ATTRIBUTION.md. `canonical_splits` are for the caller, who knows which rows they need.
     """
     rows = {name: pa.concat_tables(splits.values()) for name, splits in tables.items()}
     nuisance = manifest.roles.nuisance
@@ -131,7 +131,7 @@ def finished(folder: Path, manifest: Manifest, tables: Mapping[str, Mapping[str,
         origins_shared=_origins_shared(every, nuisance),
         bases=bases,
         sample=_sample(folder, manifest.default_base, next(iter(tables[manifest.default_base]))),
-        files=file_records(folder, [ATTRIBUTION]),
+        files=file_records(folder, [*_parquet_files(folder), ATTRIBUTION]),
     )
 
 
@@ -149,28 +149,60 @@ def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]
 
 def counted(rows: pa.Table, roles: Roles) -> Split:
     """How much some rows of metadata are, and how evenly they lie in their groups."""
-    sizes = pc.value_counts(rows["group"].drop_null()).field("counts").to_numpy()
+    return size_of(groups_of(rows), row_bytes(rows, roles))
+
+
+def size_of(groups: Indices, sizes: Indices) -> Split:
+    """How much some rows are, from the group (-1 for none) and the bytes of each."""
+    counts = np.unique(groups[groups >= 0], return_counts=True)[1]
     return Split(
-        rows=len(rows),
-        bytes=_cell_bytes(rows, roles),
-        groups=len(sizes),
-        smallest=int(sizes.min()) if len(sizes) else 0,
-        largest=int(sizes.max()) if len(sizes) else 0,
+        rows=len(groups),
+        bytes=int(sizes.sum()),
+        groups=len(counts),
+        smallest=int(counts.min(initial=len(groups))) if len(counts) else 0,
+        largest=int(counts.max(initial=0)),
     )
 
 
-def file_records(folder: Path, others: Sequence[str] = ()) -> dict[str, FileRecord]:
-    """The manifest's record of every Parquet file in a folder, hidden ones left out, and of some others."""
-    paths = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
-    names = [path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts)]
+def groups_of(rows: pa.Table) -> Indices:
+    """The group of each row of metadata, -1 for none."""
+    groups: Indices = pc.fill_null(rows["group"], -1).to_numpy().astype(np.int64)
+    return groups
+
+
+def row_bytes(rows: pa.Table, roles: Roles) -> Indices:
+    """The bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
+    total: Indices = pc.fill_null(rows["length"], 0).to_numpy().astype(np.int64)
+    if roles.modality == "image":
+        total += pc.binary_length(rows["key"]).to_numpy() + len(".jpg") + 2 * OFFSET_BYTES
+    else:
+        texts = sum(feature == "string" for feature in roles.example.values())
+        total = total + texts * OFFSET_BYTES if texts else np.full(len(rows), 8 * len(roles.example))
+    for name in columns(roles.nuisance):
+        column = rows[name]
+        if pa.types.is_string(column.type):
+            total += pc.fill_null(pc.binary_length(column), 0).to_numpy() + OFFSET_BYTES
+        else:
+            total += column.type.bit_width // 8
+    return total
+
+
+def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
+    """The manifest's record of some files in a folder."""
     return {
         name: FileRecord(
             bytes=(folder / name).stat().st_size,
             sha256=sha256_of(folder / name),
             rows=rows_in(folder / name) if name.endswith(".parquet") else None,
         )
-        for name in [*sorted(names), *others]
+        for name in names
     }
+
+
+def _parquet_files(folder: Path) -> list[str]:
+    """Every Parquet file in a folder, hidden ones left out."""
+    paths = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
+    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
 def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices]:
@@ -310,24 +342,6 @@ def _offsets(path: Path, start: int, content: bytes, images: pa.Array) -> Iterat
             )
         yield start + at
         position = at + len(image)
-
-
-def _cell_bytes(rows: pa.Table, roles: Roles) -> int:
-    """The bytes of some rows as `datasets` counts them: fixed widths, and texts with an offset."""
-    total = int(pc.sum(rows["length"]).as_py() or 0)
-    if roles.modality == "image":
-        total += int(pc.sum(pc.binary_length(rows["key"])).as_py() or 0)
-        total += len(rows) * (len(".jpg") + 2 * OFFSET_BYTES)
-    else:
-        texts = sum(feature == "string" for feature in roles.example.values())
-        total = total + len(rows) * texts * OFFSET_BYTES if texts else len(rows) * 8 * len(roles.example)
-    for name in columns(roles.nuisance):
-        column = rows[name]
-        if pa.types.is_string(column.type):
-            total += int(pc.sum(pc.binary_length(column)).as_py() or 0) + OFFSET_BYTES * len(rows)
-        else:
-            total += column.type.bit_width // 8 * len(rows)
-    return total
 
 
 def _terms_of_rows(rows: pa.Table) -> dict[tuple[str, str], int]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_files, metadata_file
+from shiftdata.format.paths import data_files, metadata_file, protocol_file
+from shiftdata.metadata.columns import read_columns
 from shiftdata.places.remote import Hub
 from shiftdata.places.search import is_offline, local_datasets
 
@@ -85,11 +91,13 @@ def load_dataset(
 
     Args:
         name: `sma_emoji`, `shift/sma_emoji`, the path of a dataset's folder, or its URL.
-        config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is only
-            frozen) or `metadata`; None is the default.
-        split: `train`, `validation` or `test`; None gives all of them.
+        config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is a key file)
+            or `metadata`; None is the default.
+        split: `train`, `validation` or `test`, or a set of the canonical split; "all" is all rows of a base;
+            None gives each split.
         streaming: iterate without preparing a copy on disk.
-        options: for `datasets.load_dataset`. `filters=` replaces those of a canonical split.
+        options: for `datasets.load_dataset`. `filters=` replaces those of a canonical split; for the filters
+            of your own task load a base with `split="all"`.
 
     """
     import datasets
@@ -100,10 +108,10 @@ def load_dataset(
         manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
     if config != "metadata":
         manifest.require_pixels(opened.address)
-    frozen = manifest.config(config) if config is not None else None
-    if frozen is not None and not frozen.virtual:  # the card has no room for it: give what it would say
-        config = frozen.base
-        options = {"filters": frozen.filters, "verification_mode": "no_checks"} | options
+    if config is not None and config not in manifest.configs:
+        return _load_frozen(opened, config, split, streaming, options)
+    if "filters" in options:  # the card states the sizes of what its own filters keep
+        options = {"verification_mode": "no_checks"} | options
     store = opened.store
     if isinstance(store, Hub) and store.repo.endpoint is None:
         # The commit whose manifest was read; offline, `datasets` knows only what it has prepared before.
@@ -121,29 +129,74 @@ def _load_url(
     opened: OpenDataset, config: str, split: str | None, streaming: bool, options: dict[str, Any]
 ) -> AnyDataset:
     """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    chosen = opened.manifest.configs[config]
+    if chosen.filters is not None:
+        options = {"filters": chosen.filters} | options
+    return _load_files(opened, config, chosen.base, chosen.read, split=split, streaming=streaming, **options)
+
+
+def _load_frozen(
+    opened: OpenDataset, name: str, split: str | None, streaming: bool, options: dict[str, Any]
+) -> AnyDataset:
+    """Load a canonical split that is not a config of the card: set by set, by its filters or its keys."""
     import datasets
 
-    url, manifest = opened.address, opened.manifest
-    if isinstance(opened.store, Hub):
-        repo = opened.store.repo
-        raise InputError(
-            f"`datasets` asks one Hub at a time: set HF_ENDPOINT={repo.endpoint} before Python starts, "
-            f"and load {repo.repo_id!r} by its name; or `shiftdata fetch` it"
+    canonical, base, names = opened.manifest.rows_behind(name)
+    sets = canonical.sets if canonical else {}
+    if split is not None and split not in sets:
+        raise not_found("split", split, names, f"It was asked of {name}.")
+    loaded = {}
+    for one in names if split is None else [split]:
+        filters, rows = sets[one].filters, None
+        if filters is None:
+            keys = read_columns(opened, protocol_file(name), ["key", "split", "count"])
+            rows = keys.filter(pc.equal(keys["split"], one))
+            filters = [[("key", "in", rows["key"].to_pylist())]]
+        given = {"filters": filters} | options
+        loaded[one] = _load_files(
+            opened, base, base, {one: sets[one].splits}, split=one, streaming=streaming, **given
         )
+        if rows is not None and (pc.max(rows["count"]).as_py() or 0) > 1:
+            if streaming:
+                raise InputError(
+                    f"{name}/{one} was drawn with replacement, which a stream of its rows cannot say: "
+                    "load it with streaming=False"
+                )
+            place = pc.index_in(rows["key"], value_set=pa.array(loaded[one]["key"]))
+            loaded[one] = loaded[one].select(np.repeat(place.to_numpy(), rows["count"].to_numpy()))
+    if split is not None:
+        return loaded[split]
+    return datasets.IterableDatasetDict(loaded) if streaming else datasets.DatasetDict(loaded)
+
+
+def _load_files(
+    opened: OpenDataset, config: str, base: str, read: Mapping[str, Sequence[str]], **options: Any
+) -> Any:
+    """Load splits from the files of some splits of a base, without the card."""
+    import datasets
+
+    store, manifest = opened.store, opened.manifest
+    place = store.address
+    if isinstance(store, Hub):
+        if store.repo.endpoint is not None:
+            raise InputError(
+                f"`datasets` asks one Hub at a time: set HF_ENDPOINT={store.repo.endpoint} before Python "
+                f"starts, and load {store.repo.repo_id!r} by its name; or `shiftdata fetch` it"
+            )
+        place = f"hf://datasets/{store.repo.repo_id}@{store.revision}"
     if manifest.is_webdataset:
         raise InputError(
-            f"{url} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet dataset"
+            f"{place} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet "
+            "dataset"
         )
-    virtual = manifest.config(config)
-    if virtual is not None:
-        config, options = virtual.base, {"filters": virtual.filters} | options
-    of_split = {}
-    for name in manifest.splits_of(config):
-        paths = [metadata_file(manifest.default_base, name)]
-        if config != "metadata":
-            paths = data_files(manifest.files, config, name)
-        of_split[name] = [f"{url}/{path}" for path in paths]
-    loaded: AnyDataset = datasets.load_dataset(
-        "parquet", data_files=of_split, split=split, streaming=streaming, **options
-    )
-    return loaded
+    files = {
+        split: [
+            f"{place}/{path}"
+            for one in of
+            for path in (
+                [metadata_file(base, one)] if config == "metadata" else data_files(manifest.files, base, one)
+            )
+        ]
+        for split, of in read.items()
+    }
+    return datasets.load_dataset("parquet", data_files=files, **options)

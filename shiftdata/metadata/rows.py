@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import number_of
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
@@ -173,9 +174,25 @@ def _read(dataset: OpenDataset, base: str) -> Metadata:
     splits = in_order(manifest.base(base).splits)
     table = pa.concat_tables(read_columns(dataset, metadata_file(base, split), names) for split in splits)
     dataset.check_unchanged()  # else these rows may be of another version
-    labels, nuisances = tuple(manifest.labels), tuple(manifest.nuisances)
-    name, shared = f"{manifest.name}/{base}", manifest.origins_shared
-    return Metadata(table, labels, nuisances, column, shared, name, dataset, base)
+    return metadata_of(manifest, base, table, dataset)
+
+
+def metadata_of(
+    manifest: Manifest, base: str, table: pa.Table, dataset: OpenDataset | None = None
+) -> Metadata:
+    """The metadata of a base from the table of all its rows, in the order of its splits."""
+    nuisance = manifest.roles.nuisance
+    table = table.select([nuisance if name == "nuisance" else name for name in COLUMNS])
+    return Metadata(
+        table.replace_schema_metadata(None),
+        tuple(manifest.labels),
+        tuple(manifest.nuisances),
+        nuisance,
+        manifest.origins_shared,
+        f"{manifest.name}/{base}",
+        dataset,
+        base,
+    )
 
 
 def _array(column: pa.ChunkedArray, dtype: Any) -> Array:

@@ -16,7 +16,7 @@ from shiftdata.format.paths import CROISSANT, DROPPED, README, metadata_file, pr
 from shiftdata.format.schema import metadata_schema
 from shiftdata.verifying.bases import (
     base_problems,
-    config_problems,
+    canonical_problems,
     dataset_problems,
     dropped_problems,
     origins_of,
@@ -128,9 +128,8 @@ def _row_problems(files: Files) -> Iterator[Problem]:
     for base in manifest.bases:
         metadata = [metadata_file(base.name, split) for split in base.splits]
         shards = shards_of(manifest, base)
-        frozen = {
-            protocol_file(config.name): config for config in manifest.configs if config.base == base.name
-        }
+        canonical = [split for split in manifest.canonical_splits if split.base == base.name]
+        frozen = {protocol_file(split.name): split for split in canonical}
         others -= {*metadata, *frozen, *(shard.path for shard in shards)}
         read = dict(zip(base.splits, files.each(metadata, keep=True), strict=True))
         tables: dict[str, pa.Table] = {}
@@ -150,7 +149,7 @@ def _row_problems(files: Files) -> Iterator[Problem]:
             terms += rows.terms
         whole &= len(tables) == len(base.splits)
         for local in files.each(list(frozen)):
-            yield from [*local.problems(), *config_problems(frozen[local.path], local, tables)]
+            yield from [*local.problems(), *canonical_problems(frozen[local.path], local, tables)]
     for local in files.each(sorted({DROPPED} & others)):
         yield from [*local.problems(), *dropped_problems(manifest, local)]
     yield from _file_problems(files, others - {DROPPED})

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import base_content_id, dropped_id
-from shiftdata.format.manifest import FILE_NAME, Config, Manifest, Split
+from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, Manifest, Split
 from shiftdata.format.paths import metadata_file
+from shiftdata.format.writer import groups_of, size_of
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import TERMS, BaseRows
@@ -38,17 +39,15 @@ def base_problems(rows: BaseRows) -> Iterator[Problem]:
 
 
 def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> Iterator[Problem]:
-    sizes = pc.value_counts(rows["group"].drop_null()).field("counts").to_numpy()
-    counts = {
-        "rows": (len(rows), promised.rows),
-        "groups": (len(sizes), promised.groups),
-        "rows in the smallest group": (
-            int(sizes.min(initial=len(rows))) if len(sizes) else 0,
-            promised.smallest,
-        ),
-        "rows in the largest group": (int(sizes.max(initial=0)), promised.largest),
+    found = size_of(groups_of(rows), np.zeros(len(rows), np.int64))
+    named = {
+        "rows": "rows",
+        "groups": "groups",
+        "smallest": "rows in the smallest group",
+        "largest": "rows in the largest group",
     }
-    for name, (count, said) in counts.items():
+    for field, name in named.items():
+        count, said = getattr(found, field), getattr(promised, field)
         if count != said:
             yield Problem(path, f"{what} {count} {name}, the manifest says {said}", "counts")
 
@@ -159,51 +158,58 @@ def dataset_problems(
         yield Problem(FILE_NAME, what, "credits")
 
 
-def config_problems(config: Config, frozen: LocalFile, splits: Mapping[str, pa.Table]) -> Iterator[Problem]:
-    """A canonical split: its filters keep the promised rows of its base, and the frozen keys."""
+def canonical_problems(
+    split: CanonicalSplit, frozen: LocalFile, tables: Mapping[str, pa.Table]
+) -> Iterator[Problem]:
+    """A canonical split: its keys are rows of its base, as many as promised, and those of its filters."""
     keys, problems = read_table(frozen, FROZEN)
     yield from problems
     if keys is None:
         return
-    yield from _frozen_problems(frozen.path, keys, config)
-    for split, table in splits.items():
-        if split in config.splits:
-            yield from _kept_problems(frozen.path, config, split, table, keys)
+    known = pc.is_in(keys["split"], value_set=pa.array(list(split.sets), pa.string())).to_numpy()
+    for row in np.flatnonzero(~known).tolist():
+        key, name = keys["key"][row].as_py(), keys["split"][row].as_py()
+        what = f"has the set {name!r}; the manifest lists {', '.join(split.sets)}"
+        yield Problem(frozen.path, what, "split", key)
+    for name, one in split.sets.items():
+        if set(one.splits) <= set(tables):  # else rows are missing, which is a problem of its own
+            rows = pa.concat_tables(tables[of] for of in one.splits)
+            yield from _set_problems(
+                split, name, frozen.path, rows, keys.filter(pc.equal(keys["split"], name))
+            )
 
 
-def _frozen_problems(path: str, frozen: pa.Table, config: Config) -> Iterator[Problem]:
-    known = pc.is_in(frozen["split"], value_set=pa.array(list(config.splits), pa.string())).to_numpy()
-    once = pc.fill_null(pc.equal(frozen["count"], 1), False).to_numpy()
-    for row in np.flatnonzero(~known | ~once).tolist():
-        key, split, count = (frozen[name][row].as_py() for name in FROZEN.names)
-        if not known[row]:
-            what = f"has the split {split!r}; the manifest lists {', '.join(config.splits)}"
-            yield Problem(path, what, "split", key)
-        if not once[row] and config.filters:
-            yield Problem(path, f"has the count {count}, and filters keep a row once", "count", key)
-
-
-def _kept_problems(
-    path: str, config: Config, split: str, table: pa.Table, frozen: pa.Table
+def _set_problems(
+    split: CanonicalSplit, name: str, path: str, rows: pa.Table, frozen: pa.Table
 ) -> Iterator[Problem]:
-    """The rows that the filters keep of one split, against the promised counts and the frozen keys."""
-    keys = frozen.filter(pc.equal(frozen["split"], split))["key"]
-    types = [(one.name, pa.string() if one.name in TERMS else one.type) for one in table.schema]
-    try:  # filters compare texts, not dictionaries
-        rows = rows_matching(table.cast(pa.schema(types)), config.filters) if config.filters else None
-    except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
-        what = f"the filters of {config.name} cannot be used ({first_line(error)})"
-        yield Problem(FILE_NAME, what, "filters")
-        return
-    if rows is None:
-        rows = table.filter(pc.is_in(table["key"], value_set=keys.combine_chunks()))
-    yield from _count_problems(path, f"keeps in {split}", rows, config.splits[split])
-    counts = pc.value_counts(keys)
+    """The frozen keys of one set, against the rows of its splits, the promised counts and its filters."""
+    keys, counts = frozen["key"], pc.fill_null(frozen["count"], 0).to_numpy()
+    one = split.sets[name]
+    filtered = one.filters is not None
+    for row in np.flatnonzero(counts != 1 if filtered else counts < 1).tolist():
+        allowed = "filters keep a row once" if filtered else "it must be at least 1"
+        what = f"has the count {frozen['count'][row].as_py()}, and {allowed}"
+        yield Problem(path, what, "count", keys[row].as_py())
+    place = pc.index_in(keys, value_set=rows["key"].combine_chunks())
+    known = place.is_valid().to_numpy()
+    at = place.drop_null().to_numpy().astype(np.int64)
+    drawn = rows.select(["group"]).take(pa.array(np.repeat(at, np.maximum(counts[known], 0))))
+    yield from _count_problems(path, f"keeps in {name}", drawn, one.size)
+    repeated = pc.value_counts(keys)
     wrong = {
-        "is frozen twice": counts.filter(pc.greater(counts.field(1), 1)).field(0),
-        f"is frozen in {split}, where the filters do not keep it": _without(keys, rows["key"]),
-        f"is kept by the filters in {split}, and not frozen": _without(rows["key"], keys),
+        "is frozen twice": repeated.filter(pc.greater(repeated.field(1), 1)).field(0),
+        f"is frozen in {name}, and not a row of {' and '.join(one.splits)}": keys.filter(~known),
     }
+    if one.filters is not None:
+        types = [(of.name, pa.string() if of.name in TERMS else of.type) for of in rows.schema]
+        try:  # filters compare texts, not dictionaries
+            kept = rows_matching(rows.cast(pa.schema(types)), one.filters)["key"]
+        except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
+            what = f"the filters of {split.name}/{name} cannot be used ({first_line(error)})"
+            yield Problem(FILE_NAME, what, "filters")
+            return
+        wrong[f"is frozen in {name}, where the filters do not keep it"] = _without(keys.filter(known), kept)
+        wrong[f"is kept by the filters of {name}, and not frozen"] = _without(kept, keys)
     for what, found in wrong.items():
         for key in found.to_pylist():
             yield Problem(path, what, what, key)

@@ -46,10 +46,19 @@ def _faults(manifest: Manifest) -> Iterator[str]:
         splits, given = set(base.splits), ", ".join(base.splits)
         if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
             yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
-    for config in manifest.configs:
-        if not set(config.splits) <= set(SPLITS):
-            given = ", ".join(config.splits)
-            yield f"gives the config {config.name!r} the splits {given}; they are of {', '.join(SPLITS)}"
+    yield from _canonical_faults(manifest)
+
+
+def _canonical_faults(manifest: Manifest) -> Iterator[str]:
+    for split in manifest.canonical_splits:
+        for name, one in split.sets.items():
+            if not set(one.splits) <= set(SPLITS):
+                given = ", ".join(one.splits)
+                yield f"reads {name} of {split.name!r} from the splits {given}; they are {', '.join(SPLITS)}"
+        unknown = {name for of in split.configs.values() for name in of} - set(split.sets)
+        if unknown:
+            given = ", ".join(sorted(unknown))
+            yield f"has a config of {split.name!r} with {given}, which {split.name!r} does not have"
 
 
 def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
@@ -76,11 +85,11 @@ def _name_faults(manifest: Manifest) -> Iterator[str]:
     built = manifest.part is None and not manifest.is_webdataset
     if built and any(base.dropped for base in manifest.bases) and DROPPED not in manifest.files:
         yield f"does not list {DROPPED}, which names what was dropped"
-    for config in manifest.configs:
-        if protocol_file(config.name) not in manifest.files:
-            yield f"does not list {protocol_file(config.name)}, which the split {config.name!r} needs"
-        if config.base not in bases:
-            yield f"has the split {config.name!r} of the base {config.base!r}, which it does not list"
+    for split in manifest.canonical_splits:
+        if protocol_file(split.name) not in manifest.files:
+            yield f"does not list {protocol_file(split.name)}, which the split {split.name!r} needs"
+        if split.base not in bases:
+            yield f"has the split {split.name!r} of the base {split.base!r}, which it does not list"
 
 
 def _file_faults(manifest: Manifest) -> Iterator[str]:

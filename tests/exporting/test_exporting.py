@@ -424,15 +424,13 @@ def test_files_end_as_their_bytes_begin(form, ending):
 
 
 def test_a_config_gives_the_rows_that_load_dataset_gives(tiny):
-    for config in sd.Manifest.read(tiny).configs:
-        task = chosen_task(tiny, config=config.name)
-        frozen = sd.Task.frozen(
-            sd.read_metadata(tiny, config.base), tiny / f"protocols/{config.name}.parquet"
-        )
+    for split in sd.info(tiny).canonical_splits:
+        task = chosen_task(tiny, config=split.name)
+        frozen = sd.Task.frozen(sd.read_metadata(tiny, split.base), tiny / f"protocols/{split.name}.parquet")
         assert {name: task.keys(name) for name in task.sets} == {
             name: frozen.keys(name) for name in frozen.sets
         }
-        assert task.describe() == config.name
+        assert task.describe() == split.name
 
 
 def exported(

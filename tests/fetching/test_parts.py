@@ -42,7 +42,7 @@ def rows(folder: Path, base: str, split: str) -> pa.Table:
 def held(folder: Path) -> dict[str, dict[str, int]]:
     """What plain `datasets` counts in each config."""
     found = {}
-    for name in Manifest.read(folder).config_names():
+    for name in Manifest.read(folder).configs:
         loaded = datasets.load_dataset(str(folder), name, streaming=True)
         found[name] = {
             split: sum(1 for _ in stream.select_columns(["key"])) for split, stream in loaded.items()

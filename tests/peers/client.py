@@ -24,8 +24,8 @@ def main(arguments: list[str]) -> int:
     checked, wrong = 0, []
     for manifest in sorted(path for folder in arguments for path in Path(folder).glob("*/manifest.json")):
         told = json.loads(manifest.read_text(encoding="utf-8"))
-        for name, base in configs(told).items():
-            wrong += list(problems(manifest.parent, told, name, base))
+        for name, (base, sets) in configs(told).items():
+            wrong += list(problems(manifest.parent, told, name, base, sets))
             checked += 1
     for line in wrong:
         print(line)
@@ -33,20 +33,23 @@ def main(arguments: list[str]) -> int:
     return 1 if wrong or not checked else 0
 
 
-def configs(told: dict[str, Any]) -> dict[str, str]:
-    """Every config that can be loaded, and the base that its rows are from."""
-    named = {base["name"]: base["name"] for base in told["bases"]}
-    named |= {config["name"]: config["base"] for config in told["configs"] if config["virtual"]}
-    return named | {"metadata": told["default_base"]}
+def configs(told: dict[str, Any]) -> dict[str, tuple[str, dict[str, str]]]:
+    """Every config that can be loaded, the base that its rows are from, and the key file of each set."""
+    splits = dict.fromkeys(("train", "validation", "test"), "")
+    named = {base["name"]: (base["name"], splits) for base in told["bases"]}
+    for split in told["canonical_splits"]:
+        for name, sets in split["configs"].items():
+            named[name] = (split["base"], dict.fromkeys(sets, f"protocols/{split['name']}.parquet"))
+    return named | {"metadata": (told["default_base"], splits)}
 
 
-def problems(folder: Path, told: dict[str, Any], name: str, base: str) -> Iterator[str]:
+def problems(folder: Path, told: dict[str, Any], name: str, base: str, sets: dict[str, str]) -> Iterator[str]:
     """What one config gives that it should not."""
     prepared = datasets.load_dataset(str(folder), name)
     streamed = datasets.load_dataset(str(folder), name, streaming=True)
-    for split in ("train", "validation", "test"):
+    for split, keys in sets.items():
         where = f"{told['name']}/{name}/{split}"
-        hashes = expected(folder, told, name, base, split)
+        hashes = expected(folder, base, split, keys)
         for way, rows in (("prepared", prepared[split]), ("streamed", streamed[split])):
             if rows.features["label"].names != told["labels"]:
                 yield f"{where}, {way}: the labels have other names"
@@ -58,13 +61,13 @@ def problems(folder: Path, told: dict[str, Any], name: str, base: str) -> Iterat
                 yield f"{where}, {way}: {len(found)} rows, promised {len(hashes)}, or other examples"
 
 
-def expected(folder: Path, told: dict[str, Any], name: str, base: str, split: str) -> dict[str, bytes]:
-    """The sha256 of each example that a config must give, by key."""
-    metadata = pq.read_table(folder / f"metadata/{base}/{split}.parquet", columns=["key", "sha256"])
+def expected(folder: Path, base: str, split: str, keys: str) -> dict[str, bytes]:
+    """The sha256 of each example that a split must give, by key."""
+    files = folder / f"metadata/{base}" if keys else folder / f"metadata/{base}/{split}.parquet"
+    metadata = pq.read_table(files, columns=["key", "sha256"])
     hashes = dict(zip(metadata["key"].to_pylist(), metadata["sha256"].to_pylist(), strict=True))
-    frozen = folder / f"protocols/{name}.parquet"
-    if frozen.is_file():
-        kept = pq.read_table(frozen).to_pylist()
+    if keys:
+        kept = pq.read_table(folder / keys).to_pylist()
         hashes = {row["key"]: hashes[row["key"]] for row in kept if row["split"] == split}
     return hashes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +16,11 @@ import pyarrow as pa
 from shiftdata.dataset import OpenDataset, open_dataset
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import ATTRIBUTION, README, in_order, metadata_file
-from shiftdata.metadata import Metadata
+from shiftdata.format.paths import ATTRIBUTION, README, in_order, metadata_file, protocol_file
+from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.metadata.columns import read_columns
 from shiftdata.protocols import Protocol, task
-from shiftdata.tasks import OnEmpty, RowSet, Task
+from shiftdata.tasks import OnEmpty, Role, RowSet, Task
 
 #: What some file system refuses, and spaces: lists divide their lines by them.
 REFUSED = re.compile(r'[\s<>:"/\\|?*\x00-\x1f\x7f]+')
@@ -98,12 +99,14 @@ class Contents:
     """The entries of an export in the order of sets and rows.
 
     `label` and `domain` of an entry count `classes` and `domains`: those that the export has, without gaps.
-    `sets` gives the folder of each set. `rows` has what the metadata says of every row of the base.
+    `sets` gives the folder of each set, `roles` what it is for. `rows` has what the metadata says of every
+    row of the base.
     """
 
     dataset: OpenDataset
     task: Task
     sets: Mapping[str, str]
+    roles: Mapping[str, Sequence[Role]]
     classes: Sequence[Name]
     domains: Sequence[Name]
     entries: Sequence[Entry]
@@ -157,16 +160,14 @@ def chosen_task(
         raise InputError(f"config and {other} do not go together: each of them says which rows to export")
     opened = open_dataset(dataset)
     manifest = opened.manifest
-    found = manifest.config(config)
-    if found is None:
-        bases = [one.name for one in manifest.bases]
-        if config not in bases:
-            known = [*bases, *(one.name for one in manifest.configs)]
-            raise not_found("config", config, known, f"See `shiftdata info {manifest.name}`.")
-        return task(opened, base=config)
-    made = task(opened, base=found.base).restrict(found.filters)
-    sets = {split: rows for split, rows in made.sets.items() if split in found.splits}
-    return replace(made, sets=sets, history=(config,))
+    split, base, names = manifest.rows_behind(config)
+    if split is None:
+        return task(opened, base=base)
+    with tempfile.TemporaryDirectory() as scratch:
+        keys = Path(scratch) / f"{split.name}.parquet"
+        keys.write_bytes(opened.store.read(protocol_file(split.name)))
+        made = Task.frozen(read_metadata(opened, base), keys)
+    return replace(made, sets={name: made.sets[name] for name in names}, history=(config,))
 
 
 def contents_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = None) -> Contents:
@@ -189,7 +190,8 @@ def contents_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None =
     classes = _named(metadata.labels, metadata.label[rows], [], by_folder=by_folder)
     domains = _named(metadata.nuisances, numbers[numbers >= 0], beside, by_folder=by_folder)
     entries = list(_entries(metadata, taken, classes, domains))
-    return Contents(dataset, task, folders, classes, domains, entries, _rows(dataset, metadata.base))
+    roles = {name: found.roles for name, found in taken.items()}
+    return Contents(dataset, task, folders, roles, classes, domains, entries, _rows(dataset, metadata.base))
 
 
 def _pictures(metadata: Metadata) -> OpenDataset:

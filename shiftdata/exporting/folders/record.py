@@ -72,10 +72,13 @@ class Record:
 
 def record_of(contents: Contents, layout: str, notes: Sequence[str]) -> Record:
     """The record of an export that is to be made."""
-    sets = {}
+    sets, notes = {}, [*notes]
     for name, numbers in contents.of_sets():
         examples = sum(contents.entries[number].times for number in numbers)
-        sets[name] = {"folder": contents.sets[name], "examples": examples, "rows": len(numbers)}
+        folder, roles = contents.sets[name], contents.roles[name]
+        sets[name] = {"folder": folder, "roles": list(roles), "examples": examples, "rows": len(numbers)}
+        if roles[0] == "unlabelled":
+            notes.append(f"{name} is unlabelled: a method must not see the labels that this layout gives it")
     fields: dict[str, Any] = {
         "layout": layout,
         "dataset": contents.manifest.name,
@@ -88,7 +91,7 @@ def record_of(contents: Contents, layout: str, notes: Sequence[str]) -> Record:
         "sets": sets,
         "class_to_label": _numbered("class", "label", contents.classes),
         "domain_to_nuisance": _numbered("domain", "nuisance", contents.domains),
-        "notes": list(notes),
+        "notes": notes,
     }
     # Only rows that are exported count: the same set may have another name in the task.
     members = content_hash(*(f"{one.set}\t{one.key}\t{one.times}" for one in contents.entries))

@@ -101,7 +101,7 @@ def _manifest_of_tars(manifest: Manifest, base: str | None) -> Manifest:
         bases=bases,
         default_base=manifest.default_base if manifest.default_base in kept else bases[0].name,
         content_id=dataset_content_id(bases),
-        configs=[],
+        canonical_splits=[],
         sample={},
         files={},
     )

@@ -1,0 +1,128 @@
+"""Canonical splits: the tasks that a recipe's protocols make, frozen with the dataset and described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from builders.describe.card import front_matter
+from builders.describe.renderings import draft
+from builders.make import assign
+from builders.recipe import Recipe, SomeNuisances
+from builders.sample import Item
+from shiftdata.errors import InputError
+from shiftdata.format.conditions import pinned
+from shiftdata.format.front_matter import virtual_configs
+from shiftdata.format.manifest import CanonicalSet, CanonicalSplit, Manifest
+from shiftdata.format.paths import protocol_file
+from shiftdata.format.schema import SPLITS
+from shiftdata.format.writer import Indices, row_bytes, size_of
+from shiftdata.metadata import Metadata, metadata_from_table
+from shiftdata.metadata.rows import metadata_of
+from shiftdata.protocols import Protocol
+from shiftdata.tasks import Task
+
+
+def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
+    """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for."""
+    base = recipe.base(recipe.default_base)
+    if base.layer == "content" or not recipe.protocols:
+        return
+    several = recipe.shift if isinstance(recipe.shift, SomeNuisances) else None
+    severities = recipe.shift.severities
+    cells = [
+        (item, nuisance, severity)
+        for item in assign.pick(items, fold_of, base)
+        for nuisance in _nuisances(recipe, several, item)
+        for severity in severities or (0.0,)
+    ]
+    planned = metadata_from_table(
+        pa.table(
+            {
+                "key": [f"{item.key} {nuisance} {severity}" for item, nuisance, severity in cells],
+                "label": [item.label for item, *_ in cells],
+                recipe.nuisance: [nuisance for _, nuisance, _ in cells],
+                "origin": [item.origin for item, *_ in cells],
+                "fold": [fold_of[item.origin] for item, *_ in cells],
+                "severity": [severity for *_, severity in cells],
+            }
+        ),
+        nuisance=recipe.nuisance,
+        origin="origin",
+        fold="fold",
+        severity="severity" if severities else None,
+        labels=recipe.album.labels,
+        nuisances=recipe.shift.nuisances,
+        name=recipe.name,
+    )
+    made = _canonical_splits(recipe, planned, np.zeros(len(planned), np.int64))
+    front_matter(replace(draft(recipe), canonical_splits=made))
+
+
+def _nuisances(recipe: Recipe, several: SomeNuisances | None, item: Item) -> Sequence[str]:
+    if item.nuisance is not None:
+        return (item.nuisance,)
+    return several.nuisances_of(item) if several else recipe.shift.nuisances
+
+
+def freeze(
+    recipe: Recipe, manifest: Manifest, tables: Mapping[str, pa.Table], folder: Path
+) -> list[CanonicalSplit]:
+    """Make the canonical splits of the default base from its written metadata, and write their keys."""
+    table = pa.concat_tables(tables[split] for split in SPLITS)
+    metadata = metadata_of(manifest, recipe.default_base, table)
+    return _canonical_splits(
+        recipe,
+        metadata,
+        row_bytes(table, manifest.roles),
+        lambda task, name: task.freeze(folder / protocol_file(name)),
+    )
+
+
+def _canonical_splits(
+    recipe: Recipe,
+    metadata: Metadata,
+    sizes: Indices,
+    on_task: Callable[[Task, str], object] = lambda task, name: None,
+) -> list[CanonicalSplit]:
+    canonical, made = Task.canonical(metadata), []
+    for number, protocol in enumerate(recipe.protocols):
+        task = protocol(canonical, on_empty=recipe.on_empty)
+        for name, rows in task.sets.items():
+            if not len(rows):
+                raise InputError(f"{protocol.words()} leaves {name} of {metadata.name} without a row")
+        on_task(task, protocol.config_name)
+        virtual = recipe.virtual is None or number < recipe.virtual
+        made.append(_described(recipe, protocol, task, sizes, virtual=virtual))
+    return made
+
+
+def _described(
+    recipe: Recipe, protocol: Protocol, task: Task, sizes: Indices, *, virtual: bool
+) -> CanonicalSplit:
+    rows, sets = task.metadata, {}
+    for name, one in task.sets.items():
+        at = one.indices if one.counts is None else np.repeat(one.indices, one.counts)
+        splits = [list(SPLITS)[number] for number in np.unique(rows.columns["split"][at])]
+        exact = one.filters is not None and one.counts is None
+        sets[name] = CanonicalSet(
+            roles=list(one.roles),
+            size=size_of(rows.group[at], sizes[at]),
+            splits=splits,
+            filters=pinned(one.filters, splits) if exact and one.filters is not None else None,
+            reason="" if exact else one.reason,
+        )
+    empty = {name: len(one.empty) for name, one in task.report().sets.items() if one.empty}
+    return CanonicalSplit(
+        name=protocol.config_name,
+        summary=protocol.summary(recipe.nuisance),
+        base=recipe.default_base,
+        protocol=protocol.words(),
+        sets=sets,
+        configs=virtual_configs(protocol.config_name, sets) if virtual else {},
+        notes=[*task.notes, *(f"{count:,} groups of {name} have no row" for name, count in empty.items())],
+    )
