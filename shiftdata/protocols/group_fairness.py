@@ -203,13 +203,6 @@ class GroupFairness(Protocol):
             clauses.append([("label", "==", label), (column, "in", others), minor])
         return clauses
 
-    def canonical_filters(self, labels: Sequence[str], nuisances: Sequence[str], column: str) -> Filters:
-        """The canonical split of a dataset as filters."""
-        pairs, kept = self.pairs(labels, nuisances), self.kept_nuisances(nuisances)
-        train = [[("split", "==", "train"), *clause] for clause in self.filters(pairs, kept, column)]
-        labelled = ("label", "in", sorted(label for label, _, _ in pairs))
-        return [*train, [("split", "in", ["validation", "test"]), labelled, (column, "in", sorted(kept))]]
-
     def _thinned(self, task: Task, name: str, pairs: Pairs, kept: Sequence[int]) -> Task:
         """Keep the share of each group among the rows of a set, by quantile; at least one row."""
         rows, one = task.metadata, task.sets[name]
