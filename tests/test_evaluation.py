@@ -25,6 +25,7 @@ from shiftdata.metrics import std
 from shiftdata.tasks import Evaluation
 from shiftdata.tasks.official import OFFICIAL
 from tests.protocols.made import metadata
+from tests.protocols.test_every import CASES, SHARED
 
 FAIR = sd.task(metadata(6, 5, 20), "group-fairness", k=3, mu=0.3)  # labels 2, 3, 5; nuisances 0, 2, 4
 UNIDA = sd.task(metadata(20, 3, 12), "unida", source="kind0", target="kind1")
@@ -442,6 +443,29 @@ def test_every_official_metric_is_named_by_a_protocol_and_the_reverse():
     assert {metric for one in protocols() for metric in one.metrics} == set(OFFICIAL)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_truth_a_constant_and_random_predictions_under_every_protocol(name):
+    task = sd.task(SHARED, name.strip(), on_empty="report", **CASES[name])
+    one = task.set_of("test")
+    times = 1 if task.sets[one].counts is None else task.table(one)["count"].to_numpy()
+    true, universal = np.repeat(truth(task), times), "universal" in task.metrics
+    label = np.where(task.remapped == len(task.label_ids), -1, np.arange(len(task.remapped)))[true]
+    right = {"mean", "worst", "worst_3", "worst_5", "overall", "mean_class", "mean_domain", "worst_domain"}
+    right |= {"h_score", "known", "unknown", "h_score_classes", "known_classes"}
+    figures = task.evaluate(true).figures
+    assert figures
+    assert {figures[one].value for one in right & set(figures) if not math.isnan(figures[one].value)} == {1}
+    guesses = np.random.default_rng(0).choice(task.label_ids, len(true))
+    for predicted in (np.full(len(true), task.label_ids[-1]), guesses):
+        result = task.evaluate(predicted)
+        assert result.overall == pytest.approx(accuracy_score(label, predicted))
+        if "mean_class" in result.figures and not math.isnan(result["mean_class"]):
+            assert result["mean_class"] == pytest.approx(balanced_accuracy_score(true, predicted))
+        if universal:
+            assert result["unknown"] == result["h_score"] == 0
+            assert result["known"] == pytest.approx(accuracy_score(true[label >= 0], predicted[label >= 0]))
+
+
 # --- what a result shows
 
 
@@ -467,7 +491,8 @@ def test_an_empty_promised_group_shows_with_no_rows():
         False
     ]
     assert (result.figures["worst"].n, result.figures["worst"].of) == (0, "label01 / kind2: no rows")
-    assert result.notes == ("1 groups have no rows (label01 / kind2): what needs them is undefined",)
+    assert len(result.notes) == 1
+    assert result.notes[0].startswith("1 groups have no rows (label01 / kind2): what needs them is undefined")
     assert "label01 / kind2" in str(result)
     assert "| label01 / kind2 | - | - | 0 |" in result.to_markdown("group")
     assert result.table("group").to_pylist()[6]["n"] == 0

@@ -224,6 +224,7 @@ def figures_of(judged: Judged, metrics: tuple[str, ...]) -> tuple[dict[str, Figu
     for what, of in (("groups", judged.groups), ("classes", judged.classes), ("domains", judged.domains)):
         if of.empty:
             notes.append(
-                f"{len(of.empty):,} {what} have no rows ({some(of.empty)}): what needs them is undefined"
+                f"{len(of.empty):,} {what} have no rows ({some(of.empty)}): what needs them is undefined, "
+                "without_empty() leaves them out"
             )
     return figures, notes
