@@ -405,6 +405,8 @@ def test_along_the_severity_by_hand():
     assert result["mean_drop"] == pytest.approx((0 + 1 / 6 + 1 / 2) / 3)
     assert result["mean_failure_point"] == pytest.approx((2.5 * 3 + 1 + 3.0 * 2) / 6)
     assert result["failures"] == pytest.approx(4 / 6)
+    assert result.failure_points.shifts == ("kind0", "kind1")
+    assert result.failure_points.of("kind0").counts.tolist() == [0, 0, 18]
     assert result.by("severity").names == ("0", "1", "2.5")
     assert result.by("a", "severity").names[:3] == ("kind0 / 0", "kind0 / 1", "kind0 / 2.5")
     assert task.evaluate(true)["mean_failure_point"] == 3.0

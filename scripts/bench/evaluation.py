@@ -65,6 +65,10 @@ if of is None:
     started = time.perf_counter()
     group_accuracy(label, label, group, n_groups=4800)
     print(f"  accuracy of 4,800 groups{time.perf_counter() - started:7.3f} s")
+    truth = label[task.rows("test")]
+    started = time.perf_counter()
+    task.evaluate(truth)
+    print(f"  evaluate {len(truth):,} rows{time.perf_counter() - started:7.3f} s")
 """
 
 

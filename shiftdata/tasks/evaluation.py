@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.metrics import GroupAccuracy
+from shiftdata.metrics import FailurePoints, GroupAccuracy
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.metrics.records import Record, markdown, number, plain, table
 from shiftdata.metrics.severity import severity_steps
@@ -67,7 +67,8 @@ class Evaluation(Record):
 
     `figures` are the task's official metrics by name, also as `result["worst"]` or `result.h_score`. `mean`,
     `worst` and `worst_of(m)` are over groups (label and nuisance), `overall` is the share of rows that are
-    right, whatever the task: see `shiftdata.tasks.official`.
+    right, whatever the task: see `shiftdata.tasks.official`. `failure_points` are there for continuous shifts
+    whose trajectories are complete; JSON does not keep them.
     """
 
     task: str
@@ -79,8 +80,9 @@ class Evaluation(Record):
     notes: tuple[str, ...]
     nuisance: str
     cells: Cells
+    failure_points: FailurePoints | None = None
 
-    omitted: ClassVar[tuple[str, ...]] = ("cells",)
+    omitted: ClassVar[tuple[str, ...]] = ("cells", "failure_points")
 
     def __getitem__(self, name: str) -> float:
         if name not in self.figures:
@@ -230,6 +232,7 @@ def evaluate(
         true=true,
         predicted=predicted,
         nuisance=metadata.nuisance[rows],
+        nuisances=metadata.nuisances,
         severity=severity,
         trajectory=metadata.trajectory[rows] if "continuous" in task.metrics else rows,
         known=task.label_ids,
@@ -239,7 +242,8 @@ def evaluate(
     )
     figures, notes = figures_of(judged, task.metrics)
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
-    return Evaluation(*described, figures, tuple(notes), nuisance, cells)
+    points = judged.failure_points if "failures" in figures else None
+    return Evaluation(*described, figures, tuple(notes), nuisance, cells, points)
 
 
 def _cells(
@@ -250,7 +254,10 @@ def _cells(
     group = metadata.group[rows]
     if group.min() < 0:
         raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
-    steps, step = (None, 0) if np.isnan(severity).any() else severity_steps(severity)
+    low, high = severity.min(), severity.max()
+    steps, step = (
+        (np.array([low]), 0) if low == high else (None, 0) if np.isnan(low) else severity_steps(severity)
+    )
     count = 1 if steps is None else len(steps)
     cell = group.astype(np.int64) * count + step
     counted = np.bincount(2 * cell + right, minlength=2 * len(expected) * count).reshape(-1, 2)

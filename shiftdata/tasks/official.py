@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics import (
+    FailurePoints,
     GroupAccuracy,
     failure_points,
     h_score,
@@ -58,6 +60,7 @@ class Judged:
     true: IntArray
     predicted: IntArray
     nuisance: IntArray
+    nuisances: tuple[str, ...]
     severity: NDArray[np.float64]
     trajectory: IntArray
     known: IntArray
@@ -67,6 +70,15 @@ class Judged:
 
     def __len__(self) -> int:
         return len(self.true)
+
+    @cached_property
+    def failure_points(self) -> FailurePoints:
+        """The failure points of every shift, by name; refused where a trajectory is not complete."""
+        wrong = (self.true != self.predicted).astype(np.int64)
+        points = failure_points(
+            np.zeros_like(wrong), wrong, self.severity, trajectories=self.trajectory, shifts=self.nuisance
+        )
+        return replace(points, shifts=tuple(self.nuisances[one] for one in np.unique(self.nuisance)))
 
 
 Named: TypeAlias = Iterator[tuple[str, Figure]]
@@ -185,9 +197,7 @@ def _continuous(judged: Judged) -> Named:
         for place, step in enumerate(curve.severities[1:], start=1):
             yield f"drop@{step:g}", Figure(float(curve.drop[place]), int(curve.n[:, place].sum()), shifts)
         yield "mean_drop", Figure(curve.mean_drop, n, f"{len(curve.severities)} severities, {shifts}")
-    points = failure_points(
-        right, wrong, judged.severity, trajectories=judged.trajectory, shifts=judged.nuisance
-    )
+    points = judged.failure_points
     of = f"{points.n:,} trajectories"
     yield "mean_failure_point", Figure(points.mean(), n, f"{of}, {points.beyond:g} where none")
     yield "failures", Figure(1 - points.never / points.n, n, f"{of} that fail anywhere")
