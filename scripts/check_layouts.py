@@ -205,7 +205,10 @@ def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
     found: Seen = Counter()
     metadata = task.metadata
     for name in sets:
-        for row in task.table(name).to_pylist():
+        rows = task.sets[name]
+        table = metadata.table.take(rows.indices)
+        table = table if rows.counts is None else table.append_column("count", [rows.counts])
+        for row in table.to_pylist():
             nuisance = metadata.nuisances[row[metadata.nuisance_column]] if domain else None
             found[name, row["key"], metadata.labels[row["label"]], nuisance] += row.get("count", 1)
     return found

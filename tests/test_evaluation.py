@@ -23,6 +23,7 @@ from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.metrics import std
 from shiftdata.tasks import Evaluation
+from shiftdata.tasks.making import choose
 from shiftdata.tasks.official import OFFICIAL
 from tests.protocols.made import metadata
 from tests.protocols.test_every import CASES, SHARED
@@ -416,7 +417,7 @@ def test_failure_points_need_complete_trajectories_and_the_result_says_so():
     task = sd.task(STEPS, "continuous")
     kept = task.metadata.columns["severity"][task.sets["test"].indices] < 2
     kept[: len(kept) // 2] = True
-    partial = task.choose("test", task.sets["test"].indices[kept], "some steps are missing")
+    partial = choose(task, "test", task.sets["test"].indices[kept], "some steps are missing")
     result = partial.evaluate(truth(partial))
     assert "mean_failure_point" not in result.figures
     assert any("trajectories lack a severity" in note for note in result.notes)

@@ -13,6 +13,7 @@ from shiftdata.format.manifest import Clause
 from shiftdata.protocols.base import Protocol, Stage, first_of_each, hashes
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.tasks import Role, Task
+from shiftdata.tasks.making import choose, recut
 from shiftdata.tasks.sets import NewSet, Part
 
 #: The 25 scenarios of Stylized Meta-Album (tables 4-13), source and target style.
@@ -118,8 +119,8 @@ class UDA(Protocol):
         sides = {"source_test": "test", "target_test": "test"}
         if self.variant == "paired":
             sides |= {"source_train": "train", "target_train": "train", "source_validation": "train"}
-        return task.recut(
-            {name: NewSet(parts[name], of[name], ROLE[name], sides.get(name, "")) for name in APART}
+        return recut(
+            task, {name: NewSet(parts[name], of[name], ROLE[name], sides.get(name, "")) for name in APART}
         )
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
@@ -131,13 +132,13 @@ class UDA(Protocol):
         reason = "the paper's variant draws the halves of each style on their own"
         whole = Part(np.ones(len(rows), bool), [])
         names = [name for name in APART if name != "source_validation"]
-        made = task.recut({name: NewSet(whole, of[name], ROLE[name]) for name in names})
+        made = recut(task, {name: NewSet(whole, of[name], ROLE[name]) for name in names})
         for name in names:
             indices = made.sets[name].indices
             labels = rows.label[indices].astype(np.int64)
             order = hashes(rows, indices, self.id, self.seed, name[:6])
             first = first_of_each(labels, order, np.bincount(labels, minlength=len(rows.labels)) // 2)
-            made = made.choose(name, indices[~first if name.endswith("test") else first], reason)
+            made = choose(made, name, indices[~first if name.endswith("test") else first], reason)
         return made
 
 

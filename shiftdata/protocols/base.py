@@ -19,6 +19,7 @@ from shiftdata.format.conditions import NUMBERS, resolve
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
 from shiftdata.tasks import Task
+from shiftdata.tasks.making import check_empty, restrict
 
 #: What stands for the default of a parameter that must be given.
 REQUIRED = "(required)"
@@ -86,7 +87,7 @@ class Protocol(ABC):
         if not made.leaky:
             made = replace(made, leaky=made.check_leaks(warn=self.variant in self.leaking))
         if on_empty == "error":
-            made.check_empty()
+            check_empty(made)
         return made
 
     def __and__(self, other: Protocol) -> Chain:
@@ -206,7 +207,7 @@ class Where(Protocol):
         if condition[0] not in rows.columns:
             allowed = ", ".join(["label", nuisance, *NUMBERS])
             raise InputError(f"a task cannot be restricted by {condition[0]}: use {allowed}")
-        return task.restrict([[condition]])
+        return restrict(task, [[condition]])
 
     def __str__(self) -> str:
         sign = {"in": "==", "not in": "!="}.get(self.operator, self.operator)

@@ -15,6 +15,7 @@ from shiftdata.format.manifest import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.protocols.base import Protocol, Stage, named
 from shiftdata.tasks import Task
+from shiftdata.tasks.making import narrow, restrict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +47,18 @@ class Continuous(Protocol):
             rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
         )
         filters: Filters = [[(rows.nuisance_column, "in", shifts), ("severity", "in", steps)]]
-        made, complete = task.restrict(filters), _complete(rows, steps)
+        made, complete = restrict(task, filters), _complete(rows, steps)
         for name, one in made.sets.items():
             kept = complete[one.indices]
             if not kept.all():
                 reason = f"{np.count_nonzero(~kept):,} rows are of trajectories that lack a severity"
-                made = made.narrow(name, kept, filters=filters, reason=reason)
+                made = narrow(made, name, kept, filters=filters, reason=reason)
         if not self.cells:
             return made
         sets = {}
         for (name, one), shift, step in product(made.sets.items(), shifts, steps):
             cell: Filters = [[(rows.nuisance_column, "==", shift), ("severity", "==", step)]]
-            cut = made.restrict(cell, to=[name]).sets[name]
+            cut = restrict(made, cell, to=[name]).sets[name]
             sets[f"{name}/{rows.nuisances[shift]}@{step:g}"] = replace(cut, side=one.side or name)
         return replace(made, sets=sets)
 

@@ -14,6 +14,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.protocols.base import Protocol, Stage, named
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.tasks import Role, Task
+from shiftdata.tasks.making import recut
 from shiftdata.tasks.sets import NewSet, Part
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
@@ -270,8 +271,9 @@ def _held_out(
 def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:
     """Each set from its part of its domains."""
     column = task.metadata.nuisance_column
-    return task.recut(
-        {name: NewSet(parts[name], [(column, "in", some)], ROLE[name]) for name, some in domains.items()}
+    return recut(
+        task,
+        {name: NewSet(parts[name], [(column, "in", some)], ROLE[name]) for name, some in domains.items()},
     )
 
 

@@ -13,6 +13,7 @@ from shiftdata.protocols.base import first_of_each, hashes
 from shiftdata.protocols.domains import ROLE, DomainProtocol, train_parts
 from shiftdata.stable import hash64
 from shiftdata.tasks import RowSet, Task
+from shiftdata.tasks.making import pool
 
 EVERY = np.iinfo(np.int64).max
 
@@ -85,11 +86,11 @@ class FlexibleDG(DomainProtocol):
             limits["test"][[base + domain for domain in tested]] = self.per_domain
         parts = train_parts(task, self.seed)
         validates, tests = parts["validation"].rows, parts["test"].rows
-        pool = task.pool()
+        whole = pool(task)
         chosen = {}
         for name, limit in limits.items():
             fits = tests if name == "test" else parts["train"].rows | validates
-            indices = pool.indices[(limit[rows.group] > 0)[pool.indices] & fits[pool.indices]]
+            indices = whole.indices[(limit[rows.group] > 0)[whole.indices] & fits[whole.indices]]
             indices = indices[rows.nuisance[indices] >= 0]
             group = rows.group[indices].astype(np.int64)
             kept = limit[group] == EVERY
@@ -108,7 +109,7 @@ class FlexibleDG(DomainProtocol):
         for name, indices in of.items():
             scope = limits["test" if name == "test" else "train"] > 0
             # A fifth of few rows may be none: no group is promised to the validation set.
-            expected = pool.expected & scope & (name != "validation")
+            expected = whole.expected & scope & (name != "validation")
             sets[name] = RowSet(
                 indices=indices, expected=expected, scope=scope, roles=(ROLE[name],), reason=reason
             )

@@ -22,6 +22,7 @@ from shiftdata.protocols.base import Protocol, Stage, places
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.stable import ranks, uniform
 from shiftdata.tasks import Task
+from shiftdata.tasks.making import narrow, recut, restrict
 from shiftdata.tasks.sets import NewSet
 from shiftdata.tasks.task import CANONICAL_ROLES
 
@@ -190,7 +191,7 @@ class GroupFairness(Protocol):
             promised = np.zeros(shape, bool)
             promised[np.ix_(labels, [number for number in of_set if number in kept])] = True
             here: Filters = [[("label", "in", labels), (rows.nuisance_column, "in", of_set)]]
-            task = self._promising(task.restrict(here, to=[name]), name, promised.ravel())
+            task = self._promising(restrict(task, here, to=[name]), name, promised.ravel())
         return task
 
     def filters(self, pairs: Pairs, kept: Sequence[int], column: str) -> Filters:
@@ -228,8 +229,8 @@ class GroupFairness(Protocol):
             filters.append([("label", "==", label), (rows.nuisance_column, "==", nuisance), least])
         promised = np.zeros(len(rows.group_counts), bool)
         promised[shares[:-1] > 0] = True
-        made = task.narrow(
-            name, taken, filters=filters, reason="a share is of the rows in the set", scope=promised
+        made = narrow(
+            task, name, taken, filters=filters, reason="a share is of the rows in the set", scope=promised
         )
         made = self._promising(made, name, promised)
         return replace(
@@ -272,7 +273,7 @@ class GroupFairness(Protocol):
                 f"{' & '.join(task.history)} has cut them: give the seed there"
             )
         parts = cut(task.metadata, CANONICAL, seed=self.split_seed)
-        return task.recut({name: NewSet(parts[name], [], CANONICAL_ROLES[name]) for name in CANONICAL})
+        return recut(task, {name: NewSet(parts[name], [], CANONICAL_ROLES[name]) for name in CANONICAL})
 
     def _order(self, rows: Metadata, indices: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """By what the rows of a group are ordered: the quantile, after another draw of origins."""

@@ -16,6 +16,7 @@ from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.sampling import dirichlet_marginal
 from shiftdata.stable import rng
 from shiftdata.tasks import Role, Task
+from shiftdata.tasks.making import choose, recut
 from shiftdata.tasks.sets import NewSet
 
 ROLE: Mapping[str, Role] = {
@@ -122,8 +123,9 @@ class LabelShift(Protocol):
         shares, single = (SAME, SAME) if same else (SHARED, APART)
         parts = cut(rows, shares, single, seed=self.seed)
         column = rows.nuisance_column
-        return task.recut(
-            {name: NewSet(parts[name], [(column, "in", of[name[:6]])], role) for name, role in ROLE.items()}
+        return recut(
+            task,
+            {name: NewSet(parts[name], [(column, "in", of[name[:6]])], role) for name, role in ROLE.items()},
         )
 
     def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
@@ -145,7 +147,7 @@ class LabelShift(Protocol):
                     f"without replacement the drawn labels leave no row of {name}: take replacement=True, "
                     "a larger alpha, another seed, or several domains as the target"
                 )
-            return task.choose(name, one.indices[kept], reason)
+            return choose(task, name, one.indices[kept], reason)
         generator = rng(self.id, self.seed, name)
         by_label = np.lexsort((order, labels))
         starts = np.cumsum(counts) - counts
@@ -154,7 +156,7 @@ class LabelShift(Protocol):
         for label in np.flatnonzero(takes).tolist():
             places = generator.integers(counts[label], size=takes[label])
             np.add.at(drawn, by_label[starts[label] + places], 1)
-        return task.choose(name, one.indices[drawn > 0], reason, counts=drawn[drawn > 0])
+        return choose(task, name, one.indices[drawn > 0], reason, counts=drawn[drawn > 0])
 
 
 def _label_counts(task: Task, name: str) -> NDArray[np.int64]:

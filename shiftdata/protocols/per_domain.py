@@ -10,6 +10,7 @@ import numpy as np
 from shiftdata.format.manifest import Filters
 from shiftdata.protocols.base import Protocol, Stage
 from shiftdata.tasks import Task
+from shiftdata.tasks.making import restrict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,6 @@ class PerDomain(Protocol):
         for name, one in task.sets.items():
             for domain in np.unique(rows.nuisance[one.indices]).tolist():
                 of_domain: Filters = [[(rows.nuisance_column, "==", domain)]]
-                cut = task.restrict(of_domain, to=[name]).sets[name]
+                cut = restrict(task, of_domain, to=[name]).sets[name]
                 sets[f"{name}/{rows.nuisances[domain]}"] = replace(cut, side=one.side or name)
         return replace(task, sets=sets)

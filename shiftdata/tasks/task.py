@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.conditions import both, either, matches
 from shiftdata.format.manifest import Filters
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import write_keys
@@ -24,7 +23,7 @@ from shiftdata.sampling import SAMPLERS, Sampler, make_sampler
 from shiftdata.tasks.evaluation import Evaluation, evaluate
 from shiftdata.tasks.frozen import Frozen, frozen_id, frozen_table, read_frozen
 from shiftdata.tasks.report import Report, SetReport
-from shiftdata.tasks.sets import ROLES, Groups, Indices, LeakWarning, NewSet, Role, RowSet
+from shiftdata.tasks.sets import ROLES, Indices, LeakWarning, Role, RowSet
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -41,7 +40,7 @@ CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "
 class Task:
     """Named sets of rows of one base, each with its roles, and the protocols that made them.
 
-    A protocol makes a new task from a task; see `restrict`, `recut`, `narrow` and `choose`. `metrics` names
+    A protocol makes a new task from a task; see `shiftdata.tasks.making`. `metrics` names
     the official metrics of its protocols, `notes` are what they asked for and met. `stage` says how far the
     making is: a task whose sets were cut, or their rows chosen, cannot be cut any more.
     """
@@ -120,7 +119,7 @@ class Task:
 
         The task says so from then on, and every record made of it.
         """
-        rows = self._set(name)
+        rows = self.row_set(name)
         if role not in ROLES:
             raise not_found("role", role, ROLES)
         if role in rows.roles:
@@ -165,7 +164,7 @@ class Task:
 
     def hides_labels(self, name: str, role: Role | None = None) -> bool:
         """Whether a set is used as unlabelled: by its own role, or by one of its others."""
-        rows = self._set(name)
+        rows = self.row_set(name)
         if role is not None and role not in rows.roles:
             raise InputError(
                 f"{name} has the role {' and '.join(rows.roles)}, and is asked for as {role!r}: "
@@ -178,7 +177,7 @@ class Task:
 
         Where labels are hidden, in the order of hashed keys: neighbours in a file are of one group.
         """
-        indices = self._set(name).indices
+        indices = self.row_set(name).indices
         return indices[self._hashed[name][1]] if self.hides_labels(name, role) else indices
 
     def keys(self, name: str, role: Role | None = None) -> list[str]:
@@ -218,117 +217,6 @@ class Task:
         """
         return {name: rows.filters for name, rows in self.sets.items()}
 
-    def restrict(self, filters: Filters, *, to: Sequence[str] | None = None) -> Task:
-        """Keep, in each set (or those in `to`), the rows that some filters keep."""
-        task, scope = self, matches(self.metadata.groups, filters)
-        for name in self.sets if to is None else to:
-            rows = self._set(name)
-            kept = self._matching(rows, filters)
-            task = task._narrowed(
-                name, kept, rows.filters and both(rows.filters, filters), rows.reason, scope
-            )
-        return task
-
-    def narrow(
-        self,
-        name: str,
-        kept: NDArray[np.bool_],
-        *,
-        filters: Filters,
-        reason: str = "",
-        scope: Groups | None = None,
-    ) -> Task:
-        """Keep some rows of a set: those that a rule wants.
-
-        Where the filters keep the same rows they stand for the rule, else the reason says why none do.
-        `scope` are the groups that may remain; by default those that the filters can keep.
-        """
-        rows = self._set(name)
-        scope = matches(self.metadata.groups, filters) if scope is None else scope
-        if rows.filters is not None and np.array_equal(self._matching(rows, filters), kept):
-            return self._narrowed(name, kept, both(rows.filters, filters), "", scope)
-        return self._narrowed(name, kept, None, rows.reason or reason, scope)
-
-    def _matching(self, rows: RowSet, filters: Filters) -> NDArray[np.bool_]:
-        """Which rows of a set some filters keep."""
-        named = {name for clause in filters for name, _, _ in clause}
-        columns = {name: one[rows.indices] for name, one in self.metadata.columns.items() if name in named}
-        return matches(columns, filters) if columns else np.full(len(rows.indices), bool(filters))
-
-    def _narrowed(
-        self, name: str, kept: NDArray[np.bool_], filters: Filters | None, reason: str, scope: Groups
-    ) -> Task:
-        rows = self._set(name)
-        narrowed = replace(
-            rows,
-            indices=rows.indices[kept],
-            counts=None if rows.counts is None else rows.counts[kept],
-            filters=filters,
-            reason=reason,
-            expected=rows.expected & scope,
-            scope=rows.scope & scope,
-        )
-        return replace(self, sets={**self.sets, name: narrowed})
-
-    def choose(
-        self, name: str, indices: Indices, reason: str, *, counts: Indices | None = None, **more: Any
-    ) -> Task:
-        """Change a set to chosen rows, which no filters can keep for a reason; `more` are fields of it."""
-        order = np.argsort(indices)
-        counts = None if counts is None else counts[order]
-        rows = replace(
-            self._set(name), indices=indices[order], counts=counts, filters=None, reason=reason, **more
-        )
-        return replace(self, sets={**self.sets, name: rows})
-
-    def pool(self) -> RowSet:
-        """The rows that are in any set."""
-        if any(rows.counts is not None for rows in self.sets.values()):
-            raise InputError(
-                "rows drawn with replacement cannot be cut again: draw them in the last protocol"
-            )
-        sets = self.sets.values()
-        member = np.zeros(len(self.metadata), dtype=bool)
-        expected, scope = (np.zeros(len(self.metadata.group_counts), dtype=bool) for _ in range(2))
-        for rows in sets:
-            member[rows.indices] = True
-            expected |= rows.expected
-            scope |= rows.scope
-        filters = either([rows.filters for rows in sets])
-        reason = next((rows.reason for rows in sets if rows.filters is None), "")
-        return RowSet(
-            indices=np.flatnonzero(member),
-            expected=expected,
-            scope=scope,
-            roles=("fit",),
-            filters=filters,
-            reason=reason,
-        )
-
-    def recut(self, sets: Mapping[str, NewSet]) -> Task:
-        """Make new sets of the rows that are in any set."""
-        pool = self.pool()
-        columns, groups = self.metadata.columns, self.metadata.groups
-        made = {}
-        for name, new in sets.items():
-            conditions = [new.conditions]
-            mask = matches(columns, conditions) & new.part.rows
-            scope = matches(groups, conditions)
-            clause, filters = new.part.clause, pool.filters
-            if clause is not None and filters is not None:
-                filters = both(filters, [[*clause, *new.conditions]])
-            made[name] = replace(
-                pool,
-                indices=pool.indices[mask[pool.indices]],
-                expected=pool.expected & scope,
-                scope=pool.scope & scope,
-                roles=(new.role,),
-                filters=None if clause is None else filters,
-                reason=new.part.reason or pool.reason,
-                side=new.side,
-            )
-        return replace(self, sets=made)
-
     def check_leaks(self, *, warn: bool = False) -> bool:
         """Refuse an origin on two sides, or warn of it; give whether there is one."""
         leaks = self.leaks()
@@ -353,18 +241,6 @@ class Task:
         on = sum((mask.astype(np.int16) for mask in sides.values()), np.zeros(size, np.int16))
         shared: list[int] = np.flatnonzero(on > 1).tolist()
         return shared
-
-    def check_empty(self) -> None:
-        """Refuse a set without rows, or groups that should have rows and have none."""
-        for name, one in self.report().sets.items():
-            if not one.examples:
-                raise InputError(f"{self.describe()} leaves {name} without a row: choose other parameters")
-            if one.empty:
-                shown = ", ".join(one.empty[:5]) + (" ..." if len(one.empty) > 5 else "")
-                raise InputError(
-                    f"{self.describe()} leaves {len(one.empty)} groups of {name} without a row ({shown}): "
-                    'take a larger base or other parameters, or on_empty="report" to have them as n = 0'
-                )
 
     def describe(self) -> str:
         """The protocols that made the task, in order."""
@@ -403,7 +279,7 @@ class Task:
 
         """
         if name is not None:
-            self._set(name)
+            self.row_set(name)
         return evaluate(self, predictions, name, remap=remap, marginal=marginal)
 
     def sampler(
@@ -431,7 +307,7 @@ class Task:
         given = {"nuisances": nuisance, "nuisance_ids": np.unique(nuisance), "label_ids": self.label_ids}
         if not hidden:
             label, group = metadata.columns["label"][rows], metadata.group[rows]
-            group_ids = np.union1d(np.flatnonzero(self._set(name).expected), group)
+            group_ids = np.union1d(np.flatnonzero(self.row_set(name).expected), group)
             given |= {"labels": label, "groups": group, "group_ids": group_ids}
             given |= {} if needs == "pseudo_label" else {"label_ids": np.unique(label)}
         return make_sampler(rule, **(given | options))
@@ -553,12 +429,13 @@ class Task:
 
     def _counts(self, name: str, role: Role | None = None) -> Indices | None:
         """How often each of `rows` was drawn, if rows were drawn with replacement."""
-        counts = self._set(name).counts
+        counts = self.row_set(name).counts
         if counts is None or not self.hides_labels(name, role):
             return counts
         return counts[self._hashed[name][1]]
 
-    def _set(self, name: str) -> RowSet:
+    def row_set(self, name: str) -> RowSet:
+        """A set by its name; `sets` has all of them."""
         if name not in self.sets:
             raise not_found("set", name, self.sets, f"It was asked of {self.describe()}.")
         return self.sets[name]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
+from shiftdata.tasks.making import choose
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +35,7 @@ def drawn(fair: sd.Task) -> sd.Task:
     indices = fair.sets["test"].indices
     counts = np.ones(len(indices), np.int64)
     counts[:2] = 2, 3
-    return fair.choose("test", indices, "drawn", counts=counts)
+    return choose(fair, "test", indices, "drawn", counts=counts)
 
 
 @pytest.fixture

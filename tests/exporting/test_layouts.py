@@ -22,6 +22,7 @@ from shiftdata.cli.export import command
 from shiftdata.errors import InputError
 from shiftdata.exporting.folders import LAYOUTS, read_back
 from shiftdata.exporting.webdataset import export as export_tars
+from shiftdata.tasks.making import choose
 from tests.contracts.kinds import prepare
 from tests.properties import share
 
@@ -107,7 +108,7 @@ def test_the_round_trip_of_any_rows_drawn_any_number_of_times(tiny, data, layout
         rows = task.sets[name].indices
         times = data.draw(st.lists(st.integers(least, 3), min_size=len(rows), max_size=len(rows)))
         counts = np.array([max(1, times[0]), *times[1:]])
-        task = task.choose(name, rows[counts > 0], "drawn", counts=counts[counts > 0])
+        task = choose(task, name, rows[counts > 0], "drawn", counts=counts[counts > 0])
     with tempfile.TemporaryDirectory() as folder:
         sd.export(task, layout, f"{folder}/out")
         assert read_back(f"{folder}/out") == {
@@ -256,14 +257,14 @@ def test_sets_can_be_chosen_and_named(adapted, tmp_path):
 def test_where_classes_are_missing_readers_of_folders_are_warned_or_refused(fair, tmp_path):
     test = fair.metadata.label[fair.sets["test"].indices]
     kept = fair.sets["test"].indices[test == test[0]]
-    narrow = fair.choose("test", kept, "one label")
+    narrow = choose(fair, "test", kept, "one label")
     made = sd.export(narrow, "imagefolder", tmp_path / "folders")
     assert [note.startswith("test has 1 of 2 classes") for note in made.record.notes] == [True]
     group = fair.metadata.group
     gone = {name: rows.indices[group[rows.indices] != group[kept[0]]] for name, rows in fair.sets.items()}
     holed = fair
     for name, indices in gone.items():
-        holed = holed.choose(name, indices, "a group is missing")
+        holed = choose(holed, name, indices, "a group is missing")
     cell = fair.metadata.group_name(int(group[kept[0]])).split(" / ")
     with pytest.raises(InputError, match=f"no row in 1 cells of domain and class .{cell[1]}/{cell[0]}."):
         sd.export(holed, "domainbed", tmp_path / "domains")

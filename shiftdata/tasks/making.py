@@ -1,0 +1,148 @@
+"""How protocols make a task from a task: cut its sets anew, keep some rows of them, or choose rows.
+
+No task is changed: each function gives a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError
+from shiftdata.format.conditions import both, either, matches
+from shiftdata.format.manifest import Filters
+from shiftdata.tasks.sets import Groups, Indices, NewSet, RowSet
+
+if TYPE_CHECKING:
+    from shiftdata.tasks.task import Task
+
+
+def restrict(task: Task, filters: Filters, *, to: Sequence[str] | None = None) -> Task:
+    """Keep, in each set (or those in `to`), the rows that some filters keep."""
+    scope = matches(task.metadata.groups, filters)
+    for name in task.sets if to is None else to:
+        rows = task.row_set(name)
+        kept = _matching(task, rows, filters)
+        task = _narrowed(task, name, kept, rows.filters and both(rows.filters, filters), rows.reason, scope)
+    return task
+
+
+def narrow(
+    task: Task,
+    name: str,
+    kept: NDArray[np.bool_],
+    *,
+    filters: Filters,
+    reason: str = "",
+    scope: Groups | None = None,
+) -> Task:
+    """Keep some rows of a set: those that a rule wants.
+
+    Where the filters keep the same rows they stand for the rule, else the reason says why none do.
+    `scope` are the groups that may remain; by default those that the filters can keep.
+    """
+    rows = task.row_set(name)
+    scope = matches(task.metadata.groups, filters) if scope is None else scope
+    if rows.filters is not None and np.array_equal(_matching(task, rows, filters), kept):
+        return _narrowed(task, name, kept, both(rows.filters, filters), "", scope)
+    return _narrowed(task, name, kept, None, rows.reason or reason, scope)
+
+
+def _matching(task: Task, rows: RowSet, filters: Filters) -> NDArray[np.bool_]:
+    """Which rows of a set some filters keep."""
+    named = {name for clause in filters for name, _, _ in clause}
+    columns = {name: one[rows.indices] for name, one in task.metadata.columns.items() if name in named}
+    return matches(columns, filters) if columns else np.full(len(rows.indices), bool(filters))
+
+
+def _narrowed(
+    task: Task, name: str, kept: NDArray[np.bool_], filters: Filters | None, reason: str, scope: Groups
+) -> Task:
+    rows = task.row_set(name)
+    narrowed = replace(
+        rows,
+        indices=rows.indices[kept],
+        counts=None if rows.counts is None else rows.counts[kept],
+        filters=filters,
+        reason=reason,
+        expected=rows.expected & scope,
+        scope=rows.scope & scope,
+    )
+    return replace(task, sets={**task.sets, name: narrowed})
+
+
+def choose(
+    task: Task, name: str, indices: Indices, reason: str, *, counts: Indices | None = None, **more: Any
+) -> Task:
+    """Change a set to chosen rows, which no filters can keep for a reason; `more` are fields of it."""
+    order = np.argsort(indices)
+    counts = None if counts is None else counts[order]
+    rows = replace(
+        task.row_set(name), indices=indices[order], counts=counts, filters=None, reason=reason, **more
+    )
+    return replace(task, sets={**task.sets, name: rows})
+
+
+def pool(task: Task) -> RowSet:
+    """The rows that are in any set."""
+    if any(rows.counts is not None for rows in task.sets.values()):
+        raise InputError("rows drawn with replacement cannot be cut again: draw them in the last protocol")
+    sets = task.sets.values()
+    member = np.zeros(len(task.metadata), dtype=bool)
+    expected, scope = (np.zeros(len(task.metadata.group_counts), dtype=bool) for _ in range(2))
+    for rows in sets:
+        member[rows.indices] = True
+        expected |= rows.expected
+        scope |= rows.scope
+    filters = either([rows.filters for rows in sets])
+    reason = next((rows.reason for rows in sets if rows.filters is None), "")
+    return RowSet(
+        indices=np.flatnonzero(member),
+        expected=expected,
+        scope=scope,
+        roles=("fit",),
+        filters=filters,
+        reason=reason,
+    )
+
+
+def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
+    """Make new sets of the rows that are in any set."""
+    whole = pool(task)
+    columns, groups = task.metadata.columns, task.metadata.groups
+    made = {}
+    for name, new in sets.items():
+        conditions = [new.conditions]
+        mask = matches(columns, conditions) & new.part.rows
+        scope = matches(groups, conditions)
+        clause, filters = new.part.clause, whole.filters
+        if clause is not None and filters is not None:
+            filters = both(filters, [[*clause, *new.conditions]])
+        made[name] = replace(
+            whole,
+            indices=whole.indices[mask[whole.indices]],
+            expected=whole.expected & scope,
+            scope=whole.scope & scope,
+            roles=(new.role,),
+            filters=None if clause is None else filters,
+            reason=new.part.reason or whole.reason,
+            side=new.side,
+        )
+    return replace(task, sets=made)
+
+
+def check_empty(task: Task) -> None:
+    """Refuse a set without rows, or groups that should have rows and have none."""
+    for name, one in task.report().sets.items():
+        if not one.examples:
+            raise InputError(f"{task.describe()} leaves {name} without a row: choose other parameters")
+        if one.empty:
+            shown = ", ".join(one.empty[:5]) + (" ..." if len(one.empty) > 5 else "")
+            raise InputError(
+                f"{task.describe()} leaves {len(one.empty)} groups of {name} without a row ({shown}): "
+                'take a larger base or other parameters, or on_empty="report" to have them as n = 0'
+            )
