@@ -111,7 +111,7 @@ def test_parameters_out_of_range_are_refused(parameters, message):
 
 
 def test_more_classes_than_there_are_is_refused():
-    with pytest.raises(InputError, match="k=21 needs as many labels, and there are 20"):
+    with pytest.raises(InputError, match="k=21 needs as many labels, and training has 20"):
         GroupFairness(k=21, mu=0.1).pairs(LABELS, STYLES)
 
 

@@ -144,7 +144,7 @@ class GroupFairness(Protocol):
         for what, names, asked in (("labels", labels, self.k), ("nuisances", nuisances, self.n_styles)):
             if asked > len(names):
                 given = f"k={self.k}" if asked == self.k else f"styles={asked}"
-                raise InputError(f"{given} needs as many {what}, and there are {len(names)}: lower it")
+                raise InputError(f"{given} needs as many {what}, and training has {len(names)}: lower it")
         drawn: list[int] = ranks(labels, self.name, self.seed, "label").argsort()[: self.k].tolist()
         own = self.kept_nuisances(nuisances)
         if not self.variant:

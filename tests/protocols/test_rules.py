@@ -168,7 +168,7 @@ def test_a_share_is_of_the_rows_in_the_set_whatever_cut_it(turned):
     assert "mu in train: asked 0.1, met " in str(task.report())
     with pytest.raises(InputError, match="put leave-one-domain-out first"):
         steps[0](steps[1](sd.task(DOMAINS)))
-    with pytest.raises(InputError, match=r"k=4 needs as many nuisances, and there are 3"):
+    with pytest.raises(InputError, match=r"k=4 needs as many nuisances, and training has 3"):
         (steps[0] & protocol("group-fairness", k=4, mu=0.1))(sd.task(DOMAINS))
 
 
