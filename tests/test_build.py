@@ -300,7 +300,7 @@ def edited(own: Path, old: str, new: str) -> str:
             'nuisance="pink",',
             "has the nuisance 'pink'; the shift lists blue, cyan",
         ),
-        ("GroupFairness(k=2", "GroupFairness(k=9", "k=9 needs as many labels, and there are 4"),
+        ("GroupFairness(k=2", "GroupFairness(k=9", "k=9 needs as many labels, and training has 4"),
         (
             'name="content"',
             'name="metadata"',

@@ -159,7 +159,7 @@ def test_bad_parameters_are_answered(name, params, message):
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("group-fairness", {"k": 7, "mu": 0.1}, "k=7 needs as many labels, and there are 6"),
+        ("group-fairness", {"k": 7, "mu": 0.1}, "k=7 needs as many labels, and training has 6"),
         (
             "group-fairness",
             {"k": 2, "mu": 0.1, "dominant": (("label00", "rok"), ("label01", "dim"))},
