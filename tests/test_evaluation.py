@@ -507,6 +507,7 @@ def test_an_empty_promised_group_shows_with_no_rows():
 def test_results_are_shown_by_name_with_their_rows():
     result = FAIR.evaluate(PREDICTED)
     text = str(result)
+    assert repr(result) == text
     assert text.startswith(f"{FAIR.describe()}\nof rows, test (test): 54 rows\n")
     assert text.splitlines()[3].split() == ["figure", "value", "sem", "n", "over"]
     assert result.by("nuisance").names == ("kind0", "kind2", "kind4")

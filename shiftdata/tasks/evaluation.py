@@ -61,7 +61,7 @@ class Cells:
         return [self.names[column][code] for code in codes.tolist()]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Record):
     """The figures of one set of a task.
 
@@ -165,6 +165,8 @@ class Evaluation(Record):
     def __str__(self) -> str:
         head = f"{self.task}\nof {self.dataset}, {self.set} ({self.role}): {self.n:,} rows\n"
         return "\n".join([head, table(*self._lines()), *self.notes])
+
+    __repr__ = __str__
 
     def picture(self, *by: str) -> Image.Image:
         """A heat map of label and nuisance, bars with their standard errors, or lines along the severity.
