@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import write_keys
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
-from shiftdata.sampling import SAMPLERS, Sampler, make_sampler
+from shiftdata.tasks import reading
 from shiftdata.tasks.evaluation import Evaluation, evaluate
 from shiftdata.tasks.frozen import Frozen, frozen_id, frozen_table, read_frozen
 from shiftdata.tasks.report import Report, SetReport
@@ -28,10 +28,6 @@ from shiftdata.tasks.sets import ROLES, Indices, LeakWarning, Role, RowSet
 if TYPE_CHECKING:
     from PIL import Image
 
-    from shiftdata.loading.batches import Examples, Loader
-    from shiftdata.loading.batches.examples import Transform
-    from shiftdata.loading.batches.loader import BatchTransform, OnError
-    from shiftdata.loading.byte_ranges import ExampleReader
 
 CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "test": "test"}
 
@@ -187,6 +183,17 @@ class Task:
         keys: list[str] = self.metadata.table["key"].take(pa.array(self.rows(name))).to_pylist()
         return keys
 
+    def hashes(self, name: str) -> Indices:
+        """The hashed keys that batches of an unlabelled set have, in the order of its `rows`."""
+        return self._hashed[name][0].view(np.int64)
+
+    def counts(self, name: str, role: Role | None = None) -> Indices | None:
+        """How often each of `rows` was drawn, if rows were drawn with replacement."""
+        counts = self.row_set(name).counts
+        if counts is None or not self.hides_labels(name, role):
+            return counts
+        return counts[self._hashed[name][1]]
+
     @cached_property
     def _hashed(self) -> Mapping[str, tuple[NDArray[np.uint64], Indices]]:
         """Of each set that may be used as unlabelled, the sorted hashes of its keys, and the order."""
@@ -204,7 +211,7 @@ class Task:
 
         Where labels are hidden only what a method may see: the hashed key, nuisance and severity.
         """
-        table, counts = self.metadata.table.take(pa.array(self.rows(name, role))), self._counts(name, role)
+        table, counts = self.metadata.table.take(pa.array(self.rows(name, role))), self.counts(name, role)
         if self.hides_labels(name, role):
             table = table.select(["key", self.metadata.nuisance_column, "severity"])
             table = table.set_column(0, "key", pa.array(self.keys(name, role)))
@@ -282,131 +289,9 @@ class Task:
             self.row_set(name)
         return evaluate(self, predictions, name, remap=remap, marginal=marginal)
 
-    def sampler(
-        self, rule: str, name: str | None = None, *, role: Role | None = None, **options: Any
-    ) -> Sampler:
-        """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`.
-
-        The set is the first with the role "fit" if not named. Where labels are hidden, only rules that need
-        none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`.
-        """
-        name = name or self.set_of(role or "fit")
-        needs = SAMPLERS[rule].needs if rule in SAMPLERS else None
-        hidden, counts = self.hides_labels(name, role), self._counts(name, role)
-        if needs in ("label", "group") and (hidden or counts is not None):
-            if not hidden:
-                raise InputError(f"the rows of {name} were drawn with replacement: they are a sample already")
-            usable = [other for other, one in SAMPLERS.items() if one.needs not in ("label", "group")]
-            raise InputError(
-                f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
-                f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
-            )
-        rows, metadata = self.rows(name, role), self.metadata
-        rows = rows if counts is None else np.repeat(rows, counts)
-        nuisance = metadata.nuisance[rows]
-        given = {"nuisances": nuisance, "nuisance_ids": np.unique(nuisance), "label_ids": self.label_ids}
-        if not hidden:
-            label, group = metadata.columns["label"][rows], metadata.group[rows]
-            group_ids = np.union1d(np.flatnonzero(self.row_set(name).expected), group)
-            given |= {"labels": label, "groups": group, "group_ids": group_ids}
-            given |= {} if needs == "pseudo_label" else {"label_ids": np.unique(label)}
-        return make_sampler(rule, **(given | options))
-
-    def dataset(
-        self,
-        name: str | None = None,
-        *,
-        role: Role | None = None,
-        transform: Transform | None = None,
-        seed: int = 0,
-        size: int | tuple[int, int] | None = None,
-        remap: bool = False,
-        decode: bool = True,
-        reader: ExampleReader | None = None,
-    ) -> Examples:
-        """The examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
-
-        See `loading.batches.Examples`, and `loader` for the arguments.
-        """
-        from shiftdata.loading.batches import Examples
-
-        name = name or self.set_of(role or "fit")
-        hidden = self.hides_labels(name, role)
-        return Examples(
-            self.metadata,
-            self.rows(name, role),
-            self._counts(name, role),
-            hashes=self._hashed[name][0].view(np.int64) if hidden else None,
-            remapped=self.remapped if remap else None,
-            reader=reader,
-            transform=transform,
-            seed=seed,
-            size=size,
-            decode=decode,
-        )
-
-    def loader(
-        self,
-        name: str | None = None,
-        *,
-        role: Role | None = None,
-        sampler: str | Sampler | Sequence[int] | Indices | None = None,
-        batch_size: int = 64,
-        seed: int = 0,
-        workers: int | None = None,
-        size: int | tuple[int, int] | None = None,
-        transform: Transform | None = None,
-        batch_transform: BatchTransform | None = None,
-        remap: bool = False,
-        drop_last: bool = False,
-        on_error: OnError = "error",
-        rank: int | None = None,
-        world: int | None = None,
-        reader: ExampleReader | None = None,
-        **options: Any,
-    ) -> Loader:
-        """Batches `(x, y, metadata)` of a set's pictures, for training; see `loading.batches.Loader`.
-
-        Args:
-            name: the set; the first whose own role is `role` if not given.
-            role: what the set is used for, "fit" if neither is given; as "unlabelled", batches are
-                `(x, metadata)` without label, group and key.
-            sampler: "shuffle", "subg", ...: the name of a sampler, with its `options`; one that `sampler`
-                made; positions in the set; or None: every example in the stored order, as for a test.
-            batch_size: pictures in a batch, on each rank.
-            seed: of the order and of the transforms, with the epoch.
-            workers: threads that read and decode ahead; default: one a core.
-            size: height and width to resize every picture to, or one number for both.
-            transform: makes another x of one picture, height x width x 3, and a numpy generator.
-            batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
-            remap: y from 0 to k - 1, k being "unknown", by `remapped`.
-            drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-            on_error: a picture that cannot be read is an "error", or is "skip"ped and reported.
-            rank, world: this process among those that share an epoch; default: of `torch.distributed`.
-            reader: your own `ExampleReader`, with a cache or hashes checked.
-
-        """
-        from shiftdata.loading.batches import Loader
-
-        if isinstance(sampler, str):
-            batches = sampler in SAMPLERS and SAMPLERS[sampler].makes_batches
-            chosen = options | ({"batch_size": batch_size} if batches else {})
-            sampler = self.sampler(sampler, name, role=role, seed=seed, **chosen)
-        elif options:
-            raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
-        return Loader(
-            self.dataset(
-                name, role=role, transform=transform, seed=seed, size=size, remap=remap, reader=reader
-            ),
-            sampler,
-            batch_size=batch_size,
-            workers=workers,
-            batch_transform=batch_transform,
-            drop_last=drop_last,
-            on_error=on_error,
-            rank=rank,
-            world=world,
-        )
+    sampler = reading.sampler
+    dataset = reading.dataset
+    loader = reading.loader
 
     def freeze(self, path: str | Path) -> str:
         """Write key, split (the set's name) and count as Parquet; give the content hash."""
@@ -426,13 +311,6 @@ class Task:
     def content_id(self) -> str:
         """A hash of every key with its set, role and count: equal in any order of rows."""
         return frozen_id(frozen_table(self.metadata, self.sets), self.roles)
-
-    def _counts(self, name: str, role: Role | None = None) -> Indices | None:
-        """How often each of `rows` was drawn, if rows were drawn with replacement."""
-        counts = self.row_set(name).counts
-        if counts is None or not self.hides_labels(name, role):
-            return counts
-        return counts[self._hashed[name][1]]
 
     def row_set(self, name: str) -> RowSet:
         """A set by its name; `sets` has all of them."""

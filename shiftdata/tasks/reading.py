@@ -1,0 +1,146 @@
+"""Samplers, examples and batches of a task's sets: methods of `Task`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shiftdata.errors import InputError
+from shiftdata.sampling import SAMPLERS, Sampler, make_sampler
+from shiftdata.tasks.sets import Indices, Role
+
+if TYPE_CHECKING:
+    from shiftdata.loading.batches import Examples, Loader
+    from shiftdata.loading.batches.examples import Transform
+    from shiftdata.loading.batches.loader import BatchTransform, OnError
+    from shiftdata.loading.byte_ranges import ExampleReader
+    from shiftdata.tasks.task import Task
+
+
+def sampler(
+    task: Task, rule: str, name: str | None = None, *, role: Role | None = None, **options: Any
+) -> Sampler:
+    """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`.
+
+    The set is the first with the role "fit" if not named. Where labels are hidden, only rules that need
+    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`.
+    """
+    name = name or task.set_of(role or "fit")
+    needs = SAMPLERS[rule].needs if rule in SAMPLERS else None
+    hidden, counts = task.hides_labels(name, role), task.counts(name, role)
+    if needs in ("label", "group") and (hidden or counts is not None):
+        if not hidden:
+            raise InputError(f"the rows of {name} were drawn with replacement: they are a sample already")
+        usable = [other for other, one in SAMPLERS.items() if one.needs not in ("label", "group")]
+        raise InputError(
+            f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
+            f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
+        )
+    rows, metadata = task.rows(name, role), task.metadata
+    rows = rows if counts is None else np.repeat(rows, counts)
+    nuisance = metadata.nuisance[rows]
+    given = {"nuisances": nuisance, "nuisance_ids": np.unique(nuisance), "label_ids": task.label_ids}
+    if not hidden:
+        label, group = metadata.columns["label"][rows], metadata.group[rows]
+        group_ids = np.union1d(np.flatnonzero(task.row_set(name).expected), group)
+        given |= {"labels": label, "groups": group, "group_ids": group_ids}
+        given |= {} if needs == "pseudo_label" else {"label_ids": np.unique(label)}
+    return make_sampler(rule, **(given | options))
+
+
+def dataset(
+    task: Task,
+    name: str | None = None,
+    *,
+    role: Role | None = None,
+    transform: Transform | None = None,
+    seed: int = 0,
+    size: int | tuple[int, int] | None = None,
+    remap: bool = False,
+    decode: bool = True,
+    reader: ExampleReader | None = None,
+) -> Examples:
+    """The examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
+
+    See `loading.batches.Examples`, and `loader` for the arguments.
+    """
+    from shiftdata.loading.batches import Examples
+
+    name = name or task.set_of(role or "fit")
+    hidden = task.hides_labels(name, role)
+    return Examples(
+        task.metadata,
+        task.rows(name, role),
+        task.counts(name, role),
+        hashes=task.hashes(name) if hidden else None,
+        remapped=task.remapped if remap else None,
+        reader=reader,
+        transform=transform,
+        seed=seed,
+        size=size,
+        decode=decode,
+    )
+
+
+def loader(
+    task: Task,
+    name: str | None = None,
+    *,
+    role: Role | None = None,
+    sampler: str | Sampler | Sequence[int] | Indices | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+    workers: int | None = None,
+    size: int | tuple[int, int] | None = None,
+    transform: Transform | None = None,
+    batch_transform: BatchTransform | None = None,
+    remap: bool = False,
+    drop_last: bool = False,
+    on_error: OnError = "error",
+    rank: int | None = None,
+    world: int | None = None,
+    reader: ExampleReader | None = None,
+    **options: Any,
+) -> Loader:
+    """Batches `(x, y, metadata)` of a set's pictures, for training; see `loading.batches.Loader`.
+
+    Args:
+        name: the set; the first whose own role is `role` if not given.
+        role: what the set is used for, "fit" if neither is given; as "unlabelled", batches are
+            `(x, metadata)` without label, group and key.
+        sampler: "shuffle", "subg", ...: the name of a sampler, with its `options`; one that `sampler`
+            made; positions in the set; or None: every example in the stored order, as for a test.
+        batch_size: pictures in a batch, on each rank.
+        seed: of the order and of the transforms, with the epoch.
+        workers: threads that read and decode ahead; default: one a core.
+        size: height and width to resize every picture to, or one number for both.
+        transform: makes another x of one picture, height x width x 3, and a numpy generator.
+        batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
+        remap: y from 0 to k - 1, k being "unknown", by `remapped`.
+        drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
+        on_error: a picture that cannot be read is an "error", or is "skip"ped and reported.
+        rank, world: this process among those that share an epoch; default: of `torch.distributed`.
+        reader: your own `ExampleReader`, with a cache or hashes checked.
+
+    """
+    from shiftdata.loading.batches import Loader
+
+    if isinstance(sampler, str):
+        batches = sampler in SAMPLERS and SAMPLERS[sampler].makes_batches
+        chosen = options | ({"batch_size": batch_size} if batches else {})
+        sampler = task.sampler(sampler, name, role=role, seed=seed, **chosen)
+    elif options:
+        raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
+    return Loader(
+        task.dataset(name, role=role, transform=transform, seed=seed, size=size, remap=remap, reader=reader),
+        sampler,
+        batch_size=batch_size,
+        workers=workers,
+        batch_transform=batch_transform,
+        drop_last=drop_last,
+        on_error=on_error,
+        rank=rank,
+        world=world,
+    )
