@@ -257,6 +257,21 @@ def test_a_frozen_task_comes_back_as_it_was(tiny, tmp_path):
         sd.task(tiny, str(tmp_path / "mine.parquet"), k=3)
 
 
+def test_a_frozen_task_knows_its_roles_its_metrics_and_its_empty_groups(tmp_path):
+    rows = metadata(4, 4, 4)
+    hole = pc.and_(pc.equal(rows.table["label"], 1), pc.equal(rows.table["a"], 2))
+    lacking = sd.Metadata(rows.table.filter(pc.invert(hole)), rows.labels, rows.nuisances, "a", True)
+    made = sd.task(lacking, "group-fairness", k=4, mu=1, on_empty="report").also("test", "unlabelled")
+    made.freeze(tmp_path / "task.parquet")
+    again = sd.task(lacking, str(tmp_path / "task.parquet"))
+    assert (again.roles, again.metrics, again.notes) == (made.roles, made.metrics, made.notes)
+    assert again.describe() == made.describe()
+    assert str(again.report()) == str(made.report())
+    truth = again.metadata.label[again.rows("test")]
+    assert again.evaluate(truth).to_dict() == made.evaluate(truth).to_dict()
+    assert "label01 / kind2" in str(again.evaluate(truth))
+
+
 def test_protocols_are_composed_on_the_command_line(tiny, capsys):
     words = ["group-fairness", "k=4", "mu=0.2", "severity>=1", "label-shift", "alpha=3"]
     assert cli.main(["task", str(tiny), *words, "--on-empty", "report"]) == 0

@@ -25,7 +25,7 @@ KEY = b"shiftdata"
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """What a frozen task says of itself: where it is from, and the roles, sides and metrics of its sets."""
+    """What a frozen task says of itself: where it is from, its metrics, and what its sets are for."""
 
     dataset: str = ""
     base: str = ""
@@ -33,6 +33,9 @@ class Frozen:
     roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     sides: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    #: The numbers of the groups that a set should have and does not.
+    empty: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Frozen:
@@ -42,7 +45,8 @@ class Frozen:
             return cls()
         raw: dict[str, Any] = json.loads(text)
         raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
-        raw |= {name: tuple(raw[name]) for name in ("history", "metrics")}
+        raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
+        raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}
         return cls(**raw)
 
 

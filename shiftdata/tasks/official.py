@@ -159,8 +159,13 @@ def _universal(judged: Judged) -> Named:
 
 
 def _label_shift(judged: Judged) -> Named:
-    """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2."""
-    yield from _adaptation(judged)
+    """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2.
+
+    A draw may leave a label without rows: the mean is over those that have some.
+    """
+    yield from _overall(judged)
+    drawn = judged.classes.without_empty()
+    yield "mean_class", _mean(drawn, f"of {len(judged.classes.n):,} classes with rows")
     places = judged.labels + 1  # the last for unknown
     true = label_marginal(np.where(judged.true < 0, judged.labels, judged.true), places)
     if judged.marginal is None:

@@ -77,6 +77,7 @@ class Task:
             groups = np.zeros(len(metadata.group_counts), dtype=bool)
             group = metadata.group[indices]
             groups[group[group >= 0]] = True
+            groups[list(read.empty.get(name, ()))] = True
             sets[name] = RowSet(
                 indices=indices,
                 expected=groups,
@@ -86,7 +87,9 @@ class Task:
                 reason="it was frozen as keys",
                 side=read.sides.get(name, ""),
             )
-        made = cls(metadata, sets, read.history or (f"frozen({path.name})",), metrics=read.metrics)
+        made = cls(
+            metadata, sets, read.history or (f"frozen({path.name})",), metrics=read.metrics, notes=read.notes
+        )
         made.check_leaks(warn=True)
         return made
 
@@ -303,6 +306,8 @@ class Task:
             roles=self.roles,
             sides={name: rows.side for name, rows in self.sets.items()},
             metrics=self.metrics,
+            notes=self.notes,
+            empty={name: self._empty(rows).tolist() for name, rows in self.sets.items()},
         )
         table = frozen_table(self.metadata, self.sets, about)
         write_keys(Path(path), table)
@@ -318,12 +323,17 @@ class Task:
             raise not_found("set", name, self.sets, f"It was asked of {self.describe()}.")
         return self.sets[name]
 
+    def _empty(self, rows: RowSet) -> Indices:
+        """The numbers of the groups that a set should have and does not."""
+        there = np.zeros(len(rows.expected) + 1, bool)
+        there[self.metadata.group[rows.indices]] = True  # the last is for rows without a group
+        return np.flatnonzero(rows.expected & ~there[:-1])
+
     def _set_report(self, rows: RowSet) -> SetReport:
         group = self.metadata.group[rows.indices]
         known = group >= 0
         weights = None if rows.counts is None else rows.counts[known]
         counts = np.bincount(group[known], weights, minlength=len(rows.expected)).astype(np.int64)
-        empty = np.flatnonzero(rows.expected & (counts == 0)).tolist()
         shape = (len(self.metadata.labels), len(self.metadata.nuisances))
         return SetReport(
             roles=rows.roles,
@@ -331,5 +341,5 @@ class Task:
             rows=len(rows.indices),
             origins=len(np.unique(self.metadata.origin[rows.indices])),
             counts=tuple(map(tuple, counts.reshape(shape).tolist())),
-            empty=tuple(self.metadata.group_name(one) for one in empty),
+            empty=tuple(self.metadata.group_name(one) for one in self._empty(rows).tolist()),
         )
