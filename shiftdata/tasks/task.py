@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,10 +108,13 @@ class Task:
         """The first set with this role of its own: what `loader` ("fit") and `evaluate` ("test") take."""
         if role not in ROLES:
             raise not_found("role", role, ROLES)
-        for name, rows in self.sets.items():
-            if rows.role == role:
-                return name
-        known = ", ".join(f"{name} ({rows.role})" for name, rows in self.sets.items())
+        mine = [name for name, rows in self.sets.items() if rows.role == role]
+        whole = mine[0].partition("/")[0] if mine else ""
+        if sum(name.partition("/")[0] == whole for name in mine) == 1:
+            return mine[0]
+        known = ", ".join(f"{name} ({rows.role})" for name, rows in islice(self.sets.items(), 12))
+        if mine:  # the sets of cells or domains: the first of them would mislead
+            raise InputError(f"{self.describe()} has cut {whole} into many sets: name one, such as {mine[0]}")
         raise InputError(f"{self.describe()} has no set with the role {role!r}: name one of {known}")
 
     def also(self, name: str, role: Role) -> Task:

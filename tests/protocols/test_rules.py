@@ -192,6 +192,9 @@ def test_domainbed_sets_unlabelled_rows_of_the_test_domain_apart():
     assert len(sets) == 2 * 9 + 2
     assert sets["train/dim"].role == "fit"
     assert sets["oracle/rock"].role == "test"
+    with pytest.raises(InputError, match="has cut train into many sets: name one, such as train/autumn"):
+        each(sd.task(WHOLE)).set_of("fit")
+    assert each(sd.task(WHOLE)).set_of("test") == "test/rock"
 
 
 def test_pretraining_is_recorded_and_the_first_rule_is_kept():
