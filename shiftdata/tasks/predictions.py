@@ -26,6 +26,7 @@ from shiftdata.metrics.arrays import IntArray, as_ids, as_numbers
 from shiftdata.metrics.records import some
 
 if TYPE_CHECKING:
+    from shiftdata.tasks.sets import Role
     from shiftdata.tasks.task import Task
 
 #: What stands for "unknown", the class of universal adaptation that no model is trained for.
@@ -41,15 +42,15 @@ def predicted_rows(
     In universal adaptation every label that training does not know is `UNKNOWN`.
     """
     given = read_predictions(predictions)
-    labels, rows, counts = _Reader(task, remap).labels(given), task.rows(name), None
-    if task.sets[name].counts is not None:
-        counts = task.table(name)["count"].to_numpy()
+    keys, role = _of_role(task, name, given.keys)
+    labels, rows = _Reader(task, remap).labels(given), task.rows(name, role)
+    counts = task.counts(name, role)
     if given.keys is not None:
         if len(given.keys) != len(labels):
             raise InputError(
                 f"predictions: {len(given.keys):,} keys and {len(labels):,} predictions; give one a key"
             )
-        labels = labels[align(task.keys(name), given.keys)]
+        labels = labels[align(task.keys(name, role), keys)]
     elif counts is not None and len(labels) == counts.sum():  # one an example, as a loader gives them
         rows, counts = np.repeat(rows, counts), None
     elif len(labels) != len(rows):
@@ -59,6 +60,17 @@ def predicted_rows(
         )
     labels = _checked(task, labels)
     return (rows, labels) if counts is None else (np.repeat(rows, counts), np.repeat(labels, counts))
+
+
+def _of_role(task: Task, name: str, keys: Any) -> tuple[Any, Role | None]:
+    """Keys as text, and the role by which they are hashed: in batches without labels they are numbers."""
+    if keys is None or "unlabelled" not in task.roles[name]:
+        return keys, None
+    array = np.asarray(keys)
+    if array.dtype.kind in "iu":  # as batches have them
+        return [f"{one:016x}" for one in array.astype(np.int64).view(np.uint64).tolist()], "unlabelled"
+    hashed = len(array) > 0 and array[0] in set(task.keys(name, "unlabelled"))
+    return keys, "unlabelled" if hashed else None
 
 
 @dataclass(frozen=True)

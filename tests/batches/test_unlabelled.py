@@ -164,6 +164,28 @@ def test_poison_in_place_of_labels_and_groups_changes_nothing(tiny):
             assert np.array_equal(one, other), (what, path)
 
 
+def test_predictions_by_the_keys_of_batches_are_evaluated(hidden):
+    task, name = hidden
+    truth = task.metadata.label[task.rows(name, role="unlabelled")]
+    for loader in (
+        task.loader(name, role="unlabelled", sampler="shuffle"),
+        DataLoader(task.dataset(name, role="unlabelled"), batch_size=7),
+    ):
+        batches = [(known["key"], truth[known["position"]]) for _, known in loader]
+        keys, guesses = torch.cat([key for key, _ in batches]), np.concatenate([y for _, y in batches])
+        assert task.evaluate(dict(zip(keys.tolist(), guesses.tolist(), strict=True)), name).overall == 1
+        table = {"key": keys.numpy(), "prediction": guesses}
+        assert task.evaluate(pa.table(table), name).overall == 1
+    by_text = dict(zip(task.keys(name, role="unlabelled"), truth.tolist(), strict=True))
+    assert task.evaluate(by_text, name).overall == 1
+    assert (
+        task.evaluate(
+            dict(zip(task.keys(name), task.metadata.label[task.rows(name)], strict=True)), name
+        ).overall
+        == 1
+    )
+
+
 @pytest.mark.parametrize("rule", HIDDEN_RULES)
 def test_samplers_that_need_labels_are_refused(hidden, rule):
     task, name = hidden
