@@ -35,9 +35,9 @@ def strata(
     of_label = np.zeros(size, np.int64)
     of_label[origin] = label
     alone = (least == most) & (least >= 0)
-    # Three numbers: which cut (0: several nuisances, 1: pooled, 2: one nuisance), label and nuisance.
+    # Those of several nuisances by label, then pooled ones, then those of one nuisance by nuisance and label.
     labels, nuisances = int(label.max(initial=0)) + 1, int(nuisance.max(initial=0)) + 1
-    own = np.where(alone, (2 * labels + of_label) * nuisances + least, of_label * nuisances)
+    own = np.where(alone, (2 * nuisances + least) * labels + of_label, of_label * nuisances)
     few = alone & (np.bincount(own, minlength=1)[own] < FEWEST)
     pooled = labels * nuisances + (of_label * nuisances if pool == "label" else least)
     own = np.where(few, pooled, own)

@@ -67,14 +67,16 @@ def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int
     origin, stratum = metadata.origin, metadata.strata
     sizes = np.bincount(origin, minlength=len(stratum))
     order = np.lexsort((hashes64(metadata.origin_names, "fold", seed), stratum))
-    after = np.cumsum(sizes[order])
-    middle = np.empty(len(order))
-    middle[order] = after - sizes[order] / 2
-    of_row = stratum[origin]
-    before = np.cumsum(counts := np.bincount(of_row, minlength=1)) - counts
-    result = np.zeros(len(stratum), np.int64)
-    for end in ends:
-        # An end lies between two origins: the nearest place to where seed 0 has it, counted in rows.
-        wanted = before + np.bincount(of_row[fold < end], minlength=len(counts))
-        result += middle > wanted[stratum]
+    below = np.array([np.bincount(stratum[origin[fold < end]], minlength=1 + stratum.max()) for end in ends])
+    result = np.empty(len(stratum), np.int64)
+    over = np.zeros(len(ends))
+    starts = np.cumsum(np.bincount(stratum))[:-1]
+    for mine, wanted in zip(np.split(order, starts), below.T, strict=True):
+        # An end lies between two origins, as near as can be to where seed 0 has it, counted in rows; what one
+        # stratum has too many, the next has fewer.
+        after = np.cumsum(sizes[mine])
+        places = np.maximum.accumulate(wanted - over)
+        before = np.searchsorted(after - sizes[mine] / 2, places, side="right")
+        over += np.append(0, after)[before] - wanted
+        result[mine] = np.searchsorted(before, np.arange(len(mine)), side="right")
     return result[origin]
