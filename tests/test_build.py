@@ -331,7 +331,7 @@ def test_an_empty_group_is_never_accepted(own, tmp_path):
     assert not list((tmp_path / "out").rglob("*.parquet"))  # it was refused before anything was rendered
     edited(own, "    seed=0", '    on_empty="report",\n    seed=0')
     split = Manifest.read(build(text, tmp_path / "out", workers=1, quiet=True)).canonical_splits[0]
-    assert "2 groups of test have no row" in split.notes
+    assert "groups without a row in test: 2" in split.notes
 
 
 def test_a_place_that_cannot_be_written_is_one_line(recipe, tmp_path):

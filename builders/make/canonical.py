@@ -34,6 +34,7 @@ def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str,
         return
     several = recipe.shift if isinstance(recipe.shift, SomeNuisances) else None
     severities = recipe.shift.severities
+    steps = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
     cells = [
         (item, nuisance, severity)
         for item in assign.pick(items, fold_of, base)
@@ -49,12 +50,13 @@ def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str,
                 "origin": [item.origin for item, *_ in cells],
                 "fold": [fold_of[item.origin] for item, *_ in cells],
                 "severity": [severity for *_, severity in cells],
+                "trajectory": [f"{item.key} {nuisance}" for item, nuisance, _ in cells],
             }
         ),
         nuisance=recipe.nuisance,
         origin="origin",
         fold="fold",
-        severity="severity" if severities else None,
+        **steps,
         labels=recipe.album.labels,
         nuisances=recipe.shift.nuisances,
         name=recipe.name,
@@ -124,5 +126,5 @@ def _described(
         protocol=protocol.words(),
         sets=sets,
         configs=virtual_configs(protocol.config_name, sets) if virtual else {},
-        notes=[*task.notes, *(f"{count:,} groups of {name} have no row" for name, count in empty.items())],
+        notes=[*task.notes, *(f"groups without a row in {name}: {count:,}" for name, count in empty.items())],
     )

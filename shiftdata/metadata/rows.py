@@ -121,7 +121,7 @@ class Metadata:
             encoded = pc.dictionary_encode(self.table["trajectory"]).unify_dictionaries().combine_chunks()
             numbers: Array = encoded.indices.to_numpy(zero_copy_only=False)
             return numbers
-        if self.dataset is None:
+        if not self.base:
             raise InputError(
                 f"{self.name} has two rows of an origin under one {self.nuisance_column} at one severity: "
                 "name the column of trajectories, metadata_from_table(..., trajectory=...)"

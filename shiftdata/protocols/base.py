@@ -141,7 +141,7 @@ class Protocol(ABC):
         """The name of this split as a config: other parameters give another name."""
         parts = [self.short or self.id, self.variant]
         for param, value in self.chosen().items():
-            texts = _texts(value)
+            texts = [] if value is True else _texts(value)
             said = {"seed": "s"}.get(param, "" if not _numeric(value) else param)
             parts.append(said + "_".join(texts))
         return re.sub(r"[^a-z0-9]+", "_", "_".join(filter(None, parts)).lower()).strip("_")

@@ -7,8 +7,10 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Continuous, OnGround
+from shiftdata.protocols import Continuous as Trajectories
 
 GROUND = OnGround(size=128)
+SHIFT = Continuous(dataset="cns_emoji", seeds=(0, 1, 2))
 
 RECIPE = Recipe(
     name="cns_emoji",
@@ -29,7 +31,7 @@ RECIPE = Recipe(
     album=EmojiAlbum(size=GROUND.inner),
     nuisance="shift",
     prepare=(GROUND,),
-    shift=Continuous(dataset="cns_emoji", seeds=(0, 1, 2)),
+    shift=SHIFT,
     encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(
         Base(name="content", summary="Every untouched picture.", layer="content"),
@@ -40,6 +42,11 @@ RECIPE = Recipe(
         ),
     ),
     default_base="mini",
+    protocols=(
+        Trajectories(),
+        *(Trajectories(shifts=shift) for shift in SHIFT.nuisances),
+        *(Trajectories(shifts=shift, cells=True) for shift in ("snow", "fog", "painting", "cartoon")),
+    ),
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(
         Expected(base="content", rows={"train": 1228, "validation": 480, "test": 648}, smallest_group=0),

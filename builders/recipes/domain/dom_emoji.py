@@ -1,5 +1,6 @@
 """Emoji of four vendors, the vendor as the domain: a multi-domain set as PACS and NICO++ are."""
 
+from itertools import permutations
 from pathlib import Path
 
 from builders.albums.emoji import VENDORS, EmojiAlbum
@@ -7,7 +8,7 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains, OnGround
-from shiftdata.protocols import GroupFairness
+from shiftdata.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
 
 GROUND = OnGround(size=128)
 
@@ -33,7 +34,13 @@ RECIPE = Recipe(
     encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(Base(name="all", summary="Every picture: all concepts of a class, by every vendor."),),
     default_base="all",
-    protocols=(GroupFairness(k=4, mu=0.1),),
+    protocols=(
+        *(LeaveOneDomainOut(test=vendor) for vendor in VENDORS),
+        GroupFairness(k=4, mu=0.1),
+        *(DomainBed(test=vendor) for vendor in VENDORS),
+        *(UDA(source=source, target=target) for source, target in permutations(VENDORS, 2)),
+    ),
+    virtual=4 + 1 + 4,
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(Expected(base="all", rows={"train": 1228, "validation": 480, "test": 648}, smallest_group=3),),
 )

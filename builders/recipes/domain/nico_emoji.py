@@ -12,6 +12,7 @@ from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.sample import Item
 from builders.shifts.steps import Contexts
+from shiftdata.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
 from shiftdata.stable import content_hash
 
 SIZE = 128
@@ -84,6 +85,13 @@ RECIPE = Recipe(
         ),
     ),
     default_base="extended",
+    protocols=(
+        *(ClassicDG(split=split) for split in (1, 2, 3)),
+        *(LeaveOneGroupOut(group=group, groups="nico++") for group in (1, 2, 3)),
+        HoldOut(test=("grass", "water")),
+        FlexibleDG(),
+        FlexibleDG(variant="compositional"),
+    ),
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(
         Expected(base="mini", rows={"train": 8000, "validation": 3200, "test": 4800}, smallest_group=8),

@@ -1,5 +1,6 @@
 """Nuclei of breast masses in a table, the texture of the image as the domain: label shift on features."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
@@ -7,7 +8,9 @@ from builders.datasheet import Datasheet
 from builders.encode import TableEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains
+from shiftdata.protocols import LabelShift
 
+DOMAINS = ("smooth", "medium", "coarse")
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/breast_cancer.csv"
 MEASURES = (
     *("radius", "texture", "perimeter", "area", "smoothness"),
@@ -38,10 +41,20 @@ RECIPE = Recipe(
         attribution="W. Wolberg, O. Mangasarian, N. Street, W. Street; UCI Machine Learning Repository",
     ),
     nuisance="texture",
-    shift=Domains(names=("smooth", "medium", "coarse")),
+    shift=Domains(names=DOMAINS),
     encoding=TableEncoding(features=FEATURES),
     bases=(Base(name="all", summary="Every mass."),),
     default_base="all",
+    protocols=(
+        *LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(None,), seeds=(0,)),
+        # A target that is the source itself is a fifth of it: too few rows to leave some out.
+        *(
+            replace(shift, replacement=shift.target == shift.source)
+            for shift in LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(10, 3, 1, 0.5))
+        ),
+    ),
+    virtual=len(DOMAINS),
+    on_empty="report",
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(Expected(base="all", rows={"train": 285, "validation": 116, "test": 168}, smallest_group=4),),
 )

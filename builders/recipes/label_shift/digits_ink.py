@@ -1,5 +1,6 @@
 """Handwritten digits as 64 counts, the amount of ink as the domain: label shift on features."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
@@ -7,7 +8,9 @@ from builders.datasheet import Datasheet
 from builders.encode import TableEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains
+from shiftdata.protocols import LabelShift
 
+DOMAINS = ("light", "medium", "heavy")
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/digits.csv"
 FEATURES = {f"pixel_{row}_{column}": "int64" for row in range(8) for column in range(8)}
 
@@ -33,10 +36,20 @@ RECIPE = Recipe(
         attribution="E. Alpaydin, C. Kaynak; UCI Machine Learning Repository",
     ),
     nuisance="ink",
-    shift=Domains(names=("light", "medium", "heavy")),
+    shift=Domains(names=DOMAINS),
     encoding=TableEncoding(features=FEATURES),
     bases=(Base(name="all", summary="Every digit."),),
     default_base="all",
+    protocols=(
+        *LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(None,), seeds=(0,)),
+        # A target that is the source itself is a fifth of it: too few rows to leave some out.
+        *(
+            replace(shift, replacement=shift.target == shift.source)
+            for shift in LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(10, 3, 1, 0.5))
+        ),
+    ),
+    virtual=len(DOMAINS),
+    on_empty="report",
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(Expected(base="all", rows={"train": 907, "validation": 364, "test": 526}, smallest_group=7),),
 )

@@ -1,5 +1,6 @@
 """Names of emoji in eight languages, the language as the domain: label shift on texts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
@@ -7,8 +8,11 @@ from builders.datasheet import Datasheet
 from builders.encode import TextEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import GroupFairness
+from shiftdata.protocols import GroupFairness, LabelShift
 
+LANGUAGES = ("de", "en", "es", "fr", "hi", "ja", "ru", "zh")
+SOURCE, NEAREST = "en", ("de", "fr", "ru", "zh")
+OTHERS = tuple(language for language in LANGUAGES if language not in (SOURCE, *NEAREST))
 NAMES = Path(__file__).parents[2] / "albums/assets/emoji_names/names.tsv"
 
 RECIPE = Recipe(
@@ -33,11 +37,22 @@ RECIPE = Recipe(
         attribution="Unicode CLDR 48, Unicode, Inc.; emojibase-data 17.0.0, Miles Johnson",
     ),
     nuisance="language",
-    shift=Domains(names=("de", "en", "es", "fr", "hi", "ja", "ru", "zh")),
+    shift=Domains(names=LANGUAGES),
     encoding=TextEncoding(),
     bases=(Base(name="all", summary="Every name in every language."),),
     default_base="all",
-    protocols=(GroupFairness(k=4, mu=0.1), GroupFairness(k=8, mu=0.1)),
+    protocols=(
+        GroupFairness(k=4, mu=0.1),
+        GroupFairness(k=8, mu=0.1),
+        *LabelShift.pairs(SOURCE, (*NEAREST, *OTHERS), alphas=(None,), seeds=(0,)),
+        # A class has so few names that some sets would have no row without replacement.
+        *(
+            replace(shift, replacement=True)
+            for shift in LabelShift.pairs(SOURCE, (*NEAREST, *OTHERS), alphas=(10, 3, 1, 0.5))
+        ),
+    ),
+    virtual=2 + 1 + len(NEAREST),
+    on_empty="report",
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(Expected(base="all", rows={"train": 2456, "validation": 960, "test": 1296}, smallest_group=3),),
 )

@@ -7,9 +7,37 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import OnGround, Stylize
-from shiftdata.protocols import GroupFairness
+from shiftdata.protocols import UDA, GroupFairness, UniDA
 
 GROUND = OnGround(size=128)
+
+#: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
+PAIRS = tuple(
+    (source, target)
+    for source, targets in {
+        "leaves": ("circuit",),
+        "watercolour_wash": ("pale_paper",),
+        "brick": ("honeycomb", "lightning"),
+        "camouflage": ("leaves",),
+        "checkers": ("scales", "confetti"),
+        "circuit": ("contour_map",),
+        "confetti": ("scribbles",),
+        "contour_map": ("ink_blots",),
+        "cracked_lava": ("rust", "mist"),
+        "dark_starfield": ("lightning", "pale_paper"),
+        "honeycomb": ("brick",),
+        "ink_blots": ("watercolour_wash",),
+        "knit": ("pebbles",),
+        "lightning": ("cracked_lava",),
+        "mist": ("dark_starfield",),
+        "pale_paper": ("scribbles",),
+        "pebbles": ("scales",),
+        "rust": ("circuit", "leaves"),
+        "scales": ("knit",),
+        "scribbles": ("checkers",),
+    }.items()
+    for target in targets
+)
 
 RECIPE = Recipe(
     name="sma_emoji",
@@ -38,7 +66,13 @@ RECIPE = Recipe(
         Base(name="extended", summary="Every content picture in every style."),
     ),
     default_base="mini",
-    protocols=tuple(GroupFairness(k=k, mu=0.1) for k in (2, 4, 8)),
+    protocols=(
+        *(GroupFairness(k=k, mu=mu) for k in (2, 4, 8, 12) for mu in (0.05, 0.1, 0.2)),
+        *(UDA(source=source, target=target) for source, target in PAIRS),
+        *(UniDA(source=source, target=target) for source, target in PAIRS[:5]),
+        *GroupFairness.subsamplings(k=4, mu=0.1)[1:],
+    ),
+    virtual=12 + 2,
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(
         Expected(base="content", rows={"train": 1228, "validation": 480, "test": 648}, smallest_group=0),

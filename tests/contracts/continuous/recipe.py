@@ -12,6 +12,7 @@ from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.sample import Sample
 from builders.shifts.steps import OnGround
+from shiftdata.protocols import Continuous, parse_protocol
 
 
 @dataclass(frozen=True)
@@ -63,4 +64,8 @@ RECIPE = Recipe(
         Base(name="extended", summary="Every trajectory."),
     ),
     default_base="extended",
+    protocols=(
+        parse_protocol("continuous shifts=blur severity<=1"),
+        Continuous(shifts="fade", cells=True),
+    ),
 )

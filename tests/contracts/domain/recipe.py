@@ -6,6 +6,7 @@ from builders.albums.folder import FolderAlbum
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains, OnGround
+from shiftdata.protocols import UDA, DomainBed, LeaveOneDomainOut
 
 RECIPE = Recipe(
     name="tiny_domain",
@@ -28,4 +29,11 @@ RECIPE = Recipe(
     encoding=ImageEncoding(format="jpeg", quality=90),
     bases=(Base(name="all", summary="Every picture."),),
     default_base="all",
+    protocols=(
+        LeaveOneDomainOut(test="sand"),
+        UDA(source="night", target="paper"),
+        DomainBed(test="night"),
+        UDA(source="night", target="paper", seed=1),
+    ),
+    virtual=2,
 )

@@ -6,6 +6,7 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TableEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
+from shiftdata.protocols import LabelShift
 
 FEATURES = {"age": "int64", "dose": "float64", "smoker": ("no", "quit", "yes"), "town": "string"}
 
@@ -29,4 +30,9 @@ RECIPE = Recipe(
     encoding=TableEncoding(features=FEATURES),
     bases=(Base(name="all", summary="Every patient."),),
     default_base="all",
+    protocols=(
+        LabelShift(alpha=None, source="north", target="south"),
+        LabelShift(alpha=1, source="north", target="south", replacement=True),
+    ),
+    on_empty="report",
 )
