@@ -80,9 +80,8 @@ def apart(task, whole) -> float:
 
 
 def marginal(task, name: str = "target_train") -> np.ndarray:
-    rows = task.table(name)
-    weights = rows["count"].to_numpy() if "count" in rows.column_names else None
-    counts = np.bincount(rows["label"].to_numpy(), weights, minlength=len(task.metadata.labels))
+    one = task.sets[name]  # a table of an unlabelled set has no label
+    counts = np.bincount(task.metadata.label[one.indices], one.counts, minlength=len(task.metadata.labels))
     return counts / counts.sum()
 
 
@@ -104,12 +103,13 @@ def test_estimators_find_the_shifted_marginal_of_a_real_table(out):
     rows = pyarrow(out / "digits_ink", Manifest.read(out / "digits_ink"), "all")
 
     def features(name: str) -> np.ndarray:
-        return np.array([rows[key].example for key in task.keys(name)], float) / 16
+        keys = task.metadata.table["key"].take(task.sets[name].indices).to_pylist()
+        return np.array([rows[key].example for key in keys], float) / 16
 
     model = LogisticRegression(max_iter=200)
     model.fit(features("source_train"), task.table("source_train")["label"].to_numpy())
     source, labels = model.predict_proba(features("source_test")), task.table("source_test")["label"]
-    drawn = np.repeat(features("target_train"), task.table("target_train")["count"].to_numpy(), axis=0)
+    drawn = np.repeat(features("target_train"), task.sets["target_train"].counts, axis=0)
     truth = marginal(task)
     unshifted = np.abs(marginal(task, "source_train") - truth).sum()
     for method in ("bbse", "rlls", "mlls"):

@@ -104,7 +104,7 @@ def test_a_recipe_of_the_page_makes_a_dataset(at_home, name):
         assert splits["train"].groups == 5
         task = sd.task(folder, "leave-one-domain-out", test="sketch")
         assert [len(rows) for rows in task.sets.values()] == [32, 8, 10]
-        with pytest.raises(InputError, match=r"1 groups of .* without a row .*dog/sketch"):
+        with pytest.raises(InputError, match=r"1 groups of .* without a row .*dog / sketch"):
             sd.task(folder, "group-fairness", k=2, mu=0.5, seed=1)
 
 

@@ -26,8 +26,13 @@ SMALL = """
     from builders.shifts.steps import OnGround
 
     GROUND = OnGround(size=48)
+    LARGE = load_recipe("sma_emoji")
+    # Of 8 classes, and of each protocol: fairness, adaptation.
+    FEW = [one for one in LARGE.protocols[:12] if one.k <= 8 and one.mu == 0.1] + [LARGE.protocols[12]]
     RECIPE = replace(
-        load_recipe("sma_emoji"),
+        LARGE,
+        protocols=tuple(FEW),
+        on_empty="report",
         name="small",
         album=EmojiAlbum(vendors=("noto",), assets=Path(__file__).parent / "emoji", size=GROUND.inner),
         prepare=(GROUND,),
