@@ -77,6 +77,11 @@ class Protocol(ABC):
                 f"{self.id} cuts the sets anew, and {done} has made them already: "
                 f"put {self.id} first, or take one of them"
             )
+        if self.stage in (Stage.THIN, Stage.DRAW) and any(one.startswith(self.name) for one in task.history):
+            raise InputError(
+                f"{self.id} has chosen the rows of this task already, and a share of a share is neither: "
+                "give it once"
+            )
         made = self.make(task)
         made = replace(
             made,

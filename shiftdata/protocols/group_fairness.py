@@ -181,6 +181,12 @@ class GroupFairness(Protocol):
         pairs = [(known[0][label], known[1][own], nu) for label, own, nu in self.pairs(*names)]
         kept = [known[1][number] for number in self.kept_nuisances(names[1])]
         labels = sorted(label for label, _, _ in pairs)
+        if not (block := scope[np.ix_(labels, kept)]).all():
+            raise InputError(
+                f"group-fairness takes each of {len(labels)} classes in each of {len(kept)} nuisances, and "
+                f"after {task.describe()} training has {block.sum()} of these groups: join it with a "
+                "protocol that gives all classes the same training domains"
+            )
         for name, one in task.sets.items():
             if one.role == "fit":
                 task = self._thinned(task, name, pairs, kept)

@@ -101,9 +101,10 @@ class LabelShift(Protocol):
             )
         if self.alpha is None:
             return task
+        for name in shifted:
+            if not len(task.sets[name]):
+                raise InputError(f"{name} has no row to shift: take a larger base, or more target domains")
         own = _label_counts(task, shifted[0])
-        if not own.sum():
-            raise InputError(f"{shifted[0]} has no row to shift")
         variant: Literal["paper", "code"] = "code" if self.variant else "paper"
         p = own / own.sum()
         marginal = dirichlet_marginal(p, self.alpha, variant=variant, seed=self.seed, names=(self.id,))

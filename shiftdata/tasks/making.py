@@ -136,7 +136,12 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
 
 
 def check_empty(task: Task) -> None:
-    """Refuse a set without rows, or groups that should have rows and have none."""
+    """Refuse a task without a test, a set without rows, or groups that should have rows and have none."""
+    if all(one.role != "test" for one in task.sets.values()):
+        raise InputError(
+            f"{task.describe()} has no set to test, only {', '.join(task.sets)}: take a larger base or "
+            'another column of splits, or on_empty="report" to go on without'
+        )
     for name, one in task.report().sets.items():
         if not one.examples:
             raise InputError(f"{task.describe()} leaves {name} without a row: choose other parameters")

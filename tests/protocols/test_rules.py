@@ -266,3 +266,30 @@ def test_config_names_differ_where_parameters_do():
 def test_stepped_metadata_has_trajectories():
     assert len(np.unique(STEPPED.trajectory)) * 3 == len(STEPPED)
     assert origins(sd.task(STEPPED, "continuous"), "train")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("group-fairness k=2 mu=0.2 group-fairness k=2 mu=0.5 seed=1", "group-fairness has chosen the rows"),
+        ("label-shift alpha=3 label-shift alpha=3 seed=1", "label-shift has chosen the rows"),
+        (
+            "flexible-dg dominant=1 minor=1 test=1 per_domain=3 group-fairness k=3 mu=0.2",
+            r"each of 3 classes in each of 3 nuisances, and .* training has \d of these groups",
+        ),
+        ("label-shift alpha=3 source=rock target=rock", "target_test has no row to shift"),
+    ],
+)
+def test_compositions_that_would_mislead_are_refused(words, message):
+    with pytest.raises(InputError, match=message):
+        sd.task(SHARED, parse_protocol(words), on_empty="report")
+
+
+def test_a_task_without_a_test_is_refused():
+    three = metadata(4, 4, 3)  # origins at folds 0, 33 and 66
+    with pytest.raises(InputError, match="has no set to test, only train, validation"):
+        sd.task(three, "group-fairness", k=2, mu=0.5)
+    assert list(sd.task(three, "group-fairness", k=2, mu=0.5, on_empty="report").sets) == [
+        "train",
+        "validation",
+    ]
