@@ -79,7 +79,7 @@ class Protocol(ABC):
             )
         if self.stage in (Stage.THIN, Stage.DRAW) and any(one.startswith(self.name) for one in task.history):
             raise InputError(
-                f"{self.id} has chosen the rows of this task already, and a share of a share is neither: "
+                f"{self.id} has chosen rows of this task already, and their share would be another: "
                 "give it once"
             )
         made = self.make(task)
