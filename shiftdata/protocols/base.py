@@ -61,6 +61,10 @@ class Protocol(ABC):
     short: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        """Check the variant; let names be given as numbers: `test=15` for the domain "15"."""
+        for one in fields(self):
+            if "str" in str(one.type):
+                object.__setattr__(self, one.name, _as_text(getattr(self, one.name)))
         if self.variant and self.variant not in self.variants:
             raise not_found(f"variant of {self.id}", self.variant, self.variants, "The default has no name.")
 
@@ -257,6 +261,12 @@ class Column:
 
 #: The strength of a continuous shift: `GroupFairness(k=8, mu=0.1) & (severity <= 1.5)`.
 severity = Column("severity")
+
+
+def _as_text(names: Any) -> Any:
+    if isinstance(names, tuple | list):
+        return tuple(map(_as_text, names))
+    return str(names) if isinstance(names, int | float) else names
 
 
 def _numeric(value: Any) -> bool:

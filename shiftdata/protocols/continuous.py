@@ -28,7 +28,7 @@ class Continuous(Protocol):
     """
 
     shifts: str | Sequence[str] = ()
-    severities: Sequence[float] = ()
+    severities: float | Sequence[float] = ()
     cells: bool = False
 
     id: ClassVar[str] = "continuous"
@@ -42,7 +42,7 @@ class Continuous(Protocol):
 
     def make(self, task: Task) -> Task:
         rows = task.metadata
-        steps = _steps(rows, self.severities)
+        steps = _steps(rows, np.atleast_1d(self.severities).tolist())
         shifts = sorted(
             rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
         )

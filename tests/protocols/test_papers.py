@@ -215,7 +215,7 @@ def test_label_shift_with_replacement_draws_as_many_rows():
     assert len(made.sets["test"]) == len(sd.task(SHARED).sets["test"])
     assert sum(made.table("test")["count"].to_pylist()) == len(made.sets["test"])
     assert made.sets["test"].counts.min() >= 1
-    with pytest.raises(InputError, match="label-shift has chosen the rows"):
+    with pytest.raises(InputError, match="label-shift has chosen rows"):
         protocol("label-shift", alpha=1)(made, on_empty="report")
     with pytest.raises(InputError, match=r"oracle cuts the sets anew, and label-shift@1.* put oracle first"):
         protocol("oracle", test="rock")(made)

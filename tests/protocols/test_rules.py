@@ -271,8 +271,8 @@ def test_stepped_metadata_has_trajectories():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("group-fairness k=2 mu=0.2 group-fairness k=2 mu=0.5 seed=1", "group-fairness has chosen the rows"),
-        ("label-shift alpha=3 label-shift alpha=3 seed=1", "label-shift has chosen the rows"),
+        ("group-fairness k=2 mu=0.2 group-fairness k=2 mu=0.5 seed=1", "group-fairness has chosen rows"),
+        ("label-shift alpha=3 label-shift alpha=3 seed=1", "label-shift has chosen rows"),
         (
             "flexible-dg dominant=1 minor=1 test=1 per_domain=3 group-fairness k=3 mu=0.2",
             r"each of 3 classes in each of 3 nuisances, and .* training has \d of these groups",
@@ -293,3 +293,28 @@ def test_a_task_without_a_test_is_refused():
         "train",
         "validation",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "config"),
+    [
+        ("uda source=0 target=15", "uda_0_15"),
+        ("domainbed-v2 test=15", "dbv2_15"),
+        ("domainbed test=0", "domainbed_0"),
+        ("oracle test=15,30", "oracle_15_30"),
+        ("oracle* test=0", "oracle_star_0"),
+        ("leave-one-group-out group=1 groups=0:15,30:45", "logo_group1_0_15_30_45"),
+        ("label-shift alpha=none source=0 target=15,30", "ls_alphanone_0_15_30"),
+        ("continuous shifts=0 severities=1", "continuous_0_severities1"),
+    ],
+)
+def test_nuisances_with_numbers_as_names(words, config):
+    rows = metadata(4, ("0", "15", "30", "45"), 20, shared=False, severities=(0.0, 1.0))
+    chosen = parse_protocol(words)
+    assert chosen is not None
+    assert chosen.config_name == config
+    assert parse_protocol(chosen.words()) == chosen
+    made = sd.task(rows, chosen)
+    if "shifts=0" in words:
+        assert kinds(made, "test") == {"0"}
+        assert set(column(made, "test", "severity")) == {1.0}
