@@ -57,8 +57,9 @@ class Protocol(ABC):
     metrics: ClassVar[Sequence[str]] = ()
     #: When it works in a chain; `ANY` is wherever it stands.
     works: ClassVar[Stage] = Stage.ANY
-    #: What the names of its configs begin with.
+    #: What the names of its configs begin with, and the parameters that they always have.
     short: ClassVar[str] = ""
+    said: ClassVar[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         """Check the variant; let names be given as numbers: `test=15` for the domain "15"."""
@@ -131,9 +132,13 @@ class Protocol(ABC):
         return self.works
 
     def chosen(self) -> dict[str, Any]:
-        """The parameters that are not at their defaults."""
+        """The parameters that are not at their defaults, and those that are always said."""
         values = {name: getattr(self, name) for name in self.parameters() if name != "variant"}
-        return {name: value for name, value in values.items() if value != self.parameters()[name]}
+        return {
+            name: value
+            for name, value in values.items()
+            if name in self.said or value != self.parameters()[name]
+        }
 
     def words(self) -> str:
         """The protocol as `parse_protocol` and the command line read it.

@@ -154,6 +154,7 @@ class ClassicDG(DomainProtocol):
     seed: int = 0
     id: ClassVar[str] = "classic-dg"
     short: ClassVar[str] = "classic"
+    said: ClassVar[Sequence[str]] = ("split",)
     paper: ClassVar[str] = "NICO++, section 5.2 and appendix C.3"
     about: ClassVar[str] = "six common domains train, four are tested; three splits"
     variants: ClassVar = {
