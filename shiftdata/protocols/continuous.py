@@ -59,7 +59,8 @@ class Continuous(Protocol):
         for (name, one), shift, step in product(made.sets.items(), shifts, steps):
             cell: Filters = [[(rows.nuisance_column, "==", shift), ("severity", "==", step)]]
             cut = restrict(made, cell, to=[name]).sets[name]
-            sets[f"{name}/{rows.nuisances[shift]}@{step:g}"] = replace(cut, side=one.side or name)
+            if cut.scope.any():  # a set of other domains has no such cell
+                sets[f"{name}/{rows.nuisances[shift]}@{step:g}"] = replace(cut, side=one.side or name)
         return replace(made, sets=sets)
 
 
