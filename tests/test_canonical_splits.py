@@ -167,6 +167,22 @@ def test_a_part_of_a_canonical_split(built, tmp_path, config, split, sets):
     assert rows == sd.info(part).base("all").rows
 
 
+def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(built, tmp_path):
+    scratch = tmp_path / "whole"
+    whole = sd.fetch(built["domain"], config="all", out=scratch / "base")
+    assert [one.name for one in sd.info(whole).canonical_splits] == [
+        one.name for one in sd.info(built["domain"]).canonical_splits
+    ]
+    words = {"source": "night", "target": "paper", "seed": 1}
+    part = sd.fetch(built["domain"], config="uda_night_paper_s1", out=tmp_path / "part")
+    ours, theirs = (sd.task(folder, "uda", **words) for folder in (part, built["domain"]))
+    assert ours.content_id() == theirs.content_id()
+    assert ours.describe() == theirs.describe()
+    assert sd.task(part, "uda_night_paper_s1").content_id() == theirs.content_id()
+    with pytest.raises(NotFoundError, match="unknown protocol 'uda_night_papr'"):
+        sd.task(part, "uda_night_papr")
+
+
 def test_a_part_keeps_the_sets_whose_rows_it_has(built, tmp_path):
     part = sd.fetch(built["domain"], select={"domain": ["night"]}, out=tmp_path / "part")
     assert verify(part) == []
@@ -179,6 +195,7 @@ def test_a_part_keeps_the_sets_whose_rows_it_has(built, tmp_path):
 
 
 def test_an_export_names_a_set_by_its_config(built):
+    assert sd.task(built["domain"], "uda_night_paper").roles["target_train"] == ("unlabelled",)
     task = chosen_task(built["domain"], config="uda_night_paper_source_train")
     assert list(task.sets) == ["source_train"]
     assert set(task.keys("source_train")) == set(frozen(built["domain"], "uda_night_paper")["source_train"])

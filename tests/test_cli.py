@@ -45,7 +45,7 @@ def test_list_says_where_it_looked_when_there_is_nothing(monkeypatch, tmp_path, 
 
 def test_info(home, capsys):
     output = run(shiftdata.cli.app.main, capsys, "info", "tiny")[1]
-    assert "gf_k2_mu10              train 17, validation 16, test 24" in output
+    assert "gf_k2_mu10              train 16, validation 16, test 24" in output
     assert "labels (4): bar, disc, ring, wedge" in output
     assert "licence: CC0-1.0" in output
 

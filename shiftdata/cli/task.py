@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import get_args
 
@@ -26,6 +27,7 @@ on_empty_option = click.option(
       shiftdata task dom_emoji leave-one-domain-out test=noto --picture groups.png
       shiftdata task cns_emoji 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
       shiftdata task cns_emoji mine.parquet
+      shiftdata task sma_emoji gf_k8_mu10                          a canonical split, as `info` lists them
 
     Protocols follow each other and are composed in that order. A condition keeps rows by label, nuisance,
     severity, quantile or fold: 'severity<=1.5', style==leaves,rust, 'label!=bird'.
@@ -37,7 +39,7 @@ on_empty_option = click.option(
     "protocol",
     nargs=-1,
     metavar="[PROTOCOL [KEY=VALUE]...]...",
-    help="Protocols with their parameters, and conditions; or a file that --freeze wrote.",
+    help="Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze.",
 )
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
 @on_empty_option
@@ -76,8 +78,9 @@ def command(
 
 
 def protocol_of(words: Sequence[str]) -> Protocol | str | None:
-    """The protocols that the words describe, or the frozen file that they name."""
-    return words[0] if len(words) == 1 and words[0].endswith(".parquet") else parse_protocol(words)
+    """The protocols that the words describe, or the canonical split or frozen file that they name."""
+    named = len(words) == 1 and (words[0].endswith(".parquet") or re.fullmatch(r"[\w@*-]+", words[0]))
+    return words[0] if named else parse_protocol(words)
 
 
 def _print_filters(made: Task, name: str | None) -> None:

@@ -182,7 +182,7 @@ class PartFetch:
     def _canonical_splits(self) -> list[CanonicalSplit]:
         """The canonical splits, each with those sets of which the part has every row.
 
-        Of those that only keys can say, the one that was asked for alone: its keys are here.
+        Of a base in part, of those that only keys can say, the one that was asked for: its keys are here.
         """
         asked, kept = self.selection.canonical, []
         for split in self.manifest.canonical_splits:
@@ -203,7 +203,11 @@ class PartFetch:
 
     def _has(self, name: str, one: CanonicalSet, *, keys: bool) -> bool:
         """Whether every row of a set is in the part."""
-        if not set(one.splits) <= set(self.chosen) or (one.filters is None and not keys):
+        if not set(one.splits) <= set(self.chosen):
+            return False
+        if all(self._is_whole(split) for split in one.splits):
+            return True
+        if one.filters is None and not keys:
             return False
         tables = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in one.splits}
         if one.filters is None:

@@ -212,7 +212,7 @@ class Fetch:
             job = PartFetch(self.sources, self._written, self.manifest, selection, folder, self.jobs)
             files = job.metadata_files()
             check_space(self.target, _size(files))
-            self._refuse(job.choose(files, self._count_bytes), len(selection.splits))
+            self._refuse(job.choose(files, self._count_bytes), len(files))
             size, needed = job.sizes()
             check_space(self.target, needed)
             rows = sum(map(len, job.chosen.values()))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -13,6 +15,8 @@ from typing import Any
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import parse_condition
+from shiftdata.format.manifest import CanonicalSplit
+from shiftdata.format.paths import protocol_file
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.protocols.adaptation import UDA, UniDA
 from shiftdata.protocols.base import REQUIRED, Protocol, Where
@@ -46,8 +50,8 @@ def task(
 
     Args:
         dataset: a name, `shift/<name>`, a folder, a URL, an opened dataset, or metadata.
-        of: a protocol or its name, or a .parquet file that `freeze` wrote; None is the canonical train,
-            validation and test.
+        of: a protocol or its name, the name of a canonical split, or a .parquet file that `freeze` wrote;
+            None is the canonical train, validation and test.
         base: the dataset's base; default: its default base.
         on_empty: what to do about a promised group without rows: an "error", or n = 0 in the "report".
         params: of the named protocol, see `shiftdata.protocols.protocols()`.
@@ -62,9 +66,37 @@ def task(
     if isinstance(of, str):
         if frozen:
             return Task.frozen(metadata, Path(of))
+        split = _canonical_split(metadata, lambda split: split.name == of)
+        if split is not None and not params and of not in _BY_NAME:
+            return published(metadata, split)
         of = protocol(of, **params)
-    canonical = Task.canonical(metadata)
-    return canonical if of is None else of(canonical, on_empty=on_empty)
+    if of is None:
+        return Task.canonical(metadata)
+    words = of.words()
+    split = _canonical_split(metadata, lambda split: split.protocol == words)
+    if split is not None and metadata.dataset is not None and metadata.dataset.manifest.part is not None:
+        return published(metadata, split)  # of the whole's rows: a share of the part's would be another
+    return of(Task.canonical(metadata), on_empty=on_empty)
+
+
+def published(metadata: Metadata, split: CanonicalSplit) -> Task:
+    """The task that is frozen with a dataset as one of its canonical splits."""
+    if metadata.dataset is None:
+        raise InputError(f"{metadata.name} is a table of your own: it has no canonical split {split.name}")
+    with tempfile.TemporaryDirectory() as scratch:
+        keys = Path(scratch) / f"{split.name}.parquet"
+        keys.write_bytes(metadata.dataset.store.read(protocol_file(split.name)))
+        made = Task.frozen(metadata, keys)
+    sets = {
+        name: replace(rows, filters=split.sets[name].filters, reason=split.sets[name].reason)
+        for name, rows in made.sets.items()
+    }
+    return replace(made, sets=sets)
+
+
+def _canonical_split(metadata: Metadata, which: Callable[[CanonicalSplit], bool]) -> CanonicalSplit | None:
+    known = metadata.dataset.manifest.canonical_splits if metadata.dataset else ()
+    return next((split for split in known if split.base == metadata.base and which(split)), None)
 
 
 def protocols() -> list[type[Protocol]]:

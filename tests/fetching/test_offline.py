@@ -58,7 +58,9 @@ def test_what_a_cut_fetch_left_is_known(tiny, server, tmp_path, catalogued):
     shutil.rmtree(bad)
     with pytest.raises(StorageError, match=r"3 of .* files .* are not here, and this is offline"):
         sd.fetch("toy", offline=True)
-    with pytest.raises(StorageError, match="3 of 3 files"):  # a part needs the metadata of each split
+    with pytest.raises(
+        StorageError, match="4 of 4 files"
+    ):  # a part needs the metadata of each split and the keys
         sd.fetch("toy", config="gf_k2_mu10", out="shift/toy", offline=True)
 
 

@@ -105,8 +105,8 @@ def test_a_base_comes_as_its_files_are(kind):
             assert (part / path).read_bytes() == (kind / path).read_bytes()
         made = Manifest.read(part)
         assert made.base(name) == base
-        assert [config.name for config in made.configs] == [
-            config.name for config in manifest.configs if config.base == name
+        assert [split.name for split in made.canonical_splits] == [
+            split.name for split in manifest.canonical_splits if split.base == name
         ]
         checked(part, kind, name, pc.scalar(True))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +15,11 @@ import pyarrow as pa
 from shiftdata.dataset import OpenDataset, open_dataset
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import ATTRIBUTION, README, in_order, metadata_file, protocol_file
+from shiftdata.format.paths import ATTRIBUTION, README, in_order, metadata_file
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.metadata.columns import read_columns
 from shiftdata.protocols import Protocol, task
+from shiftdata.protocols.named import published
 from shiftdata.tasks import OnEmpty, Role, RowSet, Task
 
 #: What some file system refuses, and spaces: lists divide their lines by them.
@@ -163,10 +163,7 @@ def chosen_task(
     split, base, names = manifest.rows_behind(config)
     if split is None:
         return task(opened, base=base)
-    with tempfile.TemporaryDirectory() as scratch:
-        keys = Path(scratch) / f"{split.name}.parquet"
-        keys.write_bytes(opened.store.read(protocol_file(split.name)))
-        made = Task.frozen(read_metadata(opened, base), keys)
+    made = published(read_metadata(opened, base), split)
     return replace(made, sets={name: made.sets[name] for name in names}, history=(config,))
 
 
