@@ -83,7 +83,7 @@ def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
     monkeypatch.setattr(module, "renderings", lambda manifest: {})
     said = found(copy)
     assert "README.md: `datasets` reads 0 rows of gf_k2_mu10/test, streaming, the manifest says 24" in said
-    assert "README.md: `datasets` does not read gf_k2_mu10/test: NonMatchingSplitsSizesError" in said
+    assert "README.md: `datasets` does not read gf_k2_mu10: NonMatchingSplitsSizesError" in said
 
 
 def test_the_command_line_checks_with_a_recipe_of_ones_own(tiny, recipe, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,11 @@ def _canonical_splits(
         on_task(task, protocol.config_name)
         virtual = recipe.virtual is None or number < recipe.virtual
         made.append(_described(recipe, protocol, task, sizes, virtual=virtual))
+    names = Counter(base.name for base in recipe.bases) + Counter(["metadata"])
+    names += Counter(name for split in made for name in {split.name, *split.configs})
+    repeated = [name for name, count in names.items() if count > 1]
+    if repeated:
+        raise InputError(f"{recipe.name} would have two configs named {', '.join(repeated)}: rename the base")
     return made
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -50,10 +52,24 @@ def check(
         if not manifest.is_webdataset:
             problems += _croissant_problems(folder)
             problems += _task_problems(folder, manifest)
-        problems += _client_problems(folder, manifest)
+        with _without_progress_bars():
+            problems += [*_key_file_problems(folder, manifest), *_client_problems(folder, manifest)]
     if recipe is not None:
         problems += _recipe_problems(manifest, recipe)
     return problems
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    import datasets
+
+    hidden = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not hidden:
+            datasets.enable_progress_bars()
 
 
 def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
@@ -103,35 +119,54 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         for (name, config), streaming in product(manifest.configs.items(), (True, False)):
             if manifest.is_webdataset and not streaming:
                 continue  # it would copy every example
+            how = ", streaming" if streaming else ""
+            try:
+                keys = _keys(folder, name, manifest, streaming, cache)
+            except Exception as error:  # `datasets` raises many kinds
+                what = f"`datasets` does not read {name}{how}: {type(error).__name__}: {first_line(error)}"
+                yield Problem(path=README, what=what)
+                continue
             for split, promised in config.splits.items():
-                where = f"{name}/{split}{', streaming' if streaming else ''}"
-                try:
-                    keys = _keys(folder, name, split, manifest, streaming, cache)
-                except Exception as error:  # `datasets` raises many kinds
-                    what = f"`datasets` does not read {where}: {type(error).__name__}: {first_line(error)}"
+                read, where = keys.get(split, []), f"{name}/{split}{how}"
+                rows = frozen.get((name, split))
+                if len(read) != promised.rows:
+                    what = f"`datasets` reads {len(read)} rows of {where}, the manifest says {promised.rows}"
                     yield Problem(path=README, what=what)
-                    continue
-                if len(keys) != promised.rows:
-                    what = f"`datasets` reads {len(keys)} rows of {where}, the manifest says {promised.rows}"
+                elif rows and set(read) != set(
+                    rows.filter(pc.equal(rows["split"], split))["key"].to_pylist()
+                ):
+                    what = f"`datasets` reads other rows of {where} than the frozen ones"
                     yield Problem(path=README, what=what)
-                elif (name, split) in frozen:
-                    rows = frozen[name, split]
-                    if set(keys) != set(rows.filter(pc.equal(rows["split"], split))["key"].to_pylist()):
-                        yield Problem(
-                            path=README, what=f"`datasets` reads other rows of {where} than the frozen ones"
-                        )
 
 
-def _keys(folder: Path, name: str, split: str, manifest: Manifest, streaming: bool, cache: str) -> list[str]:
-    """The keys that plain `datasets` reads."""
+def _key_file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
+    """Whether plain `datasets` reads as many rows of each set from a key file as the manifest says."""
+    from datasets import load_dataset
+
+    for split in manifest.canonical_splits:
+        path = protocol_file(split.name)
+        rows = load_dataset("parquet", data_files=str(folder / path), split="train", streaming=True)
+        found: Counter[str] = Counter()
+        for batch in rows.with_format("arrow").iter(batch_size=5000):
+            for one in batch.group_by("split").aggregate([("count", "sum")]).to_pylist():
+                found[one["split"]] += one["count_sum"]
+        promised = {name: one.size.rows for name, one in split.sets.items()}
+        if found != promised:
+            what = f"`datasets` reads {dict(found)} rows, the manifest says {promised}"
+            yield Problem(path=path, what=what)
+
+
+def _keys(folder: Path, name: str, manifest: Manifest, streaming: bool, cache: str) -> dict[str, list[str]]:
+    """The keys that plain `datasets` reads of each split."""
     from datasets import load_dataset
 
     if manifest.is_webdataset:
-        stream = load_dataset(str(folder), name, split=split, streaming=True)
-        return [sample["__key__"] for sample in stream.select_columns("__key__")]
-    rows = load_dataset(str(folder), name, split=split, streaming=streaming, columns=["key"], cache_dir=cache)
-    batches = rows.with_format("arrow").iter(batch_size=5000)
-    return [key for batch in batches for key in batch["key"].to_pylist()]
+        loaded = load_dataset(str(folder), name, streaming=True)
+        samples = {split: stream.select_columns("__key__") for split, stream in loaded.items()}
+        return {split: [sample["__key__"] for sample in of] for split, of in samples.items()}
+    loaded = load_dataset(str(folder), name, streaming=streaming, columns=["key"], cache_dir=cache)
+    batches = {split: rows.with_format("arrow").iter(batch_size=5000) for split, rows in loaded.items()}
+    return {split: [key for one in of for key in one["key"].to_pylist()] for split, of in batches.items()}
 
 
 def _task_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
