@@ -387,7 +387,9 @@ def test_the_marginal_error_is_of_predictions_or_of_an_estimate():
     assert len(set(there.tolist())) < 6  # some labels vanish, and the mean is over the others
     assert drawn.evaluate(there)["mean_class"] == 1
     assert (
-        drawn.evaluate(there).figures["mean_class"].of.startswith(f"{len(set(there.tolist()))} of 6 classes")
+        drawn.evaluate(there)
+        .figures["mean_class"]
+        .of.startswith(f"{len(set(there.tolist()))} of 6 classes, those")
     )
     with pytest.raises(InputError, match="marginal: 3 shares; give one a label, of the dataset's 4"):
         task.evaluate(true, marginal=[0.5, 0.3, 0.2])

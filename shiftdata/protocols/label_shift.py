@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError
 from shiftdata.protocols.base import Protocol, Stage, first_of_each, hashes, named
 from shiftdata.protocols.cuts import Shares, cut
-from shiftdata.sampling import dirichlet_marginal
+from shiftdata.sampling.subsets import dirichlet_marginal, largest_counts
 from shiftdata.stable import rng
 from shiftdata.tasks import Role, Task
 from shiftdata.tasks.making import choose, recut
@@ -142,7 +142,7 @@ class LabelShift(Protocol):
         order = hashes(rows, one.indices, self.id, self.seed, name)
         reason = "its labels are drawn from a Dirichlet"
         if not self.replacement:
-            kept = first_of_each(labels, order, _without_replacement(counts, shares))
+            kept = first_of_each(labels, order, largest_counts(counts, shares))
             if not len(kept):
                 raise InputError(
                     f"without replacement the drawn labels leave no row of {name}: take replacement=True, "
@@ -163,12 +163,3 @@ class LabelShift(Protocol):
 def _label_counts(task: Task, name: str) -> NDArray[np.int64]:
     labels = task.metadata.label[task.sets[name].indices]
     return np.bincount(labels, minlength=len(task.metadata.labels)).astype(np.int64)
-
-
-def _without_replacement(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    asked = shares > 0
-    # A share may be as small as numbers get: it bounds nothing then, and its label keeps no row.
-    with np.errstate(over="ignore"):
-        most = np.floor((counts[asked] / shares[asked]).min())
-    kept: NDArray[np.int64] = np.floor(most * shares).astype(np.int64)
-    return kept

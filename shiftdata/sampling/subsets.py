@@ -79,7 +79,12 @@ class DirichletTarget(FixedRows):
             takes = generator.multinomial(cells.n_rows, self._shares())
             rows = cells.draw(np.repeat(np.arange(len(cells)), takes), generator)
         else:
-            takes = _largest_counts(cells.counts, self._shares())
+            takes = largest_counts(cells.counts, self._shares())
+            if not takes.sum():
+                raise InputError(
+                    "no row is left: a label with few rows has a large share of the marginal. Pass "
+                    "replacement=True, or draw with another seed or a larger alpha"
+                )
             rows = cells.first(takes, generator)
         self.counts = np.zeros(len(own), dtype=np.int64)
         self.counts[self._kept] = takes
@@ -121,18 +126,13 @@ def dirichlet_marginal(
     return drawn
 
 
-def _largest_counts(counts: IntArray, shares: FloatArray) -> IntArray:
+def largest_counts(counts: IntArray, shares: FloatArray) -> IntArray:
     """How many rows of each label to keep for exactly these shares, up to rounding down."""
     positive = shares > 0
     tolerance = 1e-9  # 100 * 0.29 is 28.999..., and means 29
     with np.errstate(over="ignore"):  # a share as small as numbers get bounds nothing
         total = np.floor((counts[positive] / shares[positive]).min() + tolerance)
     takes: IntArray = np.minimum(np.floor(total * shares + tolerance).astype(np.int64), counts)
-    if takes.sum() == 0:
-        raise InputError(
-            "no row is left: a label with few rows has a large share of the marginal. Pass replacement=True, "
-            "or draw with another seed or a larger alpha"
-        )
     return takes
 
 

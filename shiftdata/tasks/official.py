@@ -1,8 +1,8 @@
 """The official metrics of tasks: a table by name, each a function from what was judged to named figures.
 
 A figure's name has one meaning wherever it occurs. `mean`, `worst`, `worst_3`, `worst_5` are over groups;
-`mean_class` over labels; `mean_domain`, `std_domain`, `worst_domain` over nuisances; `overall` is the share
-of rows that are right, which some papers call accuracy.
+`mean_class` over labels that have rows; `mean_domain`, `std_domain`, `worst_domain` over nuisances; `overall`
+is the share of rows that are right, which some papers call accuracy.
 """
 
 from __future__ import annotations
@@ -137,8 +137,11 @@ def _domains(judged: Judged) -> Named:
 
 
 def _adaptation(judged: Judged) -> Named:
+    """Accuracy over rows, and over the classes that have some: a label shift may leave a class without."""
     yield from _overall(judged)
-    yield "mean_class", _mean(judged.classes, "classes")
+    every, there = len(judged.classes.n), judged.classes.without_empty()
+    what = "classes" if len(there.n) == every else f"of {every:,} classes, those with rows"
+    yield "mean_class", _mean(there, what)
 
 
 def _universal(judged: Judged) -> Named:
@@ -159,13 +162,8 @@ def _universal(judged: Judged) -> Named:
 
 
 def _label_shift(judged: Judged) -> Named:
-    """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2.
-
-    A draw may leave a label without rows: the mean is over those that have some.
-    """
-    yield from _overall(judged)
-    drawn = judged.classes.without_empty()
-    yield "mean_class", _mean(drawn, f"of {len(judged.classes.n):,} classes with rows")
+    """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2."""
+    yield from _adaptation(judged)
     places = judged.labels + 1  # the last for unknown
     true = label_marginal(np.where(judged.true < 0, judged.labels, judged.true), places)
     if judged.marginal is None:
