@@ -37,7 +37,7 @@ MOST_PROBLEMS = 5
 @click.option(
     "--select", multiple=True, metavar="CONDITION", help="Only rows with style=leaves,rust, 'label!=dog', ..."
 )
-@click.option("--split", metavar="SPLIT,...", help="Only train, validation or test.")
+@click.option("--split", metavar="SPLIT,...", help="Only these splits, or sets of a canonical split.")
 @click.option("--plan", "plan_only", is_flag=True, help="Print what would be fetched, and stop.")
 @click.option("--offline", is_flag=True, help="Use no network; print exactly what is missing.")
 @click.option("--replace", is_flag=True, help="Replace another version that is in the folder.")

@@ -7,6 +7,7 @@ import time
 import click
 
 from shiftdata.cli.verbs import dataset_argument, verb
+from shiftdata.dataset import open_dataset
 from shiftdata.loading.plain_datasets import load_dataset
 
 
@@ -17,11 +18,14 @@ from shiftdata.loading.plain_datasets import load_dataset
 """)
 @dataset_argument
 @click.argument("config", required=False, help="One that `shiftdata info` lists. [default: the default base]")
-@click.option("--split", default="train", metavar="SPLIT", help="train, validation or test.")
+@click.option("--split", metavar="SPLIT", help="A split or set of the config. [default: its first]")
 @click.option("--rows", default=3, type=click.IntRange(min=1), metavar="N", help="How many rows.")
-def command(dataset: str, config: str | None, split: str, rows: int) -> None:
+def command(dataset: str, config: str | None, split: str | None, rows: int) -> None:
     """Print the first rows of a config, streamed as `load_dataset` gives them."""
-    data = load_dataset(dataset, config, split=split, streaming=True)
+    opened = open_dataset(dataset)
+    name = config or next(iter(opened.manifest.configs))
+    split = split or next(iter(opened.manifest.splits_of(name)))
+    data = load_dataset(opened, config, split=split, streaming=True)
     for row in data.take(rows):
         print({name: value for name, value in row.items() if value is not None})
     # A stream that is left early leaves Arrow threads reading; one that still reads when the interpreter ends

@@ -62,7 +62,7 @@ def fetch(
         name: a name of a catalog or on the Hub, a folder, or a URL.
         config: only this base or canonical split.
         select: only rows with these values, such as `{"style": ["leaves", "rust"]}` or `["severity<=1.5"]`.
-        split: only `train`, `validation` or `test`, or some of them.
+        split: only `train`, `validation` or `test`, or some of them; of a canonical split, some of its sets.
         out: the folder to make; default: `shift/<name>`, for a part `shift/<name>-<what>`.
         places: folders and URLs to ask before those that are known.
         offline: do not touch the network; folders are still asked.
