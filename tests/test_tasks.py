@@ -272,6 +272,15 @@ def test_a_frozen_task_knows_its_roles_its_metrics_and_its_empty_groups(tmp_path
     assert "label01 / kind2" in str(again.evaluate(truth))
 
 
+def test_a_file_of_another_version_is_said(tiny, tmp_path):
+    made = sd.task(tiny)
+    made.freeze(tmp_path / "task.parquet")
+    table = pq.read_table(tmp_path / "task.parquet")
+    pq.write_table(table.replace_schema_metadata({"shiftdata": '{"roles": 3}'}), tmp_path / "task.parquet")
+    with pytest.raises(InputError, match="frozen by another version of shiftdata .* freeze the task again"):
+        sd.task(tiny, str(tmp_path / "task.parquet"))
+
+
 def test_protocols_are_composed_on_the_command_line(tiny, capsys):
     words = ["group-fairness", "k=4", "mu=0.2", "severity>=1", "label-shift", "alpha=3"]
     assert cli.main(["task", str(tiny), *words, "--on-empty", "report"]) == 0

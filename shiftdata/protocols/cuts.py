@@ -77,6 +77,20 @@ def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int
         after = np.cumsum(sizes[mine])
         places = np.maximum.accumulate(wanted - over)
         before = np.searchsorted(after - sizes[mine] / 2, places, side="right")
+        before = _none_empty(before, np.diff(wanted, prepend=0) > 0, len(mine))
         over += np.append(0, after)[before] - wanted
         result[mine] = np.searchsorted(before, np.arange(len(mine)), side="right")
     return result[origin]
+
+
+def _none_empty(before: NDArray[np.int64], needed: NDArray[np.bool_], origins: int) -> NDArray[np.int64]:
+    """Ends between origins, moved as little as needed so that no part is empty that should have an origin.
+
+    >>> _none_empty(np.array([0, 2, 2, 2]), np.array([False, True, True, False]), 2).tolist()
+    [0, 1, 2, 2]
+    """
+    steps = np.cumsum(needed)
+    later = np.maximum.accumulate(before - steps) + steps
+    room = origins - (steps[-1] - steps)  # what the parts after an end need
+    moved: NDArray[np.int64] = np.minimum(later, room)
+    return moved

@@ -43,11 +43,16 @@ class Frozen:
         text = (_opened(path).schema_arrow.metadata or {}).get(KEY)
         if text is None:
             return cls()
-        raw: dict[str, Any] = json.loads(text)
-        raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
-        raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
-        raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}
-        return cls(**raw)
+        try:
+            raw: dict[str, Any] = json.loads(text)
+            raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
+            raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
+            raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}
+            return cls(**raw)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{path} was frozen by another version of shiftdata ({error!r}): freeze the task again"
+            ) from error
 
 
 def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet], about: Frozen | None = None) -> pa.Table:

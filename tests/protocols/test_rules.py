@@ -91,6 +91,12 @@ def test_a_seed_changes_rows_and_not_sizes(name, each, shared, seed, largest):
         assert abs(len(first.sets[one]) - len(other.sets[one])) <= biggest * (1 if shared else domains)
         if largest == 1:
             assert len(first.sets[one]) == len(other.sets[one])
+        # No group that has a row by seed 0 lacks one by another seed, as long as there are origins for it.
+        assert len(other.sets[one]) > 0 or not len(first.sets[one])
+    strata = rows.strata[rows.origin]
+    for part in first.sets:
+        for stratum in np.unique(strata[first.sets[part].indices]) if shared else ():
+            assert (strata[other.sets[part].indices] == stratum).any()
     assert not other.leaks()
 
 
