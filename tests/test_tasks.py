@@ -277,7 +277,7 @@ def test_a_file_of_another_version_is_said(tiny, tmp_path):
     made.freeze(tmp_path / "task.parquet")
     table = pq.read_table(tmp_path / "task.parquet")
     pq.write_table(table.replace_schema_metadata({"shiftdata": '{"roles": 3}'}), tmp_path / "task.parquet")
-    with pytest.raises(InputError, match="frozen by another version of shiftdata .* freeze the task again"):
+    with pytest.raises(InputError, match=r"frozen by another version of shiftdata .* freeze the task again"):
         sd.task(tiny, str(tmp_path / "task.parquet"))
 
 
