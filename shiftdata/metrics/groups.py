@@ -159,9 +159,10 @@ class GroupAccuracy(Record):
 
     def __str__(self) -> str:
         """The figures, and every group in its order; of many groups the worst, empty ones first."""
+        what = "groups" if self.by == "group" or " / " in self.by else f"values of {self.by}"
         lines = [
             f"overall {number(self.overall)}, mean {number(self.mean)}, worst {number(self.worst)}, "
-            f"std {number(self.std())} over {len(self.n):,} groups, {int(self.n.sum()):,} rows"
+            f"std {number(self.std())} over {len(self.n):,} {what}, {int(self.n.sum()):,} rows"
         ]
         if self.empty:
             lines.append(

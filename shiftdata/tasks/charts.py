@@ -54,7 +54,9 @@ def draw_map(result: Evaluation, down: str, across: str) -> Image.Image:
     _refuse_more(max(accuracy.shape), MOST_CELLS, "squares in a line")
     texts = [[f"{100 * one:.0f}" if np.isfinite(one) else "-" for one in row] for row in accuracy.tolist()]
     present = n[n > 0]
-    title = f"{result.set}: accuracy in %, {result.n:,} rows, n={present.min():,} to {present.max():,}"
+    least, most = present.min(), present.max()
+    each = f"n={least:,}" + (f" to {most:,}" if most > least else " each")
+    title = f"{result.set}: accuracy in %, {result.n:,} rows, {each}"
     return draw([Panel(title, rows, columns, accuracy, texts)])
 
 
