@@ -333,3 +333,40 @@ def test_cells_are_of_the_domains_that_a_set_may_contain():
     assert len(held_out.sets) == (2 + 2 + 1) * 2
     split = sd.task(rows, parse_protocol("per-domain continuous cells=true severities=1"))
     assert list(split.sets)[:3] == ["train/fog/fog@1", "train/rain/rain@1", "train/snow/snow@1"]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_one_label_has_too_many_the_next_has_fewer(shared):
+    rows = uneven_labels(30, shared)
+    biggest = np.bincount(rows.origin).max()
+    first = sd.task(rows, "leave-one-domain-out", test="b", on_empty="report")
+    for seed in range(1, 6):
+        other = sd.task(rows, "leave-one-domain-out", test="b", seed=seed, on_empty="report")
+        for name in first.sets:
+            assert abs(len(first.sets[name]) - len(other.sets[name])) <= biggest
+
+
+def uneven_labels(labels: int, shared: bool) -> sd.Metadata:
+    """Origins of one to six rows, in every label."""
+    rows = [
+        {
+            "key": f"{y}-{a}-{o}-{n}",
+            "y": f"label{y:02d}",
+            "a": a,
+            "o": f"{y}-{o}" if shared else f"{y}-{a}-{o}",
+        }
+        for y in range(labels)
+        for a in ("b", "c")
+        for o in range(31)
+        for n in range(1 + (5 * o + y) % 6)
+    ]
+    return sd.metadata_from_table(pa.Table.from_pylist(rows), label="y", nuisance="a", origin="o")
+
+
+def test_a_trajectory_with_a_severity_twice_is_left_out():
+    whole = metadata(1, 1, 10, severities=(0.0, 0.5, 1.0))
+    again = whole.table.slice(4, 1).set_column(0, "key", pa.array(["twice"]))
+    rows = sd.Metadata(pa.concat_tables([whole.table, again]), whole.labels, whole.nuisances, "a", False)
+    task = sd.task(rows, "continuous")
+    kept = set().union(*(origins(task, name) for name in task.sets))
+    assert kept == set(whole.table["origin"].to_pylist()) - set(again["origin"].to_pylist())
