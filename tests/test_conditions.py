@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.conditions import condition_text, parse_condition, resolve
+from shiftdata.format.conditions import condition_text, parse_condition, resolve, rows_matching
 
 NAMES = {"labels": ["bird", "dog"], "nuisance": "style", "nuisances": ["ink blots", "oil", "rust"]}
 
@@ -49,3 +51,19 @@ def test_a_bad_condition_is_answered(text, said):
     with pytest.raises(InputError, match=said) as error:
         resolve(parse_condition(text), **NAMES)
     assert isinstance(error.value, NotFoundError) == said.startswith("unknown")
+
+
+def test_rows_of_severity_zero_are_read_from_row_groups_of_zeros(tmp_path):
+    """Arrow skips a row group of zeros alone where it is asked for 0.0 in a list."""
+    table = pa.table({"severity": [0.0] * 30 + [0.5] * 30 + [0.0, 0.5] * 15})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=30)
+    for text, rows in (
+        ("severity=0,0.5", 90),
+        ("severity=0", 45),
+        ("severity!=0", 45),
+        ("severity!=0.5", 45),
+    ):
+        asked = resolve(parse_condition(text), labels=[], nuisance="shift", nuisances=[])
+        assert len(pq.read_table(tmp_path / "rows.parquet", filters=[[asked]])) == rows
+        assert len(rows_matching(table, [[asked]])) == rows
+        assert condition_text(asked) == text

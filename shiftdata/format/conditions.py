@@ -7,7 +7,7 @@ them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ def condition_text(condition: Condition, names: Mapping[str, Sequence[str]] = {}
     """
     column, operator, value = condition
     values = value if isinstance(value, list | tuple) else [value]
+    values = [one for one in values if str(one) != "-0.0"]
     shown = [names[column][one] if column in names else str(one).removesuffix(".0") for one in values]
     return f"{column}{_SIGNS.get(operator, operator)}{','.join(shown)}"
 
@@ -88,11 +89,23 @@ def resolve(
         # Said by the names that stay, since filters disagree on whether a missing value is "not in" a list.
         return column, "in", sorted(set(range(len(named[column]))) - chosen if excluded else chosen)
     numeric = column in NUMBERS
-    return (
-        column,
-        "not in" if excluded else "in",
-        sorted({_number(column, one) if numeric else str(one) for one in values}),
-    )
+    operator = "not in" if excluded else "in"
+    if numeric:
+        return column, operator, numbers_in([_number(column, one) for one in values])
+    return column, operator, sorted({str(one) for one in values})
+
+
+def numbers_in(values: Iterable[float]) -> list[float]:
+    """Numbers as the values of "in", each once and in their order.
+
+    Statistics give a row group of zeros the range -0.0 to 0.0, and Arrow then skips it unless it is asked
+    for -0.0 too.
+
+    >>> numbers_in([0.5, 0.0]), numbers_in([2, 1])
+    ([-0.0, 0.0, 0.5], [1, 2])
+    """
+    ordered = sorted(set(values))
+    return [-0.0, *ordered] if any(isinstance(one, float) and one == 0 for one in ordered) else ordered
 
 
 def number_of(column: str, value: Any, names: Sequence[str], hint: str = "") -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
+from shiftdata.format.conditions import numbers_in
 from shiftdata.format.manifest import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.protocols.base import Protocol, Stage, named
@@ -46,7 +47,7 @@ class Continuous(Protocol):
         shifts = sorted(
             rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
         )
-        filters: Filters = [[(rows.nuisance_column, "in", shifts), ("severity", "in", steps)]]
+        filters: Filters = [[(rows.nuisance_column, "in", shifts), ("severity", "in", numbers_in(steps))]]
         made, complete = restrict(task, filters), _complete(rows, steps)
         for name, one in made.sets.items():
             kept = complete[one.indices]
