@@ -43,7 +43,7 @@ class Batches(EpochSampler[list[int]]):
     def check_size(self) -> None:
         if self.size < 1:
             raise InputError(
-                f"the {self.ranks.size(self.total):,} rows of an epoch on each rank are no full batch of "
+                f"the {self.ranks.size(self.total):,} rows of an epoch on each rank are not a full batch of "
                 f"{self.batch_size}, and drop_last leaves none: lower batch_size, or leave out drop_last"
             )
 

@@ -49,7 +49,7 @@ def draw_lines(result: Evaluation, column: str = "severity") -> Image.Image:
 
 
 def draw_map(result: Evaluation, down: str, across: str) -> Image.Image:
-    """A square for each pair of names, with its accuracy in per cent; a dash where there are no rows."""
+    """A square for each pair of names, with its accuracy in per cent; a dash for none."""
     rows, columns, accuracy, _, n = _grid(result, down, across)
     _refuse_more(max(accuracy.shape), MOST_CELLS, "squares in a line")
     texts = [[f"{100 * one:.0f}" if np.isfinite(one) else "-" for one in row] for row in accuracy.tolist()]
