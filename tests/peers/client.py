@@ -23,9 +23,9 @@ def main(arguments: list[str]) -> int:
     """Check every dataset in the folders; 1 if any config is not as promised."""
     checked, wrong = 0, []
     for manifest in sorted(path for folder in arguments for path in Path(folder).glob("*/manifest.json")):
-        told = json.loads(manifest.read_text(encoding="utf-8"))
-        for name, (base, sets) in configs(told).items():
-            wrong += list(problems(manifest.parent, told, name, base, sets))
+        stated = json.loads(manifest.read_text(encoding="utf-8"))
+        for name, (base, sets) in configs(stated).items():
+            wrong += list(problems(manifest.parent, stated, name, base, sets))
             checked += 1
     for line in wrong:
         print(line)
@@ -33,27 +33,29 @@ def main(arguments: list[str]) -> int:
     return 1 if wrong or not checked else 0
 
 
-def configs(told: dict[str, Any]) -> dict[str, tuple[str, dict[str, str]]]:
+def configs(stated: dict[str, Any]) -> dict[str, tuple[str, dict[str, str]]]:
     """Every config that can be loaded, the base that its rows are from, and the key file of each set."""
     splits = dict.fromkeys(("train", "validation", "test"), "")
-    named = {base["name"]: (base["name"], splits) for base in told["bases"]}
-    for split in told["canonical_splits"]:
+    named = {base["name"]: (base["name"], splits) for base in stated["bases"]}
+    for split in stated["canonical_splits"]:
         for name, sets in split["configs"].items():
             named[name] = (split["base"], dict.fromkeys(sets, f"protocols/{split['name']}.parquet"))
-    return named | {"metadata": (told["default_base"], splits)}
+    return named | {"metadata": (stated["default_base"], splits)}
 
 
-def problems(folder: Path, told: dict[str, Any], name: str, base: str, sets: dict[str, str]) -> Iterator[str]:
+def problems(
+    folder: Path, stated: dict[str, Any], name: str, base: str, sets: dict[str, str]
+) -> Iterator[str]:
     """What one config gives that it should not."""
     prepared = datasets.load_dataset(str(folder), name)
     streamed = datasets.load_dataset(str(folder), name, streaming=True)
     for split, keys in sets.items():
-        where = f"{told['name']}/{name}/{split}"
+        where = f"{stated['name']}/{name}/{split}"
         hashes = expected(folder, base, split, keys)
         for way, rows in (("prepared", prepared[split]), ("streamed", streamed[split])):
-            if rows.features["label"].names != told["labels"]:
+            if rows.features["label"].names != stated["labels"]:
                 yield f"{where}, {way}: the labels have other names"
-            found = {row["key"]: digest(row, told) for row in without_decoding(rows)}
+            found = {row["key"]: digest(row, stated) for row in without_decoding(rows)}
             if name == "metadata":
                 hashes = dict.fromkeys(hashes)
                 found = dict.fromkeys(found)
@@ -78,14 +80,14 @@ def without_decoding(rows: Any) -> Any:
     return rows
 
 
-def digest(row: dict[str, Any], told: dict[str, Any]) -> bytes | None:
+def digest(row: dict[str, Any], stated: dict[str, Any]) -> bytes | None:
     """The sha256 of a row's example, as the manifest's modality defines it."""
-    held = [row[name] for name in told["roles"]["example"] if name in row]
+    held = [row[name] for name in stated["roles"]["example"] if name in row]
     if not held:
         return None
-    if told["roles"]["modality"] == "image":
+    if stated["roles"]["modality"] == "image":
         data = held[0]["bytes"]
-    elif told["roles"]["modality"] == "text":
+    elif stated["roles"]["modality"] == "text":
         data = held[0].encode()
     else:
         data = json.dumps(held, ensure_ascii=False, separators=(",", ":")).encode()
