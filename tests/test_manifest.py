@@ -30,7 +30,7 @@ def changed(tiny, **changes):
         ("[]", "x is not a shiftdata manifest"),
         ("{}", "x is not a shiftdata manifest"),
         ('{"format": 2}', "has manifest format 2; this shiftdata reads format 1: install a newer shiftdata"),
-        ('{"format": 1}', "lacks a field or has an unknown one"),
+        ('{"format": 1}', "x is not a shiftdata manifest: bases is missing"),
     ],
 )
 def test_what_is_no_manifest_is_said(text, message):

@@ -162,7 +162,7 @@ def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
         (
             '"modality": "image"',
             '"modality": "sound"',
-            "names the modality 'sound'; it is one of image, text, table",
+            "is not a shiftdata manifest: roles.modality is 'sound', not a 'image' or 'text' or 'table'",
         ),
         (
             '"image": "image"',
@@ -172,7 +172,7 @@ def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
         (
             '"validation": {',
             '"dev": {',
-            "gives the base 'content' the splits train, dev, test; they are train,",
+            "gives the base 'content' the splits 'train', 'dev', 'test'; they are train,",
         ),
     ],
 )
@@ -182,12 +182,12 @@ def test_a_manifest_by_which_no_row_can_be_read_is_an_error(copy, old, new, mess
     (copy / "manifest.json").write_text(text.replace(old, new, 1))
     with pytest.raises(IntegrityError) as raised:
         verify(copy)
-    assert str(raised.value).startswith(f"manifest.json {message}")
+    assert f"manifest.json {message}" in str(raised.value)
 
 
-def test_a_manifest_that_lacks_a_file_or_names_one_elsewhere_is_found(copy):
+def test_a_manifest_that_lacks_a_file_or_names_another_is_found(copy):
     def change(raw: dict[str, Any]) -> None:
-        raw["files"]["../outside.parquet"] = raw["files"].pop(METADATA)
+        raw["files"]["outside.parquet"] = raw["files"].pop(METADATA)
         raw["canonical_splits"][0]["base"] = "maxi"
         raw["roles"]["origin"] = "concept"
         raw["default_base"] = "middle"
@@ -196,7 +196,7 @@ def test_a_manifest_that_lacks_a_file_or_names_one_elsewhere_is_found(copy):
     edited(copy, change)
     problems = found(copy)
     assert f"manifest.json: does not list {METADATA}, which the base 'mini' needs" in problems
-    assert "../outside.parquet: points out of the dataset's folder" in problems
+    assert "outside.parquet: is missing" in problems
     assert f"{METADATA}: is not in the manifest: an extra file" in problems
     assert "has the split 'gf_k2_mu10' of the base 'maxi', which it does not list" in problems
     assert "does not list protocols/gf_k4_mu20_s1.parquet" in problems
@@ -588,5 +588,6 @@ def test_a_manifest_cannot_make_us_ask_elsewhere(memory):
     system = fsspec.filesystem("memory")
     raw = json.loads(system.cat(f"{memory}/manifest.json"))
     raw["files"]["../../etc/passwd"] = raw["files"].pop(METADATA)
-    system.pipe(f"{memory}/manifest.json", Manifest.from_json(json.dumps(raw)).to_json().encode())
-    assert "../../etc/passwd: points out of the dataset's folder: put the file" in found(memory)
+    system.pipe(f"{memory}/manifest.json", json.dumps(raw).encode())
+    with pytest.raises(IntegrityError, match=r"'\.\./\.\./etc/passwd', which leads out of"):
+        verify(memory)

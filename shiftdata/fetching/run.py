@@ -19,7 +19,6 @@ from shiftdata.fetching.sources import NoPlaceError, Sources
 from shiftdata.fetching.staging import (
     MANIFEST,
     State,
-    check_paths,
     check_space,
     free_space,
     install,
@@ -33,7 +32,6 @@ from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.format.paths import CROISSANT, README
 from shiftdata.places.search import NAMESPACE, is_offline, store_at
 from shiftdata.places.store import OnBytes
-from shiftdata.verifying.manifest import refuse
 
 MOST_LISTED = 10
 #: Comparisons as a file name can have them.
@@ -149,8 +147,6 @@ class Fetch:
         self.sources = Sources([store_at(one) for one in candidates.addresses], candidates.manifest, offline)
         self._written = _manifest_of(self.sources, candidates, self.target)
         self.manifest = Manifest.from_json(self._written.decode(), candidates.name)
-        check_paths(self.manifest)
-        refuse(self.manifest)
         selection = None
         if self.config or self.select or self.split:
             selection = selection_of(self.manifest, self.config, self.select, self.split)

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.errors import InputError, StorageError
 from shiftdata.files import clear_when_full, locked, sha256_of, swap
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.format.paths import data_prefix, protocol_file
 from shiftdata.verifying import RENDERINGS
 
 #: The manifest while files are still missing: a folder with a `manifest.json` is whole.
@@ -72,16 +71,6 @@ def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) ->
 def is_right(file: Path, record: FileRecord) -> bool:
     """Whether a file is the one that a manifest knows."""
     return file.is_file() and file.stat().st_size == record.bytes and sha256_of(file) == record.sha256
-
-
-def check_paths(manifest: Manifest) -> None:
-    """Refuse a manifest that would write outside its folder: it may come from anywhere."""
-    made = [data_prefix(base.name, "x") for base in manifest.bases]
-    made += [protocol_file(split.name) for split in manifest.canonical_splits]
-    for path in [*manifest.files, *made]:
-        parts = path.split("/")
-        if "\\" in path or any(part in ("", "..") or part.startswith(".") for part in parts):
-            raise IntegrityError(f"{FILE_NAME} names {path!r}, which leads out of the dataset's folder")
 
 
 def free_space(out: Path) -> int:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
+from shiftdata.format.faults import faults
 from shiftdata.format.schema import Roles
+from shiftdata.format.typed import read_json, record
 
 FILE_NAME = "manifest.json"
 FORMAT = 1
@@ -274,19 +276,22 @@ class Manifest:
     def from_json(cls, text: str, where: str = FILE_NAME) -> Manifest:
         """Read the text of a `manifest.json`; `where` names it in errors."""
         try:
-            raw = json.loads(text)
+            raw = read_json(text)
             version = raw["format"]
         except (ValueError, TypeError, KeyError) as error:
-            raise IntegrityError(f"{where} is not a shiftdata manifest ({error!r})") from error
+            raise IntegrityError(f"{where} is not a shiftdata manifest ({error!r:.300})") from error
         if version != FORMAT:
             raise IntegrityError(
-                f"{where} has manifest format {version!r}; this shiftdata reads format {FORMAT}: "
+                f"{where} has manifest format {ascii(version)[:60]}; this shiftdata reads format {FORMAT}: "
                 "install a newer shiftdata"
             )
         try:
-            return cls(**{**raw, **_records(raw)})
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise IntegrityError(f"{where} lacks a field or has an unknown one: {error}") from error
+            manifest = record(cls, raw)
+        except ValueError as error:
+            raise IntegrityError(f"{where} is not a shiftdata manifest: {error}") from error
+        for fault in faults(manifest):
+            raise IntegrityError(f"{where} {fault}: fetch or build it again")
+        return manifest
 
     @classmethod
     def read(cls, repo: Path) -> Manifest:
@@ -301,27 +306,6 @@ class Manifest:
         except UnicodeDecodeError as error:
             raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
         return cls.from_json(text, str(path))
-
-
-def _records(raw: dict[str, Any]) -> dict[str, Any]:
-    """The nested records of a manifest, from their JSON form."""
-    return {
-        "roles": Roles(**raw["roles"]),
-        "bases": [Base(**{**base, "splits": _splits(base)}) for base in raw["bases"]],
-        "canonical_splits": [
-            CanonicalSplit(**{**split, "sets": {name: _set(one) for name, one in split["sets"].items()}})
-            for split in raw["canonical_splits"]
-        ],
-        "credits": [Credit(**credit) for credit in raw["credits"]],
-        "files": {path: FileRecord(**record) for path, record in raw["files"].items()},
-        "withheld": {path: FileRecord(**record) for path, record in raw["withheld"].items()},
-        "part": _part(raw["part"]) if raw["part"] is not None else None,
-    }
-
-
-def _set(raw: dict[str, Any]) -> CanonicalSet:
-    filters = raw["filters"] if raw["filters"] is None else _filters(raw["filters"])
-    return CanonicalSet(**{**raw, "size": Split(**raw["size"]), "filters": filters})
 
 
 def _of_base(base: Base, name: str) -> Config:
@@ -339,16 +323,3 @@ def _virtual(split: CanonicalSplit, name: str, sets: Sequence[str]) -> Config:
         read={one: of.splits for one, of in chosen.items()},
         filters=[clause for of in chosen.values() for clause in of.filters or ()],
     )
-
-
-def _part(raw: dict[str, Any]) -> Part:
-    (conditions,) = _filters([raw["conditions"]])
-    return Part(**{**raw, "conditions": conditions})
-
-
-def _splits(raw: dict[str, Any]) -> dict[str, Split]:
-    return {name: Split(**split) for name, split in raw["splits"].items()}
-
-
-def _filters(raw: list[list[list[Any]]]) -> Filters:
-    return [[(column, operator, value) for column, operator, value in clause] for clause in raw]

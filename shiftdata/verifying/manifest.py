@@ -6,59 +6,17 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
 
 import pyarrow as pa
 
 from shiftdata.dataset import OpenDataset
-from shiftdata.errors import IntegrityError
 from shiftdata.format.identity import dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Base, Manifest
 from shiftdata.format.paths import DROPPED, data_file, data_files, index_file, metadata_file, protocol_file
-from shiftdata.format.schema import FEATURE_TYPES, SPLITS, Modality, columns
+from shiftdata.format.schema import columns
 from shiftdata.verifying.problem import Problem
 
-#: The columns of examples, where their modality fixes them.
-EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
 TOTAL = re.compile(r"-of-(\d{5})\.parquet$")
-
-
-def refuse(manifest: Manifest) -> None:
-    """Refuse a manifest by which no row can be read."""
-    for fault in _faults(manifest):
-        raise IntegrityError(f"{FILE_NAME} {fault}: fetch or build it again")
-
-
-def _faults(manifest: Manifest) -> Iterator[str]:
-    modality, allowed = manifest.roles.modality, get_args(Modality)
-    if modality not in allowed:
-        yield f"names the modality {modality!r}; it is one of {', '.join(allowed)}"
-    example = dict(manifest.roles.example)
-    if example != EXAMPLES.get(modality, example):
-        yield (
-            f"gives examples the columns {example}; of the modality {modality} they are {EXAMPLES[modality]}"
-        )
-    for name, feature in example.items():
-        if isinstance(feature, str) and feature not in FEATURE_TYPES:
-            known = ", ".join(FEATURE_TYPES)
-            yield f"gives the column {name!r} the type {feature!r}; it is one of {known}, or a list of names"
-    for base in manifest.bases:
-        splits, given = set(base.splits), ", ".join(base.splits)
-        if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
-            yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
-    yield from _canonical_faults(manifest)
-
-
-def _canonical_faults(manifest: Manifest) -> Iterator[str]:
-    for split in manifest.canonical_splits:
-        for name, one in split.sets.items():
-            if not set(one.splits) <= set(SPLITS):
-                given = ", ".join(one.splits)
-                yield f"reads {name} of {split.name!r} from the splits {given}; they are {', '.join(SPLITS)}"
-        unknown = {name for of in split.configs.values() for name in of} - set(split.sets)
-        if unknown:
-            given = ", ".join(sorted(unknown))
-            yield f"has a config of {split.name!r} with {given}, which {split.name!r} does not have"
 
 
 def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 import shiftdata as sd
-from shiftdata.errors import InputError, IntegrityError, NotFoundError, StorageError
+from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.fetching.run import Fetch
 from shiftdata.fetching.staging import staging
 from shiftdata.format.manifest import Manifest
@@ -303,7 +303,7 @@ def test_a_manifest_cannot_write_outside_its_folder(tiny, tmp_path, path):
     told = json.loads((bad / "manifest.json").read_text())
     told["files"][path] = told["files"][TEST]
     (bad / "manifest.json").write_text(json.dumps(told))
-    with pytest.raises(IntegrityError, match="leads out of the dataset's folder"):
+    with pytest.raises(NotFoundError, match="leads out of the dataset's folder"):
         sd.fetch(bad, out="out")
     assert not list(Path().glob("*"))
 

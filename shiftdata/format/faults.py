@@ -1,0 +1,130 @@
+"""Why no row of a manifest can be read, or why its names would mislead: what `Manifest.from_json` refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from shiftdata.format.names import COLUMN, is_path_part, is_relative_path, line_fault, text_fault
+from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns
+
+if TYPE_CHECKING:
+    from shiftdata.format.manifest import CanonicalSplit, Manifest, Split
+
+#: The columns of examples, where their modality fixes them.
+EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def faults(manifest: Manifest) -> Iterator[str]:
+    """Each fault of a manifest that was read, in words that follow its name."""
+    yield from _name_faults(manifest)
+    yield from _text_faults(manifest)
+    yield from _path_faults(manifest)
+    yield from _column_faults(manifest)
+    yield from _number_faults(manifest)
+    for base in manifest.bases:
+        splits, given = set(base.splits), ", ".join(map(ascii, base.splits))
+        if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
+            yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
+    for split in manifest.canonical_splits:
+        yield from _canonical_faults(split)
+
+
+def _name_faults(manifest: Manifest) -> Iterator[str]:
+    bases = [base.name for base in manifest.bases]
+    canonical = [split.name for split in manifest.canonical_splits]
+    for what, name in (
+        *(("name", manifest.name), ("version", manifest.version)),
+        *(("base", name) for name in bases),
+        *(("canonical split", name) for name in canonical),
+    ):
+        if not is_path_part(name):
+            yield f"gives the {what} {name[:60]!a}; use letters, digits, '_', '-' and '.'"
+    lists = {"base": bases, "canonical split": canonical, "label": manifest.labels}
+    for what, names in (lists | {manifest.roles.nuisance: manifest.nuisances}).items():
+        if len(set(names)) < len(names):
+            yield f"gives one {what[:60]} twice: {next(one for one in names if names.count(one) > 1)[:60]!a}"
+
+
+def _text_faults(manifest: Manifest) -> Iterator[str]:
+    lines = [manifest.title, manifest.family, manifest.released, manifest.license, *manifest.creators]
+    lines += [*manifest.labels, *manifest.nuisances, *manifest.versions, *manifest.versions.values()]
+    lines += [text for credit in manifest.credits for text in (credit.license, credit.attribution)]
+    texts = [manifest.summary, manifest.citation, *manifest.datasheet, *manifest.datasheet.values()]
+    for base in manifest.bases:
+        texts += [base.summary, *base.dropped]
+    for split in manifest.canonical_splits:
+        lines += [split.protocol, *split.sets, *split.configs]
+        texts += [split.summary, *split.notes, *(one.reason for one in split.sets.values())]
+    if manifest.part is not None:
+        lines += [manifest.part.config, *manifest.part.splits]
+    for text in lines:
+        if fault := line_fault(text):
+            yield f"has a name that {fault}: {text[:60]!a}"
+    for text in texts:
+        if fault := text_fault(text):
+            yield f"has a text that {fault}: {text[:60]!a}"
+
+
+def _path_faults(manifest: Manifest) -> Iterator[str]:
+    records = {**manifest.files, **manifest.withheld}
+    folders = {str(parent) for path in records for parent in PurePosixPath(path).parents}
+    for path, record in records.items():
+        if not is_relative_path(path):
+            yield f"names {path[:200]!a}, which leads out of the dataset's folder or is hidden"
+        elif path in folders or path.casefold() == "manifest.json":
+            yield f"names the file {path[:200]!a}, which cannot be one"
+        if not SHA256.fullmatch(record.sha256):
+            yield f"gives {path[:200]!a} the sha256 {record.sha256[:70]!a}"
+    ids = [manifest.recipe_id, manifest.content_id, *(base.content_id for base in manifest.bases)]
+    ids += [base.dropped_id for base in manifest.bases if base.dropped_id]
+    ids += [manifest.part.manifest, manifest.part.content_id] if manifest.part else []
+    for one in ids:
+        if not SHA256.fullmatch(one):
+            yield f"gives the id {one[:70]!a}; ids are 64 digits of 0-9a-f"
+
+
+def _column_faults(manifest: Manifest) -> Iterator[str]:
+    roles = manifest.roles
+    modality, example = roles.modality, dict(roles.example)
+    taken = {*columns("nuisance"), *POINTER_COLUMNS} - {"nuisance"}
+    for name in (roles.nuisance, *example):
+        if not COLUMN.fullmatch(name) or name in taken or (name in example and name == roles.nuisance):
+            yield f"has a column {name[:60]!a}, which cannot be one"
+    if example != EXAMPLES.get(modality, example):
+        yield (
+            f"gives examples the columns {example}; of the modality {modality} they are {EXAMPLES[modality]}"
+        )
+    for name, feature in example.items():
+        if isinstance(feature, str) and feature not in FEATURE_TYPES:
+            known = ", ".join(FEATURE_TYPES)
+            yield f"gives the column {name!r} the type {feature!r}; it is one of {known}, or a list of names"
+
+
+def _number_faults(manifest: Manifest) -> Iterator[str]:
+    def negative(sizes: Iterable[Split]) -> bool:
+        return any(number < 0 for size in sizes for number in astuple(size))
+
+    sizes = [size for base in manifest.bases for size in base.splits.values()]
+    sizes += [one.size for split in manifest.canonical_splits for one in split.sets.values()]
+    counts = [number for base in manifest.bases for number in base.dropped.values()]
+    counts += [credit.rows for credit in manifest.credits] + [manifest.more_credits]
+    for record in manifest.all_files.values():
+        counts += [record.bytes, record.rows or 0]
+    if negative(sizes) or any(number < 0 for number in counts):
+        yield "has a size or a number of rows below 0"
+
+
+def _canonical_faults(split: CanonicalSplit) -> Iterator[str]:
+    for name, one in split.sets.items():
+        if not set(one.splits) <= set(SPLITS):
+            given = ", ".join(map(ascii, one.splits))
+            yield f"reads {name} of {split.name!r} from the splits {given}; they are {', '.join(SPLITS)}"
+    unknown = {name for of in split.configs.values() for name in of} - set(split.sets)
+    if unknown:
+        given = ", ".join(sorted(map(ascii, unknown)))
+        yield f"has a config of {split.name!r} with {given}, which {split.name!r} does not have"

@@ -1,0 +1,113 @@
+"""Records from JSON that may come from anywhere: each value has the type that its field declares."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+LARGEST = 2**63
+DEEPEST = 20
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text; anything wrong with it, nesting and NaN included, is a `ValueError`."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def record(cls: type[T], raw: Any, where: str = "") -> T:
+    """A dataclass from a JSON object; a `ValueError` names the first field that is not what it should be."""
+    if not isinstance(raw, Mapping):
+        raise ValueError(f"{where or 'it'} must be an object, not {_shown(raw)}")
+    kind: Any = cls
+    hints = _hints(kind)
+    inside = f"{where}." if where else ""
+    if unknown := sorted(set(raw) - set(hints)):
+        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field")
+    if missing := sorted(set(hints) - set(raw)):
+        raise ValueError(f"{inside}{missing[0]} is missing")
+    return cls(**{name: _value(hints[name], one, inside + name) for name, one in raw.items()})
+
+
+def _value(hint: Any, raw: Any, where: str) -> Any:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return _plain(raw, where)
+    if is_dataclass(hint):
+        return record(hint, raw, where)  # type: ignore[arg-type]
+    if origin in (Union, types.UnionType):
+        return _one_of(inner, raw, where)
+    if origin is Literal and raw in inner and isinstance(raw, str):
+        return raw
+    if origin is Mapping and isinstance(raw, dict):
+        return {_text(key, where): _value(inner[1], one, f"{where}.{key:.60}") for key, one in raw.items()}
+    if origin is tuple and isinstance(raw, list) and len(raw) == len(inner):
+        return tuple(_value(of, one, where) for of, one in zip(inner, raw, strict=True))
+    if origin in (Sequence, list) and isinstance(raw, list):
+        return [_value(inner[0], one, where) for one in raw]
+    if hint is float and type(raw) is int and abs(raw) < LARGEST:
+        return raw
+    if type(raw) is hint:
+        return _plain(raw, where)
+    wanted = " or ".join(map(repr, inner)) if origin is Literal else getattr(hint, "__name__", str(hint))
+    raise ValueError(f"{where} is {_shown(raw)}, not a {wanted}")
+
+
+def _one_of(hints: Sequence[Any], raw: Any, where: str) -> Any:
+    if raw is None and type(None) in hints:
+        return None
+    for hint in (choices := [one for one in hints if one is not type(None)])[:-1]:
+        try:
+            return _value(hint, raw, where)
+        except ValueError:
+            continue
+    return _value(choices[-1], raw, where)
+
+
+def _plain(raw: Any, where: str, depth: int = 0) -> Any:
+    """Any JSON value whose numbers are finite and whose texts are Unicode."""
+    if depth > DEEPEST:
+        raise ValueError(f"{where} is nested more than {DEEPEST} deep")
+    if isinstance(raw, str):
+        return _text(raw, where)
+    if isinstance(raw, float) and not math.isfinite(raw):
+        raise ValueError(f"{where} is not a finite number")
+    if type(raw) is int and abs(raw) >= LARGEST:
+        raise ValueError(f"{where} is a number of more than 63 bits")
+    for one in raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ():
+        _plain(one, where, depth + 1)
+    for key in raw if isinstance(raw, dict) else ():
+        _text(key, where)
+    return raw
+
+
+def _text(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{where} has half a surrogate pair: {text[:60]!a}") from None
+    return text
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return ascii(value[:60] if isinstance(value, str) else value)[:60]
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+@lru_cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
