@@ -21,6 +21,7 @@ from builders.encode import Encoding
 from builders.filters import Filters
 from builders.sample import Item, Sample, Step
 from shiftdata.errors import InputError, ShiftdataError, not_found
+from shiftdata.format.names import check_names, is_path_part, text_fault
 from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.protocols import Protocol as TaskProtocol
 from shiftdata.stable import content_hash
@@ -147,8 +148,22 @@ class Recipe:
             raise InputError(f"a recipe's name is made of [a-z0-9_], got {self.name!r}")
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", self.released):
             raise InputError(f"released is a day such as 2026-11-21, got {self.released!r}")
+        if self.seed < 0:
+            raise InputError(f"a seed is a whole number from 0, got {self.seed}")
+        self._check_texts()
         self._check_columns()
         self._check_filters()
+
+    def _check_texts(self) -> None:
+        for name in (self.version, *(base.name for base in self.bases)):
+            if not is_path_part(name):
+                raise InputError(f"a version or base is named by letters, digits, '_', '-', '.': {name!r}")
+        for what, name in (("title", self.title), ("family", self.family)):
+            check_names(what, [name], f"the recipe {self.name}")
+        check_names("creator", self.creators, f"the recipe {self.name}")
+        for text in (self.summary, self.citation, *(base.summary for base in self.bases)):
+            if fault := text_fault(text):
+                raise InputError(f"the recipe {self.name} has a text that {fault}: {text[:60]!a}")
 
     def _check_columns(self) -> None:
         taken = [*columns("nuisance"), *POINTER_COLUMNS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 import unicodedata
@@ -18,6 +19,7 @@ from PIL import Image, ImageOps
 from builders.sample import BadItem, Item
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import sha256_of
+from shiftdata.format.names import line_fault
 from shiftdata.stable import content_hash, hash64
 
 TABLE = "items.csv"
@@ -132,6 +134,8 @@ class FolderAlbum:
 
     def _item(self, row: Mapping[str, str]) -> Item:
         label = row["label"]
+        if fault := line_fault(row["file"]):
+            raise InputError(f"the name of the file {row['file']!a} in {self.root} {fault}: rename it")
         if self.allowed is not None and label not in self.allowed:
             raise InputError(
                 f"{row['file']} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
@@ -176,22 +180,27 @@ class FolderAlbum:
                     yield dict(zip(self.layout, levels, strict=True)) | {"file": file}
 
     def _table(self) -> Iterator[dict[str, str]]:
-        with (self.root / TABLE).open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream)
-            columns = set(reader.fieldnames or ())
-            missing = {"file", "label", *self.layout} - columns
-            if missing:
-                raise InputError(f"{self.root / TABLE} lacks the column {', '.join(sorted(missing))}")
-            for row in reader:
-                file = self.root / row["file"]
-                if not file.resolve().is_relative_to(self.root.resolve()):
-                    raise InputError(f"{TABLE} names {row['file']}, which lies outside {self.root}")
-                if not file.is_file():
-                    raise InputError(f"{TABLE} names {row['file']}, which is not in {self.root}")
-                empty = [level for level in LEVELS if level in columns and not row[level]]
-                if empty:
-                    raise InputError(f"{TABLE} in {self.root} gives {row['file']} no {empty[0]}: fill it in")
-                yield row
+        try:
+            text = (self.root / TABLE).read_bytes().decode("utf-8-sig")
+            reader = csv.DictReader(io.StringIO(text, newline=""))
+            columns, rows = set(reader.fieldnames or ()), list(reader)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"{self.root / TABLE} cannot be read: {error}") from error
+        missing = {"file", "label", *self.layout} - columns
+        if missing:
+            raise InputError(f"{self.root / TABLE} lacks the column {', '.join(sorted(missing))}")
+        for row in rows:
+            if fault := line_fault(row["file"] or ""):
+                raise InputError(f"{TABLE} in {self.root} names the file {row['file']!a:.100}, which {fault}")
+            file = self.root / row["file"]
+            if not file.resolve().is_relative_to(self.root.resolve()):
+                raise InputError(f"{TABLE} names {row['file']}, which lies outside {self.root}")
+            if not file.is_file():
+                raise InputError(f"{TABLE} names {row['file']}, which is not in {self.root}")
+            empty = [level for level in LEVELS if level in columns and not row[level]]
+            if empty:
+                raise InputError(f"{TABLE} in {self.root} gives {row['file']} no {empty[0]}: fill it in")
+            yield row
 
 
 def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from builders.recipe import Base, Recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
+from shiftdata.format.names import check_names
 from shiftdata.format.schema import KEY_PATTERN, SPLITS, split_of_fold
 from shiftdata.metadata.folds import folds as folds_of
 from shiftdata.stable import hash64
@@ -20,6 +21,14 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
     """Refuse, before anything is rendered, an album that would make a broken dataset."""
     if not items:
         raise InputError(f"the album of {recipe.name} has no item: give it content")
+    check_names("label", recipe.album.labels, f"the album of {recipe.name}")
+    check_names(recipe.nuisance, recipe.shift.nuisances, f"the shift of {recipe.name}")
+    for what, texts in (
+        ("licence", {item.license for item in items}),
+        ("attribution", {item.attribution for item in items}),
+        ("origin", {item.origin for item in items}),
+    ):
+        check_names(what, filter(None, texts), f"the album of {recipe.name}")
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
     labels: dict[str, str] = {}
     keys: set[str] = set()

@@ -29,6 +29,7 @@ from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.names import shown
 from shiftdata.places.search import NAMESPACE
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
@@ -172,7 +173,7 @@ def plan_blocks(
 def _print_left_out(left_out: Mapping[str, str]) -> None:
     """Name what lies beside the items of an album, on the stream of the progress bars."""
     for name, why in islice(sorted(left_out.items()), MOST_NAMES):
-        print(f"not an item: {name} ({why})", file=sys.stderr)
+        print(f"not an item: {shown(name)} ({why})", file=sys.stderr)
     if len(left_out) > MOST_NAMES:
         print(f"not an item: {len(left_out) - MOST_NAMES:,} others", file=sys.stderr)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 from shiftdata.errors import InputError
 
@@ -36,13 +37,42 @@ def text_fault(text: str, allowed: str = "\n\t") -> str | None:
     return None
 
 
+def shown(text: str) -> str:
+    r"""A text from anywhere as it may stand in a line of a terminal or a log.
+
+    >>> print(shown("a b"), shown("a\x1b[2J"))
+    a b 'a\x1b[2J'
+    """
+    return ascii(text) if line_fault(text) else text
+
+
+#: What a spreadsheet takes for the beginning of a formula, behind the quotes that were put before it.
+FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")
+
+
+def csv_cell(value: Any) -> Any:
+    """A value as a cell of a CSV file: a text that a spreadsheet would run gets a single quote before it.
+
+    >>> csv_cell("=1+1"), csv_cell("'=1"), csv_cell("cat"), csv_cell(-1.5)
+    ("'=1+1", "''=1", 'cat', -1.5)
+    """
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+
+def from_csv_cell(text: str) -> str:
+    """The text that `csv_cell` wrote."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
+
+
 def check_names(what: str, names: Iterable[str], where: str) -> None:
-    """Refuse names that cannot stand in one line."""
+    """Refuse names that cannot stand in one line, and those that come twice."""
+    names = list(names)
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise InputError(f"{where} has the {what} {twice!r:.100} twice: give each name once")
     for name in names:
         if fault := line_fault(name):
-            raise InputError(
-                f"the {what} {name!r:.100} of {where} {fault}: write it in one line, without such"
-            )
+            raise InputError(f"the {what} {name!r:.100} of {where} {fault}: rename it")
 
 
 def is_path_part(text: str) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.errors import InputError, not_found
+from shiftdata.format.names import check_names
 from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.metadata.folds import folds, quantiles
 from shiftdata.metadata.rows import Array, Metadata
@@ -72,6 +73,10 @@ def metadata_from_table(
         of_quantile = _column(table, quantile).cast(pa.float64())
     else:
         of_quantile = pa.array(_quantiles(keys, keys if paths is None else paths[0], cells))
+    for what, one in (("name", name), ("column", nuisance)):
+        check_names(what, [one], "the table")
+    check_names("label", known_labels, name)
+    check_names(nuisance, known_nuisances, name)
     columns = {
         "key": pa.array(keys, pa.string()),
         "split": pa.array(expected, pa.string()),

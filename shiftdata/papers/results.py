@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
+from shiftdata.format.names import csv_cell
 from shiftdata.metrics.records import table as aligned
 from shiftdata.papers.numbers import KEY, PAPERS, SCHEMA, numbers, read_number, read_numbers
 from shiftdata.papers.tables import grids
@@ -107,7 +108,7 @@ class Results:
         buffer = io.StringIO()
         writer = csv.DictWriter(buffer, SCHEMA.names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self)
+        writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self)
         return buffer.getvalue()
 
     def to_markdown(self) -> str:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from shiftdata.format.names import shown
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -21,7 +23,7 @@ class Problem:
 
     def __str__(self) -> str:
         row = "" if self.key is None else f"row {self.key!r} "
-        return f"{self.path}: {row}{self.what}"
+        return f"{shown(self.path)}: {row}{self.what}"
 
 
 def shortened(problems: Sequence[Problem], most: int = 10, hint: str = "") -> Iterator[str]:

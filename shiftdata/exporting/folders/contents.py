@@ -48,6 +48,7 @@ def folder_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
 def _plain(name: str) -> str:
     """A name without what is refused; what begins with a dot or two underscores is hidden from `datasets`."""
     text = REFUSED.sub("_", unicodedata.normalize("NFC", name)).lstrip(".")
+    text = re.sub("^[=+@\uff1d\uff0b\uff0d\uff20-]", "_", text)  # a formula, or an option of a command
     text = re.sub("^__+", "_", text)
     cut = text.encode(errors="replace")[:LONGEST].decode(errors="ignore")
     return cut.rstrip(".") or "unnamed"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from shiftdata.exporting.folders.contents import Contents, Entry
 from shiftdata.exporting.folders.record import Record
+from shiftdata.format.names import csv_cell, from_csv_cell
 from shiftdata.format.schema import SPLITS
 
 #: Text files by their paths, with their lines.
@@ -66,15 +67,16 @@ def copies(stem: str, count: int) -> list[str]:
 def csv_rows(path: Path) -> Iterator[dict[str, str]]:
     """The rows of a CSV file by column."""
     with path.open(newline="", encoding="utf-8") as stream:
-        yield from csv.DictReader(stream)
+        for row in csv.DictReader(stream):
+            yield {name: from_csv_cell(cell) for name, cell in row.items()}
 
 
 def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """The lines of a CSV file; None is an empty cell."""
+    """The lines of a CSV file; None is an empty cell, and no text is a formula."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="")
     for row in chain([header], rows):
-        writer.writerow(row)
+        writer.writerow(map(csv_cell, row))
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
