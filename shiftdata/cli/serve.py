@@ -42,10 +42,46 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 listens to every network.")
 @click.option("--writable", is_flag=True, help="Let clients create datasets and upload to them.")
 @click.option("--token-file", type=Path, metavar="FILE", help=f"A file with the token, or set {VARIABLE}.")
+@click.option(
+    "--allowed-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name by which clients call this server, such as lab.example.org; can be given several times.",
+)
+@click.option(
+    "--trusted-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; can be given several times.",
+)
+@click.option(
+    "--connections",
+    type=click.IntRange(1),
+    default=1024,
+    metavar="N",
+    help="Open at once.",
+)
+@click.option(
+    "--connections-per-address",
+    type=click.IntRange(1),
+    default=512,
+    metavar="N",
+    help="Open at once from one address.",
+)
 @click.option("--private", is_flag=True, help="Reading needs the token too.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
-    folder: Path, port: int, host: str, writable: bool, token_file: Path | None, private: bool, quiet: bool
+    folder: Path,
+    port: int,
+    host: str,
+    writable: bool,
+    token_file: Path | None,
+    allowed_host: tuple[str, ...],
+    trusted_proxy: tuple[str, ...],
+    connections: int,
+    connections_per_address: int,
+    private: bool,
+    quiet: bool,
 ) -> None:
     """Serve a folder of datasets to the Hub's own clients, which only need HF_ENDPOINT.
 
@@ -54,6 +90,7 @@ def command(
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
     from shiftdata.serving.app import listen, server
+    from shiftdata.serving.connections import Limits
     from shiftdata.serving.library import Library
     from shiftdata.serving.request import Mirror
 
@@ -79,7 +116,9 @@ def command(
             print(f"export HF_ENDPOINT=http://{_shown(host)}:{bound.getsockname()[1]}", flush=True)
             if not quiet:
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
-            server(Mirror(library, token, private), quiet=quiet).run(sockets=[bound])
+            limits = Limits(connections, connections_per_address, proxies=frozenset(trusted_proxy))
+            mirror = Mirror(library, token, private, hosts=frozenset({*allowed_host, host}))
+            server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
     finally:
         library.close()
 

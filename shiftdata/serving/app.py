@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import logging
 import socket
-from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shiftdata.errors import StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.serving import commits, file_answers, lfs, listings, pages, repo_admin
+from shiftdata.serving.connections import ACCEPTED, Connection, Limits, Server
+from shiftdata.serving.logs import log_config
 from shiftdata.serving.names import Refusal
-from shiftdata.serving.request import Mirror
+from shiftdata.serving.request import Mirror, base_url
 
 API = "/api/datasets/{owner}/{name}"
 LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
@@ -58,10 +57,6 @@ ROUTES = [
 ]
 
 
-class _Stuck(Exception):
-    """The client takes no more of its answer."""
-
-
 def make_app(mirror: Mirror) -> ASGIApp:
     """The application that serves a library."""
     handlers: Any = dict.fromkeys((Refusal, HTTPException, ClientDisconnect, 500), _answer)
@@ -70,18 +65,22 @@ def make_app(mirror: Mirror) -> ASGIApp:
     app.state.mirror = mirror
 
     async def outer(scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_in_time(message: Message) -> None:
+        async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
-            try:
-                async with asyncio.timeout(mirror.stuck_seconds):
-                    await send(message)
-            except TimeoutError:
-                raise _Stuck from None
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                if mirror.private:
+                    headers["Cache-Control"] = "private, no-store"
+            await send(message)
 
-        # Routed by the path as it came, so that %2F is not a slash. An unfinished answer ends the connection.
-        with suppress(_Stuck):
-            await app({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send_in_time)
+        # Routed by the path as it came, so that %2F is not a slash.
+        scope = {**scope, "path": scope["raw_path"].decode("latin-1"), "app": app}
+        try:
+            base_url(Request(scope))
+        except Refusal as refusal:
+            await refusal.answer()(scope, receive, send_safely)
+        else:
+            await app(scope, receive, send_safely)
 
     return outer
 
@@ -116,47 +115,6 @@ def _disk_error(request: Request, error: OSError) -> JSONResponse:
     return Refusal(507, f"the mirror's disk is full ({code}): nothing was stored").answer()
 
 
-class PatientProtocol(H11Protocol):
-    """uvicorn's own protocol, except that a request's headers must be complete `head_seconds` after it began.
-
-    uvicorn waits for ever for the end of the headers, and of a body that nobody reads.
-    """
-
-    head_seconds: ClassVar[float] = 30
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._start_timer()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if not self._between_requests():
-            self._stop_timer()
-        elif self._timer is None:
-            self._start_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def _between_requests(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _start_timer(self) -> None:
-        self._timer = self.loop.call_later(self.head_seconds, self._time_out)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _time_out(self) -> None:
-        self._timer = None
-        if self._between_requests() and not self.transport.is_closing():
-            self.transport.close()
-
-
 def listen(host: str, port: int) -> socket.socket:
     """Bind the address at once, so that a problem with it is reported before anything is read."""
     try:
@@ -169,27 +127,23 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
+def server(mirror: Mirror, *, limits: Limits | None = None, quiet: bool) -> Server:
     """A server to `run` on such a socket."""
+    limits, level = limits or Limits(), "WARNING" if quiet else "INFO"
     config = uvicorn.Config(
         make_app(mirror),
-        http=PatientProtocol,
+        http=Connection,
         ws="none",
         lifespan="off",
         loop="asyncio",
-        log_level="warning" if quiet else "info",
+        log_config=log_config(level),
+        log_level=level.lower(),
         access_log=not quiet,
+        proxy_headers=bool(limits.proxies),
+        forwarded_allow_ips=sorted(limits.proxies),
+        backlog=ACCEPTED,
         server_header=False,
-        timeout_keep_alive=30,  # longer than clients do (5), or it may end just as it is used
+        timeout_keep_alive=int(limits.patience),
         timeout_graceful_shutdown=5,
     )
-    logging.getLogger("uvicorn.access").addFilter(_without_query)
-    return uvicorn.Server(config)
-
-
-def _without_query(record: logging.LogRecord) -> bool:
-    """Keep what follows a `?` out of the log: it may be the signature of an upload."""
-    match record.args:
-        case (client, method, str(path), *rest):
-            record.args = (client, method, path.partition("?")[0], *rest)
-    return True
+    return Server(config, limits)

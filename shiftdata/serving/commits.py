@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,10 @@ LONGEST_LINE = 1 << 20
 CONTENT_OR_END = re.compile(rb'(?<!\\)"content"[ \t\r]{0,40}:[ \t\r]{0,40}"|\n')
 LONGEST_START = 100
 
+#: Operations of a commit at most; and lines of its body, blank ones too.
+MOST_OPERATIONS = 100_000
+MOST_LINES = 2 * MOST_OPERATIONS
+
 
 @dataclass(frozen=True)
 class Line:
@@ -46,43 +51,45 @@ class CommitLines:
 
     def __init__(self) -> None:
         self._kept = bytearray()  # of the line: all but the content
-        self._searched = 0  # so much of it needs no second look
+        self._rest = b""  # of what came: a content may begin in it
+        self._lines = 0
         self._base64 = bytearray()  # less than a group of four letters, or one with a backslash
         self._has_content = self._in_content = self._padded = False
 
     def feed(self, data: bytes) -> Iterator[bytes | Line]:
-        while data:
+        data, self._rest, at = self._rest + data, b"", 0
+        while at < len(data):
             if self._in_content:
-                letters, quote, data = data.partition(b'"')
-                yield self._decoded(letters)
-                self._end_content(quote)
-            else:
-                data = self._keep(data)
-                if self._kept.endswith(b"\n"):
-                    yield from self._line()
+                quote = data.find(b'"', at)
+                end = quote if quote >= 0 else len(data)
+                yield self._decoded(data[at:end])
+                self._end_content(data[end : end + 1])
+                at = end + 1
+                continue
+            found = CONTENT_OR_END.search(data, at)
+            end = found.end() if found else max(at, len(data) - LONGEST_START)
+            self._kept += data[at:end]
+            self._rest = b"" if found else data[end:]
+            if len(self._kept) + len(self._rest) > LONGEST_LINE:
+                raise Refusal(413, f"a line of the commit is longer than {LONGEST_LINE} bytes")
+            at = end if found else len(data)
+            if found and found[0] == b"\n":
+                yield from self._line()
+            elif found:
+                self._start_content()
 
     def close(self) -> Iterator[Line]:
         """The body has ended, perhaps without a line feed."""
         if self._in_content:
             raise Refusal(400, "the body of the commit ends in the middle of a line")
+        self._kept += self._rest
         yield from self._line()
 
-    def _keep(self, data: bytes) -> bytes:
-        """Keep what comes before a content or the end of the line; return the rest."""
-        self._kept += data
-        found = CONTENT_OR_END.search(self._kept, self._searched)
-        end = found.end() if found else len(self._kept)
-        rest = bytes(self._kept[end:])
-        del self._kept[end:]
-        if end > LONGEST_LINE:
-            raise Refusal(413, f"a line of the commit is longer than {LONGEST_LINE} bytes")
-        self._searched = end if found else max(self._searched, end - LONGEST_START)
-        if found and found[0] != b"\n":
-            if self._has_content:
-                raise Refusal(400, "a line of the commit has two contents")
-            self._has_content = self._in_content = True
-            self._padded = False
-        return rest
+    def _start_content(self) -> None:
+        if self._has_content:
+            raise Refusal(400, "a line of the commit has two contents")
+        self._has_content = self._in_content = True
+        self._padded = False
 
     def _decoded(self, letters: bytes) -> bytes:
         """Decode whole groups of four letters and keep the rest for the next piece."""
@@ -107,7 +114,10 @@ class CommitLines:
     def _line(self) -> Iterator[Line]:
         kept, has_content = bytes(self._kept), self._has_content
         self._kept.clear()
-        self._searched, self._has_content = 0, False
+        self._has_content = False
+        self._lines += 1
+        if self._lines > MOST_LINES:
+            raise Refusal(413, f"a commit has {MOST_LINES:,} lines at most: send several")
         if not kept.strip():
             return
         try:
@@ -121,8 +131,6 @@ class CommitLines:
             raise Refusal(400, 'a line of the commit has no plain "value"')
         yield Line(line["key"], value, has_content)
 
-
-MOST_OPERATIONS = 100_000
 
 #: Sent by `publish`: it uploads by LFS, so that what has come need not come again.
 UPLOAD_HEADER = "X-Shiftdata-Upload"
@@ -176,15 +184,20 @@ async def commit(request: Request) -> JSONResponse:
     repo = await run_in_threadpool(repo_to_write, request)
     _refuse_pull_request(request)
     receiving = _Receiving(repo, mirror.regular_bytes)
-    async with mirror.writer():
-        try:
-            async for piece in pieces(request):
+    try:
+        async for piece in pieces(request):
+            async with mirror.writing:
                 await run_in_threadpool(receiving.feed, piece)
-            made = await run_in_threadpool(receiving.finish, part(request, "revision"))
-        finally:
-            await run_in_threadpool(receiving.close)
+        made = await run_in_threadpool(receiving.finish, part(request, "revision"))
+    finally:
+        await run_in_threadpool(receiving.close)
     url = f"{base_url(request)}/datasets/{repo.owner}/{repo.name}/commit/{made.id}"
     return JSONResponse({"success": True, "commitOid": made.id, "commitUrl": url, "hookOutput": ""})
+
+
+def _plain(text: str) -> str:
+    """A text that a terminal may show: without escape codes and other control characters."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
 
 
 class _Receiving:
@@ -214,8 +227,8 @@ class _Receiving:
             self._take(line)
         if self._header is None:
             raise Refusal(400, "the commit has no header line")
-        title = text_of(self._header, "summary")
-        message = text_of(self._header, "description", "")
+        title = _plain(text_of(self._header, "summary"))
+        message = _plain(text_of(self._header, "description", ""))
         parent = text_of(self._header, "parentCommit", "") or None
         return self._repo.add_commit(branch, self._changed, title=title, message=message, parent=parent)
 
@@ -271,16 +284,19 @@ class _Receiving:
 
     def _changed(self, before: Commit) -> Mapping[str, FileRecord]:
         """The files of a commit after these operations, in their order."""
-        files = dict(before.files)
+        files, names = dict(before.files), sorted(before.files)
         for key, path, file in self._operations:
             if file is not None:
+                if path not in files:
+                    insort(names, path)
                 files[path] = file
                 continue
-            gone = [path] if path in files else []
-            if key == "deletedFolder":
-                gone = [name for name in files if name.startswith(f"{path}/")]
-            if not gone:
+            # In order, what is in a folder stands together: "0" comes next after "/".
+            first, last = (f"{path}/", f"{path}0") if key == "deletedFolder" else (path, f"{path}\0")
+            here = slice(bisect_left(names, first), bisect_left(names, last))
+            if not (gone := names[here]):
                 raise no_entry(path)
+            del names[here]
             for name in gone:
                 del files[name]
-        return dict(sorted(files.items()))
+        return {name: files[name] for name in names}

@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import PurePosixPath
 
-from anyio import CancelScope
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -125,9 +124,7 @@ class FileAnswer(Response):
                 piece = b"" if done else await run_sync(self._read)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            if self._descriptor is not None:
-                with CancelScope(shield=True):
-                    await run_sync(self._close)
+            self._close()
 
     def _choose_bytes(self, asked: Headers, size: int) -> tuple[int, int]:
         etag, self.status_code = self.headers["ETag"], 200

@@ -48,9 +48,8 @@ async def upload(request: Request) -> JSONResponse:
     owner, name, oid = part(request, "owner"), part(request, "name"), part(request, "oid")
     size = mirror.announced_size(_path(owner, name, oid), request.query_params)
     repo = await run_in_threadpool(mirror.library.to_write, owner, name)
-    async with mirror.writer():
-        await run_in_threadpool(repo.blobs.check_room, size)
-        await _receive(request, repo.blobs, oid, size)
+    await run_in_threadpool(repo.blobs.check_room, size)
+    await _receive(request, repo.blobs, oid, size)
     return JSONResponse({})
 
 
@@ -60,7 +59,8 @@ async def _receive(request: Request, blobs: Blobs, oid: str, size: int) -> None:
         async for piece in pieces(request):
             if incoming.size + len(piece) > size:
                 raise Refusal(400, f"more bytes came than the {size:,} announced: nothing was stored")
-            await run_in_threadpool(incoming.write, piece)
+            async with mirror_of(request).writing:
+                await run_in_threadpool(incoming.write, piece)
         if incoming.size != size or incoming.sha256 != oid:
             came = f"{incoming.size:,} bytes with sha256 {incoming.sha256} came"
             raise Refusal(400, f"{came}, but {size:,} bytes with {oid} were announced: nothing was stored")

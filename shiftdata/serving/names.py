@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse
 
@@ -78,8 +79,9 @@ def is_repo_part(text: str) -> bool:
 
 def is_ref(text: str) -> bool:
     """Whether it may be a branch or a tag: a word, or words with slashes between."""
-    plain = len(text) <= 100 and ".." not in text and REF.fullmatch(text)
-    return bool(plain) and not COMMIT_ID.fullmatch(text)
+    if len(text) > 100 or ".." in text or not REF.fullmatch(text) or COMMIT_ID.fullmatch(text):
+        return False
+    return len(quote(text, safe="")) <= LONGEST_PART  # it is stored in a file of this name
 
 
 def is_sha256(text: object) -> bool:
@@ -103,7 +105,7 @@ def file_path(text: object) -> str:
 
 def check_tree(paths: Collection[str]) -> None:
     """Refuse a tree in which one path is a file and a folder."""
-    for path in paths:
-        for parent in PurePosixPath(path).parents:
-            if str(parent) in paths:
-                raise Refusal(400, f"{str(parent)!a} cannot be a file and the folder of {path!a}")
+    # In this order a folder is followed by what is in it, so that neighbours say it all.
+    for path, following in itertools.pairwise(sorted(paths, key=lambda path: f"{path}/")):
+        if following.startswith(f"{path}/"):
+            raise Refusal(400, f"{path!a} cannot be a file and the folder of {following!a}")

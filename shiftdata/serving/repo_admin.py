@@ -10,11 +10,21 @@ from starlette.responses import JSONResponse
 
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.repos import OWNER, Settings
-from shiftdata.serving.request import Json, base_url, check_writer, json_body, part, text_of, writes
+from shiftdata.serving.request import (
+    Json,
+    base_url,
+    check_writer,
+    json_body,
+    mirror_of,
+    part,
+    text_of,
+    writes,
+)
 from shiftdata.serving.uploaded import UploadedRepo
 
-#: Letters of a card's head: every client reads all of it, and so does the server, for anyone who asks.
+#: Letters of a card's head at most, and levels of it: every client reads all of it.
 LONGEST_HEAD = 500_000
+DEEPEST_HEAD = 50
 
 
 async def create_repo(request: Request) -> JSONResponse:
@@ -57,9 +67,9 @@ def change_settings(request: Request, repo: UploadedRepo, body: Json) -> Json:
 def _changed(settings: Settings, body: Json) -> Settings:
     """What a client wants changed; older clients say `private`, newer ones `visibility`."""
     private, visibility, gated = body.get("private"), body.get("visibility"), body.get("gated")
-    if visibility not in (None, "public", "private") or private not in (None, True, False):
+    if visibility not in (None, "public", "private") or not isinstance(private, bool | None):
         raise Refusal(400, "a dataset is public or private here")
-    if gated not in (None, False, "auto", "manual"):
+    if gated not in (None, "auto", "manual") and gated is not False:
         raise Refusal(400, "'gated' is false, 'auto' or 'manual'")
     if visibility is not None or private is not None:
         settings = replace(settings, private=visibility == "private" or private is True)
@@ -87,14 +97,26 @@ def change_tag(request: Request, repo: UploadedRepo, body: Json) -> None:
 
 
 async def validate_yaml(request: Request) -> JSONResponse:
-    """`POST /api/validate-yaml`: whether a card's head can be read."""
-    content = (await json_body(request)).get("content")
-    problem = await run_in_threadpool(_card_problem, content) if isinstance(content, str) else "no content"
+    """`POST /api/validate-yaml`: whether a card's head can be read.
+
+    Only whoever may write gets a check. Clients that ask without a token, as `DatasetCard.push_to_hub` does,
+    get "no errors", and nothing of their body is read.
+    """
+    mirror, problem = mirror_of(request), None
+    if mirror.private:
+        mirror.check_owner(request)
+    if mirror.library.writable and mirror.is_owner(request):
+        content = (await json_body(request)).get("content")
+        problem = await run_in_threadpool(card_problem, content) if isinstance(content, str) else "no content"
     errors = [{"message": problem}] if problem else []
     return JSONResponse({"warnings": [], "errors": errors}, 400 if errors else 200)
 
 
-def _card_problem(content: str) -> str | None:
+def card_problem(content: str) -> str | None:
+    """What is wrong with the YAML at the head of a card; None if nothing is.
+
+    It is read as a flat stream of events: no value is built, so none can be too deep, too large or too slow.
+    """
     import yaml  # comes with huggingface_hub
 
     lines = content.lstrip("\ufeff").splitlines()
@@ -106,7 +128,37 @@ def _card_problem(content: str) -> str | None:
     if len(text) > LONGEST_HEAD:
         return f"{where} is longer than {LONGEST_HEAD:,} letters"
     try:
-        head = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return f"{where} cannot be read: {str(error)[:500]}"
-    return None if head is None or isinstance(head, dict) else f"{where} is not a mapping"
+        problem = _events_problem(text)
+    except (yaml.YAMLError, ValueError) as error:
+        problem = f"cannot be read: {str(error)[:500]}"
+    return f"{where} {problem}" if problem else None
+
+
+def _events_problem(text: str) -> str | None:
+    import yaml
+
+    depth, root = 0, None
+    anchors: set[str | None] = set()
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        if depth == 0:
+            if root is not None:
+                return "has more than one document"
+            root = event
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        if depth > DEEPEST_HEAD:
+            return f"is nested more than {DEEPEST_HEAD} levels deep"
+        if not isinstance(event, yaml.AliasEvent):
+            anchors.add(event.anchor)
+            tag = getattr(event, "tag", None)
+            if tag not in (None, "!") and tag not in yaml.SafeLoader.yaml_constructors:
+                return f"has a value of the unknown type {tag[:100]!a}"
+        elif event.anchor not in anchors:
+            return f"refers to {str(event.anchor)[:100]!a}, which it does not define"
+    is_empty = isinstance(root, yaml.ScalarEvent) and root.value in ("", "~", "null")
+    return (
+        None if root is None or is_empty or isinstance(root, yaml.MappingStartEvent) else "is not a mapping"
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import ipaddress
 import json
 import re
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeAlias
@@ -29,14 +30,19 @@ WRONG_TOKEN = "Invalid credentials in Authorization header"
 #: Seconds for which an upload may begin after it was announced.
 SIGNED_FOR = 24 * 3600
 
-HOST = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
+#: A Host header: a name or an address, and perhaps a port.
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
 
-#: Bytes of a JSON body at most: clients send 256 samples of 512 bytes, or 1,000 paths.
+#: Bytes of a JSON body at most: of clients with the token, who send 256 samples of 512 bytes, and of others.
 LONGEST_JSON = 8 << 20
+LONGEST_QUESTION = 1 << 20
 
-#: So many uploads run at once; others wait so many seconds.
+#: Bytes of a body that are always kept in memory, and of all bodies together what goes beyond.
+SHORT_BODY = 64 << 10
+LONG_BODIES = 64 << 20
+
+#: Pieces of uploads that are decoded and written at once: readers always find a thread.
 WRITERS = 16
-QUEUE_SECONDS = 30
 
 Json: TypeAlias = dict[str, Any]
 
@@ -54,24 +60,26 @@ class Mirror:
     private: bool = False
     regular_bytes: int = 50_000_000  # of a file inside a commit at most; others come by LFS
     resumable_bytes: int = 1_000_000  # the same for `publish`: by LFS, what was sent is not sent again
-    idle_seconds: float = 60  # that may pass without a byte of a body
-    stuck_seconds: float = 600  # that may pass without a client taking a byte
+    hosts: frozenset[str] = frozenset()  # names, beside those of this machine, by which it is known
 
     def __post_init__(self) -> None:
-        self._writers = asyncio.Semaphore(WRITERS)
+        self.writing = asyncio.Semaphore(
+            WRITERS
+        )  # for one piece of a body at a time: a slow one blocks nobody
+        self.room = LONG_BODIES
+        name = socket.gethostname().lower()
+        own = {"localhost", name, name.partition(".")[0], f"{name.partition('.')[0]}.local"}
+        self._hosts = own | {host.lower() for host in self.hosts}
 
-    @asynccontextmanager
-    async def writer(self) -> AsyncIterator[None]:
-        """A turn to receive a large body; readers never wait for one."""
+    def is_known_as(self, host: str, reached: str) -> bool:
+        """Whether a host is this server, which was reached at an address."""
+        if host.lower().rstrip(".") in self._hosts:
+            return True
         try:
-            async with asyncio.timeout(QUEUE_SECONDS):
-                await self._writers.acquire()
-        except TimeoutError:
-            raise Refusal(503, "too many uploads at once: try again", headers={"Retry-After": "10"}) from None
-        try:
-            yield
-        finally:
-            self._writers.release()
+            address = ipaddress.ip_address(host)
+            return address.is_loopback or address == ipaddress.ip_address(reached)
+        except ValueError:
+            return False
 
     def is_owner(self, request: Request) -> bool:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -173,42 +181,52 @@ def writes(change: Callable[[Request, UploadedRepo, Json], Json | None]) -> Call
 
 
 def base_url(request: Request) -> str:
-    """The server as the caller calls it."""
-    host = request.headers.get("host", "")
-    if not HOST.fullmatch(host):
+    """The server as the caller calls it, if that is a name of this server.
+
+    Any other is refused: a page whose own name was made to lead here could else write as its visitor.
+    """
+    reached, port = request.scope.get("server") or ("", None)
+    here = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+    host = request.headers.get("host", here)  # HTTP/1.0 has none
+    found = HOST.fullmatch(host)
+    if not found:
         raise Refusal(400, "the Host header is not a host name")
+    name = found[1] or found[2]
+    if not mirror_of(request).is_known_as(name, reached):
+        text = f"this server is not known as {name}: whoever runs it can start it with --allowed-host {name}"
+        raise Refusal(421, text)
     return f"{request.url.scheme}://{host}"
 
 
 async def pieces(request: Request) -> AsyncIterator[bytes]:
-    """The body as it comes; a client that falls silent is dropped."""
-    stream = request.stream()
-    while True:
-        try:
-            async with asyncio.timeout(mirror_of(request).idle_seconds):
-                piece = await anext(stream, None)
-        except TimeoutError:
-            raise Refusal(408, "the body stopped coming", headers={"Connection": "close"}) from None
-        if piece is None:
-            return
+    """The body as it comes."""
+    async for piece in request.stream():
         if piece:
             yield piece
 
 
 async def whole_body(request: Request, most: int) -> bytes:
     """All of a body that has `most` bytes at most."""
-    body = bytearray()
-    async for piece in pieces(request):
-        body += piece
-        if len(body) > most:
-            raise Refusal(413, f"the body is longer than {most:,} bytes")
-    return bytes(body)
+    mirror, body, taken = mirror_of(request), bytearray(), 0
+    try:
+        async for piece in pieces(request):
+            body += piece
+            if len(body) > most:
+                raise Refusal(413, f"the body is longer than {most:,} bytes")
+            more = max(0, len(body) - SHORT_BODY) - taken
+            if more > mirror.room:
+                raise Refusal(503, "too many long bodies at once: try again", headers={"Retry-After": "10"})
+            mirror.room, taken = mirror.room - more, taken + more
+        return bytes(body)
+    finally:
+        mirror.room += taken
 
 
 async def json_body(request: Request) -> Json:
     """A JSON object as the body; nothing counts as an empty one."""
+    most = LONGEST_JSON if mirror_of(request).is_owner(request) else LONGEST_QUESTION
     try:
-        body = json.loads(await whole_body(request, LONGEST_JSON) or b"{}")
+        body = json.loads(await whole_body(request, most) or b"{}")
     except (ValueError, RecursionError):
         raise Refusal(400, "the body is not JSON") from None
     if not isinstance(body, dict):

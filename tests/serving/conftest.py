@@ -8,6 +8,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
+from shiftdata.serving.connections import Limits
 from tests.serving.hostile import SECRET, commit, file_line
 from tests.serving.serving import TOKEN, Running, request, serving
 
@@ -50,8 +51,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     (folder / "inside.txt").symlink_to(folder / "a.txt")
     (top / "served" / "out").symlink_to(top / "elsewhere")
     os.mkfifo(folder / "pipe")
-    limits = {"regular_bytes": 100_000, "idle_seconds": 1.0}
-    with serving(top / "served", writable=True, token=TOKEN, **limits) as running:
+    limits = Limits(patience=1)
+    with serving(top / "served", writable=True, token=TOKEN, limits=limits, regular_bytes=100_000) as running:
         body = json.dumps({"name": "mine", "organization": "lab", "type": "dataset"}).encode()
         assert request(running.port, "POST", "/api/repos/create", body, token=TOKEN).status == 200
         assert commit(running, file_line("a.txt", b"plain")).status == 200

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.serving.app import listen, server
+from shiftdata.serving.connections import Limits, Server
 from shiftdata.serving.library import Library
 from shiftdata.serving.request import Mirror
 
@@ -31,6 +32,7 @@ class Running:
     library: Library
     sent: int = 0
     asked: list[str] = field(default_factory=list)
+    server: Server | None = None
     cut_next: bool = False  # end the connection in the middle of the next file
 
     @property
@@ -57,13 +59,20 @@ class Running:
 
 @contextmanager
 def serving(
-    root: Path, *, writable: bool = False, token: str | None = None, private: bool = False, **limits: Any
+    root: Path,
+    *,
+    writable: bool = False,
+    token: str | None = None,
+    private: bool = False,
+    limits: Limits | None = None,
+    **mirror: Any,
 ) -> Iterator[Running]:
     """Serve a folder on a free port of this machine."""
     library = Library(root, writable=writable)
     bound = listen("127.0.0.1", 0)
     running = Running(bound.getsockname()[1], library)
-    one = server(Mirror(library, token, private, **limits), quiet=True)
+    one = server(Mirror(library, token, private, **mirror), limits=limits, quiet=True)
+    running.server = one
     one.config.app = running.counted(one.config.app)
     thread = threading.Thread(target=one.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
@@ -157,7 +166,7 @@ def request(
     """Ask exactly this: nothing is quoted, normalised or retried."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
-        connection.putrequest(method, path, skip_accept_encoding=True)
+        connection.putrequest(method, path, skip_host="Host" in (headers or {}), skip_accept_encoding=True)
         for name, value in {
             **(headers or {}),
             **({"Authorization": f"Bearer {token}"} if token else {}),

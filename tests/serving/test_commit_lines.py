@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.serving.commits import LONGEST_LINE, CommitLines, Line
+from shiftdata.serving.commits import LONGEST_LINE, MOST_LINES, CommitLines, Line
 from shiftdata.serving.names import Refusal
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -124,3 +125,30 @@ def test_a_line_without_end_is_refused():
     with pytest.raises(Refusal) as raised:
         list(lines.feed(b" "))
     assert raised.value.status == 413
+
+
+@pytest.mark.parametrize("size", [1, 4096, 65536])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\n" * 150_000,
+        b" \r\n" * 60_000,
+        b'{"key":"file","value":{"content":"QUJD"}}\n' * 5000,
+        b'{"key":"header","value":{"summary":"' + b" " * 900_000,
+        b'{"key":"file","value":{"content":"' + b"QUJD" * 60_000,
+    ],
+    ids=["blank", "blank with spaces", "small files", "long", "content"],
+)
+def test_the_time_grows_with_the_bytes_alone(body: bytes, size: int):
+    """Copying what is left of a piece for each of its lines took minutes."""
+    body = body[:100_000] if size == 1 else body
+    lines, began = CommitLines(), time.process_time()
+    for at in range(0, len(body), size):
+        for _ in lines.feed(body[at : at + size]):
+            pass
+    assert time.process_time() - began < 1.5
+
+
+def test_lines_without_end_are_refused():
+    with pytest.raises(Refusal, match="lines at most"):
+        list(CommitLines().feed(b"\n" * (MOST_LINES + 1)))

@@ -44,7 +44,7 @@ def half_sent(port: int, head: str, body: bytes) -> socket.socket:
     """A request of which half of the body has been sent."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=20)
     connection.sendall(
-        f"{head} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"{head} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
     )
     connection.sendall(body[: len(body) // 2])

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from shiftdata.serving.app import PatientProtocol
+from shiftdata.serving.connections import Limits
 from tests.serving.hostile import (
     check,
+    commit,
     connected,
+    file_line,
     until_closed,
 )
 from tests.serving.serving import TOKEN, Running, request, serving
@@ -101,12 +105,11 @@ def test_json_of_another_shape(hostile: Running, route: str, body: object):
     assert answer.status == 400
 
 
-def test_a_head_that_never_ends_is_left(hostile: Running, monkeypatch):
-    monkeypatch.setattr(PatientProtocol, "head_seconds", 0.5)
-    for head in ("", "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "):
+def test_a_head_that_never_ends_is_left(hostile: Running):
+    for head in ("", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
         connection = connected(hostile, head)
-        assert until_closed(connection) == b""
-    whole = "GET /api/datasets HTTP/1.1\r\nHost: x\r\n\r\n"
+        assert b"HTTP/1.1 2" not in until_closed(connection)
+    whole = "GET /api/datasets HTTP/1.1\r\nHost: localhost\r\n\r\n"
     connection = connected(hostile, whole)
     time.sleep(0.2)
     connection.sendall(b"GET /api")  # the next request on the same connection, never ended
@@ -114,7 +117,9 @@ def test_a_head_that_never_ends_is_left(hostile: Running, monkeypatch):
 
 
 def test_slow_clients_do_not_hinder_readers(hostile: Running):
-    slow = [connected(hostile, "GET /api/datasets HTTP/1.1\r\nHost: x\r\nX-Slow: ") for _ in range(50)]
+    slow = [
+        connected(hostile, "GET /api/datasets HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") for _ in range(50)
+    ]
     try:
         assert request(hostile.port, "GET", "/datasets/lab/mine/resolve/main/a.txt").body == b"plain"
     finally:
@@ -125,7 +130,7 @@ def test_slow_clients_do_not_hinder_readers(hostile: Running):
 @pytest.mark.parametrize(
     "head",
     [
-        "GET / HTTP/1.1\r\nHost: x\r\nX: " + "a" * 200_000 + "\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + "a" * 200_000 + "\r\n\r\n",
         "\x00\x01\x02\r\n\r\n",
         "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
     ],
@@ -209,11 +214,61 @@ def test_a_client_that_takes_nothing_is_left(tmp_path: Path, capfd: pytest.Captu
     (tmp_path / "folder").mkdir()
     with (tmp_path / "folder" / "zeros.bin").open("wb") as stream:
         stream.truncate(size)
-    with serving(tmp_path, stuck_seconds=0.5) as running:
+    with serving(tmp_path, limits=Limits(patience=0.5)) as running:
         request(running.port, "GET", "/api/datasets")  # it is hashed
-        head = "GET /datasets/shift/folder/resolve/main/zeros.bin HTTP/1.1\r\nHost: x\r\n\r\n"
+        head = "GET /datasets/shift/folder/resolve/main/zeros.bin HTTP/1.1\r\nHost: localhost\r\n\r\n"
         connection = connected(running, head)
-        time.sleep(1.5)
+        time.sleep(4)
         assert 0 < len(until_closed(connection)) < size
         assert request(running.port, "GET", "/api/datasets").status == 200
     assert "Traceback" not in capfd.readouterr().err
+
+
+REVISIONS = ["a" + "+" * 99, "é" * 90, "a/" * 49 + "a", "+", "a" * 300, "..", "%00", "\x1b[31m", "a" * 5000]
+
+
+@pytest.mark.parametrize("revision", [quote(revision, safe="") for revision in REVISIONS])
+def test_a_revision_that_no_disk_can_name(hostile: Running, revision: str):
+    for method, path in (
+        ("GET", f"/api/datasets/lab/mine/revision/{revision}"),
+        ("GET", f"/datasets/lab/mine/resolve/{revision}/a.txt"),
+        ("POST", f"/api/datasets/lab/mine/branch/{revision}"),
+        ("DELETE", f"/api/datasets/lab/mine/tag/{revision}"),
+        ("POST", f"/api/datasets/lab/mine/commit/{revision}"),
+    ):
+        answer = request(hostile.port, method, path, b"{}", token=TOKEN)
+        check(answer)
+
+
+@pytest.mark.parametrize(
+    "body", [{"private": 1}, {"private": "no"}, {"gated": 0}, {"gated": True}, {"gated": []}]
+)
+def test_settings_are_said_plainly(hostile: Running, body: object):
+    answer = request(
+        hostile.port, "PUT", "/api/datasets/lab/mine/settings", json.dumps(body).encode(), token=TOKEN
+    )
+    assert answer.status == 400
+
+
+def test_titles_of_commits_have_no_escape_codes(hostile: Running):
+    header = json.dumps({"key": "header", "value": {"summary": "\x1b[31mred\x07", "description": "a\nb\x9b"}})
+    assert commit(hostile, file_line("esc.txt", os.urandom(9)), header=header.encode()).status == 200
+    newest = request(hostile.port, "GET", "/api/datasets/lab/mine/commits/main").json[0]
+    assert (newest["title"], newest["message"]) == ("\ufffd[31mred\ufffd", "a\nb\ufffd")
+
+
+def test_many_deletions_and_deep_paths_take_no_time(hostile: Running):
+    deep = [f"{at}/" + "d/" * 450 + "x" for at in range(300)]
+    lines = [
+        json.dumps({"key": "file", "value": {"path": path, "content": "", "encoding": "base64"}})
+        for path in deep
+    ]
+    began = time.process_time()
+    assert commit(hostile, *(line.encode() for line in lines)).status == 200
+    lines = [json.dumps({"key": "deletedFolder", "value": {"path": f"{at}/d"}}) for at in range(300)]
+    assert commit(hostile, *(line.encode() for line in lines)).status == 200
+    assert time.process_time() - began < 5
+    assert not any(
+        "/d/" in one["rfilename"]
+        for one in request(hostile.port, "GET", "/api/datasets/lab/mine").json["siblings"]
+    )

@@ -179,16 +179,39 @@ print(json.dumps(said))
     assert "HF_HUB_DISABLE_XET=1" in refusal
 
 
-def test_a_card_that_cannot_be_read_is_refused(writer):
-    for written, status in (
-        ("---\na: [\n---\n", 400),
-        ("---\n- a\n---\n", 400),
-        ("---\na: " + "x" * 600_000 + "\n---\n", 400),
-        ("no head", 200),
-        ("---\na: 1\n---\n", 200),
-    ):
-        body = json.dumps({"content": written, "repoType": "dataset"}).encode()
-        assert request(writer.port, "POST", "/api/validate-yaml", body).status == status
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("a: [", "cannot be read"),
+        ("- a", "is not a mapping"),
+        ("a: " + "x" * 600_000, "is longer than"),
+        ("- " * 200_000, "nested more than 50 levels"),
+        ("a: " + "[" * 25_000, "nested more than 50 levels"),
+        ("a: *b", "refers to 'b'"),
+        ("a: !!python/object:os.system x", "unknown type"),
+        ("a: 1\n--- \nb: 1\n...\n--- c", None),
+        ("a: 1\n...\nb: 2", "cannot be read"),
+        # What is well formed is not built: neither a merge bomb, nor a number of 240,000 digits to base 60.
+        ("".join(f"a{at}: &a{at} {{<<: [{f'*a{at - 1}, ' * 9 * (at > 0)}]}}\n" for at in range(60)), None),
+        ("a: " + ":".join("1" * 240_000), None),
+        ("a: 2001-99-99", None),
+        ("? [a, {b: c}]\n: 1", None),
+        ("~", None),
+        ("", None),
+        ("a: &b 1\nc: *b", None),
+    ],
+)
+def test_the_head_of_a_card_is_checked(writer: Running, head: str, problem: str | None):
+    body = json.dumps({"content": f"---\n{head}\n---\n# Card", "repoType": "dataset"}).encode()
+    answer = request(writer.port, "POST", "/api/validate-yaml", body, token=TOKEN)
+    assert answer.status == (400 if problem else 200)
+    assert (problem or "[]") in str(answer.json["errors"])
+
+
+def test_cards_of_clients_without_a_token_are_not_read(writer: Running, reader: Running):
+    """`DatasetCard.push_to_hub` asks without one."""
+    for running in (writer, reader):
+        assert request(running.port, "POST", "/api/validate-yaml", b"[" * 25_000).status == 200
 
 
 def test_files_change_and_go_and_old_revisions_stay(api):
