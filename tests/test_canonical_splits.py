@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from builders.describe.renderings import write_renderings
+from builders.describe.renderings import describe
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
@@ -217,7 +217,7 @@ def test_a_split_that_its_protocol_does_not_make_is_named(built, tmp_path):
         ("leave-one-domain-out test=night", "is not what leave-one-domain-out test=night makes of all"),
         ("leave-one-domain-out test=sea", "cannot be made again by leave-one-domain-out test=sea"),
     ):
-        write_renderings(copy, replace(manifest, canonical_splits=[replace(first, protocol=words), *others]))
+        describe(copy, replace(manifest, canonical_splits=[replace(first, protocol=words), *others]))
         assert any(message in problem.what for problem in check(copy))
 
 

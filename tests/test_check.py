@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from builders.__main__ import main
-from builders.describe.renderings import write_renderings
+from builders.describe.renderings import describe
 from builders.make.check import check
 from builders.recipe import Expected, load_recipe
 from shiftdata.format.manifest import Credit, Manifest
+from tests.tiny import edit_file
 
 
 def found(folder: Path, **options) -> str:
@@ -21,7 +22,7 @@ def found(folder: Path, **options) -> str:
 
 def rewritten(folder: Path, **changes) -> None:
     """Another manifest with renderings to match: only its meaning is wrong."""
-    write_renderings(folder, replace(Manifest.read(folder), **changes))
+    describe(folder, replace(Manifest.read(folder), **changes))
 
 
 def test_a_fresh_build_meets_its_recipe(tiny, recipe):
@@ -79,7 +80,7 @@ def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
     filters = json.dumps(Manifest.read(copy).configs["gf_k2_mu10"].filters[-1])
     broken = text.replace(filters, filters.replace("test", "validation"))
     assert broken != text
-    (copy / "README.md").write_text(broken)
+    edit_file(copy, "README.md", lambda _: broken.encode())
     monkeypatch.setattr(module, "renderings", lambda manifest: {})
     said = found(copy)
     assert "README.md: `datasets` reads 0 rows of gf_k2_mu10/test, streaming, the manifest says 24" in said

@@ -258,9 +258,10 @@ def test_another_byte_in_a_protocol_is_an_error(copy):
 
 def test_hashes_lead_to_every_file(tiny, manifest):
     files = {entry["name"]: entry for entry in described(manifest)["distribution"]}
-    text = (tiny / "manifest.json").read_bytes()
-    assert files["manifest.json"]["sha256"] == hashlib.sha256(text).hexdigest()
-    assert files["manifest.json"]["contentSize"] == f"{len(text)} B"
+    text = (tiny / "ATTRIBUTION.md").read_bytes()
+    assert files["ATTRIBUTION.md"]["sha256"] == hashlib.sha256(text).hexdigest()
+    assert files["ATTRIBUTION.md"]["contentSize"] == f"{len(text)} B"
+    assert "manifest.json" not in files  # which has the hash of croissant.json
     listed = {path.relative_to(tiny).as_posix() for path in tiny.rglob("*.parquet")}
     assert listed <= set(manifest.files)
 

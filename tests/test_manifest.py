@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from shiftdata.errors import IntegrityError, NotFoundError
-from shiftdata.format.manifest import Manifest
+from shiftdata.format.manifest import Manifest, checksummed
+from tests.tiny import forged
 
 
 def test_text_and_record_are_the_same_thing(tiny):
@@ -19,8 +18,7 @@ def test_names_that_load_dataset_accepts(tiny):
 
 
 def changed(tiny, **changes):
-    raw = json.loads((tiny / "manifest.json").read_text()) | changes
-    return json.dumps({name: value for name, value in raw.items() if value is not ...})
+    return forged((tiny / "manifest.json").read_text(), lambda raw: raw.update(changes))
 
 
 @pytest.mark.parametrize(
@@ -30,7 +28,9 @@ def changed(tiny, **changes):
         ("[]", "x is not a shiftdata manifest"),
         ("{}", "x is not a shiftdata manifest"),
         ('{"format": 2}', "has manifest format 2; this shiftdata reads format 1: install a newer shiftdata"),
-        ('{"format": 1}', "x is not a shiftdata manifest: bases is missing"),
+        ('{"format": 1}', "is damaged, was edited, or had its line endings converted"),
+        (checksummed({"format": 1}), "x is not a shiftdata manifest: bases is missing"),
+        ("[" * 100_000, "x is not a shiftdata manifest"),
     ],
 )
 def test_what_is_no_manifest_is_said(text, message):

@@ -25,6 +25,7 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.verifying import Problem, shortened, verify
 from tests.contracts.kinds import prepare
 from tests.test_places import at_once, files, hub, memory, needs_http, on_hub
+from tests.tiny import edit_file, edit_manifest, forged
 
 __all__ = ["at_once", "memory"]  # fixtures
 
@@ -43,19 +44,10 @@ def flipped(folder: Path, path: str, at: float = 0.5) -> None:
     (folder / path).write_bytes(data)
 
 
-def edited(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the manifest, and write it as shiftdata does."""
-    raw = json.loads((folder / "manifest.json").read_text())
-    change(raw)
-    (folder / "manifest.json").write_bytes(Manifest.from_json(json.dumps(raw)).to_json().encode())
-
-
 def retold(folder: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change a file and the manifest with it, so that only its meaning is wrong."""
     pq.write_table(change(pq.read_table(folder / path)), folder / path)
-    data = (folder / path).read_bytes()
-    told = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    edited(folder, lambda raw: raw["files"][path].update(told))
+    edit_file(folder, path, bytes)
 
 
 def with_column(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
@@ -153,7 +145,8 @@ def test_a_link_inside_the_folder_is_well(copy):
 )
 def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
     (copy / "manifest.json").write_bytes(change((copy / "manifest.json").read_text()).encode())
-    assert found(copy).startswith("manifest.json: is not as shiftdata writes it: it was edited, or its line")
+    with pytest.raises(IntegrityError, match="is damaged, was edited, or had its line endings converted"):
+        verify(copy)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +172,7 @@ def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
 def test_a_manifest_by_which_no_row_can_be_read_is_an_error(copy, old, new, message):
     text = (copy / "manifest.json").read_text()
     assert old in text
-    (copy / "manifest.json").write_text(text.replace(old, new, 1))
+    edit_manifest(copy, lambda raw: raw.update(json.loads(text.replace(old, new, 1))))
     with pytest.raises(IntegrityError) as raised:
         verify(copy)
     assert f"manifest.json {message}" in str(raised.value)
@@ -193,7 +186,7 @@ def test_a_manifest_that_lacks_a_file_or_names_another_is_found(copy):
         raw["default_base"] = "middle"
         del raw["files"]["protocols/gf_k4_mu20_s1.parquet"]
 
-    edited(copy, change)
+    edit_manifest(copy, change)
     problems = found(copy)
     assert f"manifest.json: does not list {METADATA}, which the base 'mini' needs" in problems
     assert "outside.parquet: is missing" in problems
@@ -213,7 +206,7 @@ def test_counts_of_the_manifest_are_checked(copy):
         raw["credits"][0]["rows"] -= 1
         raw["origins_shared"] = not raw["origins_shared"]
 
-    edited(copy, change)
+    edit_manifest(copy, change)
     problems = found(copy)
     assert "manifest.json: lists data files of mini/test with 120 rows, and 121 in it" in problems
     assert f"{METADATA}: has 120 rows, the manifest says 7" in problems
@@ -227,7 +220,7 @@ def test_counts_of_the_manifest_are_checked(copy):
 
 
 def test_other_content_under_the_same_names_is_found(copy):
-    edited(copy, lambda raw: raw["bases"][1].update(content_id="0" * 64))
+    edit_manifest(copy, lambda raw: raw["bases"][1].update(content_id="0" * 64))
     problems = found(copy)
     assert "metadata/mini: has the content_id" in problems
     assert "has a content_id that is not the hash of those of its bases" in problems
@@ -341,7 +334,7 @@ def test_an_intact_file_that_is_not_parquet_is_named(copy):
     for damaged in (bytes(data), bytes(data[:-9])):
         (copy / SHARD).write_bytes(damaged)
         record = {"bytes": len(damaged), "sha256": hashlib.sha256(damaged).hexdigest()}
-        edited(copy, lambda raw, record=record: raw["files"][SHARD].update(record))
+        edit_manifest(copy, lambda raw, record=record: raw["files"][SHARD].update(record))
         assert f"{SHARD}: is not a readable Parquet file (" in found(copy)
 
 
@@ -453,7 +446,7 @@ def test_filters_that_cannot_be_used_are_named(copy):
     def change(raw: dict[str, Any]) -> None:
         raw["canonical_splits"][0]["sets"]["train"]["filters"][0].append(["colour", "==", 1])
 
-    edited(copy, change)
+    edit_manifest(copy, change)
     assert "manifest.json: the filters of gf_k2_mu10/train cannot be used" in found(copy)
 
 
@@ -586,8 +579,11 @@ def test_a_dataset_on_the_hub_is_verified(tiny, tmp_path):
 
 def test_a_manifest_cannot_make_us_ask_elsewhere(memory):
     system = fsspec.filesystem("memory")
-    raw = json.loads(system.cat(f"{memory}/manifest.json"))
-    raw["files"]["../../etc/passwd"] = raw["files"].pop(METADATA)
-    system.pipe(f"{memory}/manifest.json", json.dumps(raw).encode())
+
+    def elsewhere(raw: dict[str, Any]) -> None:
+        raw["files"]["../../etc/passwd"] = raw["files"].pop(METADATA)
+
+    text = forged(system.cat(f"{memory}/manifest.json").decode(), elsewhere)
+    system.pipe(f"{memory}/manifest.json", text.encode())
     with pytest.raises(IntegrityError, match=r"'\.\./\.\./etc/passwd', which leads out of"):
         verify(memory)

@@ -36,6 +36,7 @@ from tests.contracts import readers
 from tests.contracts.kinds import prepare
 from tests.test_build import files, finish, how_many, kill_when
 from tests.test_build import start as start_build
+from tests.tiny import edit_file
 
 # The library leaves it to the garbage collector to close its tars.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
@@ -413,18 +414,6 @@ def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
 # --- verify
 
 
-def edit(folder, path, change):
-    """Change a file, and make the manifest agree with it as a file."""
-    file = folder / path
-    file.write_bytes(change(file.read_bytes()))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"][path] |= {
-        "bytes": file.stat().st_size,
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-    }
-    (folder / "manifest.json").write_text(Manifest.from_json(json.dumps(manifest)).to_json())
-
-
 def test_verify_and_check_find_nothing_wrong(both_formats):
     assert sd.verify(both_formats[1]) == []
     assert sd.verify(both_formats[1], deep=False) == []
@@ -457,7 +446,7 @@ def test_verify_finds_samples_that_are_not_as_the_index_says(copied):
         raw[rows[2]["json_offset"]] = ord(" ")
         return bytes(raw)
 
-    edit(copied, path, change)
+    edit_file(copied, path, change)
     found = [(problem.key, problem.kind.split(" than")[0]) for problem in sd.verify(copied)]
     assert found == [
         (rows[0]["key"], "has another example"),
@@ -473,13 +462,13 @@ def test_verify_finds_another_content(copied):
     labels = table["label"].to_pylist()
     labels[0] = (labels[0] + 1) % 4
     pq.write_table(table.set_column(3, table.schema.field("label"), [labels]), sink)
-    edit(copied, path, lambda _: sink.getvalue())
+    edit_file(copied, path, lambda _: sink.getvalue())
     assert {problem.kind for problem in sd.verify(copied)} == {
         "content_id",
         "has another label (.cls) than its index says",
         "has other metadata (.json) than its index says",
     }
-    edit(copied, path, lambda _: b"no parquet")
+    edit_file(copied, path, lambda _: b"no parquet")
     assert {problem.kind for problem in sd.verify(copied)} == {"unreadable"}
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -104,7 +103,7 @@ class Table:
     links: Mapping[str, str]
 
     def files(self, records: Mapping[str, FileRecord]) -> Json:
-        """Its entry in the distribution; the hashes of files in a set stand in manifest.json."""
+        """Its entry in the distribution; the hashes of files in a set are in manifest.json."""
         if "*" not in self.path:
             return _file(self.path, records[self.path])
         entry = {"@type": "cr:FileSet", "@id": self.path, "name": self.path}
@@ -153,9 +152,7 @@ def _dataset(manifest: Manifest) -> Json:
     repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
     if repeated:
         raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename the base")
-    text = manifest.to_json().encode()
-    itself = FileRecord(bytes=len(text), sha256=hashlib.sha256(text).hexdigest(), rows=None)
-    files = [_file(FILE_NAME, itself)]
+    files = []
     if ATTRIBUTION in manifest.files:  # not of a draft
         about = "Every licence and attribution of the rows; each row has its own in its columns."
         files.append(_file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
@@ -189,6 +186,7 @@ def _about_dataset(manifest: Manifest) -> Json:
         "description": " ".join([manifest.summary, said.get("instances", "")]).strip(),
         "url": f"https://huggingface.co/datasets/shift/{manifest.name}",
         "version": manifest.version,
+        "identifier": manifest.content_id,
         "datePublished": manifest.released,
         "isLiveDataset": False,
         "license": [_license(name) for name in manifest.license.split(" AND ")],

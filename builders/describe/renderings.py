@@ -13,10 +13,10 @@ from builders.describe.croissant import render_croissant
 from builders.recipe import Recipe
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card as wds_card
-from shiftdata.files import write_text
 from shiftdata.format.attribution import credited, terms
-from shiftdata.format.manifest import FILE_NAME, Base, CanonicalSplit, Manifest
-from shiftdata.format.paths import CROISSANT, README
+from shiftdata.format.manifest import Base, CanonicalSplit, Manifest
+from shiftdata.format.paths import CROISSANT, README, RENDERINGS
+from shiftdata.format.renderings import write_renderings
 
 
 def draft(recipe: Recipe) -> Manifest:
@@ -67,16 +67,15 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
 
 
 def renderings(manifest: Manifest) -> dict[str, str]:
-    """The text of each rendering, by file name."""
+    """The text of each rendering, by file name; none depends on the records of renderings in the manifest."""
     if manifest.is_webdataset:
         return {README: wds_card(manifest)}
     return {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
 
 
-def write_renderings(folder: Path, manifest: Manifest) -> None:
-    """Write the renderings and, last, the manifest: a dataset with a manifest is whole."""
-    for name, text in [*renderings(manifest).items(), (FILE_NAME, manifest.to_json())]:
-        write_text(folder / name, text)
+def describe(folder: Path, manifest: Manifest) -> Manifest:
+    """Write the renderings and, last, the manifest with their hashes; return it."""
+    return write_renderings(folder, manifest, renderings(manifest))
 
 
 def write_without_pixels(folder: Path, out: Path) -> Path:
@@ -88,13 +87,14 @@ def write_without_pixels(folder: Path, out: Path) -> Path:
     if manifest.publish_pixels or manifest.is_webdataset or manifest.withheld:
         raise InputError(f"{folder} is not a Parquet dataset of a recipe with publish_pixels=False")
     withheld = {path: record for path, record in manifest.files.items() if path.startswith("data/")}
-    files = {path: record for path, record in manifest.files.items() if path not in {PREVIEW, *withheld}}
+    absent = {PREVIEW, *RENDERINGS, *withheld}
+    files = {path: record for path, record in manifest.files.items() if path not in absent}
     sample = {name: value for name, value in manifest.sample.items() if name not in manifest.roles.example}
     shutil.rmtree(out, ignore_errors=True)
     for path in files:
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / path, out / path)
-    write_renderings(out, replace(manifest, files=files, withheld=withheld, sample=sample))
+    describe(out, replace(manifest, files=files, withheld=withheld, sample=sample))
     return out
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from tqdm import tqdm
 
 from builders.albums import LeavesOut
-from builders.describe.renderings import description_of, renderings, write_renderings
+from builders.describe.renderings import describe, description_of
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
 from builders.make import assign
@@ -30,6 +30,7 @@ from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.names import shown
+from shiftdata.format.paths import RENDERINGS
 from shiftdata.places.search import NAMESPACE
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
@@ -216,6 +217,7 @@ def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
             for path, record in done.files.items()
+            if path not in RENDERINGS  # they are written anew
         )
     )
 
@@ -224,12 +226,7 @@ def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
     """Bring the description of a finished dataset, and its renderings, up to date with the recipe."""
     bases = [replace(base, summary=recipe.base(base.name).summary) for base in done.bases]
     manifest = replace(done, **description_of(recipe), bases=bases)
-    stale = manifest != done or any(
-        not (folder / name).is_file() or (folder / name).read_bytes() != text.encode()
-        for name, text in renderings(manifest).items()
-    )
-    if stale:
-        write_renderings(folder, manifest)
+    describe(folder, manifest)
 
 
 def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, workers: int, quiet: bool) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.describe.contact_sheet import write_pictures
-from builders.describe.renderings import draft, write_renderings
+from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze
 from builders.make.gather import Gathered, gather
@@ -74,8 +74,7 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
     more = [protocol_file(split.name) for split in splits]
     more += [path.name for path in write_pictures(folder, manifest)]
     manifest = replace(manifest, files={**manifest.files, **file_records(folder, more)})
-    write_renderings(folder, manifest)
-    return manifest
+    return describe(folder, manifest)
 
 
 def _write_base(

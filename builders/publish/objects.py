@@ -107,20 +107,17 @@ class ObjectTarget(Target):
         return None if noted is None else noted == [source.files[path].sha256, info.version]
 
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
-        """Take the old manifest away, send the data, delete, send the renderings and the manifest."""
+        """Take the old manifest away, send the files, delete, and send the manifest."""
         self._journal.begin({*changes.uploads, *changes.same, *changes.deleted})
-        data = [path for path in changes.uploads if source.is_data(path)]
-        # A manifest that stays the same goes too while the data changes.
-        back = [FILE_NAME] if (data or changes.deleted) and FILE_NAME in changes.same else []
-        if data or changes.deleted:
+        files = [path for path in changes.uploads if path != FILE_NAME]
+        if files or changes.deleted:  # also one that stays the same
             self._drop(FILE_NAME)
         try:
-            for path in data:
+            for path in files:
                 self._send(source, path, verify, on_bytes)
             for path in changes.deleted:
                 self._drop(path)
-            for path in [*changes.uploads[len(data) :], *back]:
-                self._send(source, path, verify, on_bytes)
+            self._send(source, FILE_NAME, verify, on_bytes)
         except IntegrityError:
             self._drop(FILE_NAME)
             raise

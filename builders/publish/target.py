@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from builders.describe.renderings import renderings
 from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.files import git_blob_id, sha256_of
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.format.paths import CROISSANT, README
+from shiftdata.format.paths import RENDERINGS
 from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
 
 
 @dataclass(frozen=True)
 class Source:
-    """A built dataset; `files` has the data first, then README and Croissant, and the manifest last."""
+    """A built dataset; `files` has everything that the manifest lists, and the manifest last."""
 
     folder: Path
     manifest: Manifest
@@ -29,8 +28,7 @@ class Source:
     def read(cls, folder: Path) -> Source:
         """Read what a folder has; that the data is as the manifest says is for `check` to find out."""
         manifest = Manifest.read(folder)
-        written = {name: _record(folder / name) for name in [*renderings(manifest), FILE_NAME]}
-        return cls(folder, manifest, {**manifest.files, **written})
+        return cls(folder, manifest, {**manifest.files, FILE_NAME: _record(folder / FILE_NAME)})
 
     @property
     def version(self) -> str:
@@ -42,8 +40,8 @@ class Source:
         return self.files[FILE_NAME].sha256
 
     def is_data(self, path: str) -> bool:
-        """Whether the manifest promises the file; it promises neither itself nor its renderings."""
-        return path in self.manifest.files
+        """Whether a file may be large: the manifest and its renderings are read again wherever they are."""
+        return path not in (FILE_NAME, *RENDERINGS)
 
 
 def _record(path: Path) -> FileRecord:
@@ -55,8 +53,6 @@ def _record(path: Path) -> FileRecord:
 #: How a file that was sent is looked at again: all of its bytes, or only how many there are.
 Verify: TypeAlias = Literal["hash", "size"]
 
-#: Files that every dataset of ours has, and no manifest lists.
-OURS = frozenset({FILE_NAME, README, CROISSANT})
 MOST_FOREIGN = 5
 
 
@@ -133,7 +129,7 @@ class Target(ABC):
         same = {path: None for path, record in source.files.items() if is_same(path, record)}
         uploads = tuple(path for path in source.files if path not in same)
         left = sorted(path for path in there if path not in source.files)
-        ours = OURS | set(old) | owned
+        ours = {FILE_NAME, *old, *owned}
         return Changes(
             uploads=uploads,
             changed=frozenset(uploads) & frozenset(there),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from shiftdata.dataset import OpenDataset
@@ -61,24 +61,6 @@ def _fetch_file(sources: Sources, work: Path, path: str, record: FileRecord, on_
     _, store = sources.first(path, act)
     part.replace(file)
     sources.count(store, record.bytes)
-
-
-def fetch_renderings(sources: Sources, work: Path, names: Iterable[str]) -> list[str]:
-    """Fetch files that the manifest has no hash of, from a place that has it; give the missing ones."""
-    missing = []
-    for name in names:
-        part = _part(work / name)
-
-        def act(dataset: OpenDataset, name: str = name, part: Path = part) -> None:
-            dataset.store.download(name, part, None, lambda count: None)
-            dataset.check_unchanged()  # there is no hash to compare it with
-
-        try:
-            sources.first(name, act)
-            part.replace(work / name)
-        except NoPlaceError:
-            missing.append(name)
-    return missing
 
 
 def _part(file: Path) -> Path:

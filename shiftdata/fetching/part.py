@@ -23,11 +23,11 @@ from shiftdata.fetching.part_card import part_card
 from shiftdata.fetching.selection import Selection
 from shiftdata.fetching.sources import NoPlaceError, Sources
 from shiftdata.fetching.staging import MANIFEST
-from shiftdata.files import write_text
 from shiftdata.format.conditions import condition_text, rows_matching
 from shiftdata.format.front_matter import virtual_configs
 from shiftdata.format.manifest import FILE_NAME, CanonicalSet, CanonicalSplit, FileRecord, Manifest
 from shiftdata.format.paths import README, data_prefix, metadata_file, protocol_file
+from shiftdata.format.renderings import write_renderings
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import (
     BYTES_PER_GROUP,
@@ -243,8 +243,7 @@ class PartFetch:
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
         made = finished(self.work, whole, {base.name: rows})
-        for name, text in ((README, part_card(made, self.description())), (MANIFEST, made.to_json())):
-            write_text(self.work / name, text)
+        write_renderings(self.work, made, {README: part_card(made, self.description())}, MANIFEST)
 
     def _is_whole(self, split: str) -> bool:
         """Whether every row of a split is chosen: its files are fetched as they are."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shiftdata.errors import InputError, StorageError
-from shiftdata.fetching.files import bytes_here, fetch_files, fetch_renderings
+from shiftdata.fetching.files import bytes_here, fetch_files
 from shiftdata.fetching.part import INDEX, PartFetch, purpose_of
 from shiftdata.fetching.resolve import Candidates, resolve, short_name, unknown
 from shiftdata.fetching.selection import Select, Selection, parsed, selection_of
@@ -29,7 +29,6 @@ from shiftdata.fetching.staging import (
 )
 from shiftdata.format.conditions import condition_text
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.format.paths import CROISSANT, README
 from shiftdata.places.search import NAMESPACE, is_offline, store_at
 from shiftdata.places.store import OnBytes
 
@@ -181,9 +180,7 @@ class Fetch:
         files = self.manifest.files
         todo = {path: one for path, one in files.items() if not is_right(self.target / path, one)}
         size = _size(todo) - sum(bytes_here(work, path, one) for path, one in todo.items())
-        names = [README] if self.manifest.is_webdataset else [README, CROISSANT]
-        names = [name for name in names if state != "same" or not (self.target / name).is_file()]
-        if state == "same" and not todo and not names and (self.target / FILE_NAME).is_file():
+        if state == "same" and not todo and (self.target / FILE_NAME).is_file():
             self._nothing_to_do(files)
             return
         check_space(self.target, size)
@@ -193,9 +190,6 @@ class Fetch:
             (folder / MANIFEST).write_bytes(self._written)
             missing = fetch_files(self.sources, folder, todo, jobs=self.jobs, on_bytes=self._count_bytes)
             self._refuse(missing, len(todo))
-            for name in fetch_renderings(self.sources, folder, names):
-                lost = "plain `datasets` will not know its configs" if name == README else "it is not needed"
-                self.notes.append(f"no place gave {name}: {lost}")
             install(folder, self.target, state, files)
 
     def _part(self, selection: Selection) -> None:
@@ -228,7 +222,7 @@ class Fetch:
             here = Manifest.read(self.target)
             if here.part == wanted:
                 whole = all(is_right(self.target / path, one) for path, one in here.files.items())
-                return "same" if whole and (self.target / README).is_file() else "other"
+                return "same" if whole else "other"
         state = state_of(self.target, b"", self.manifest, replace=self.replace)
         return "other" if state == "same" else state
 

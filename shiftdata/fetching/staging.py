@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import clear_when_full, locked, sha256_of, swap
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
-from shiftdata.verifying import RENDERINGS
 
 #: The manifest while files are still missing: a folder with a `manifest.json` is whole.
 MANIFEST = ".manifest.json"
@@ -61,7 +60,7 @@ def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) ->
             f"{out} has another dataset, another version or another part than {manifest.name} "
             f"{manifest.version}: give another --out, or replace it with --replace"
         )
-    known = set(manifest.files) | RENDERINGS
+    known = {*manifest.files, FILE_NAME}
     inside = [path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()]
     if out.is_dir() and all(path in known or path.startswith(".") for path in inside):
         return "same"

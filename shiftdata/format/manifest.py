@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +17,8 @@ from shiftdata.format.typed import read_json, record
 
 FILE_NAME = "manifest.json"
 FORMAT = 1
+#: How the text begins: with the hash of everything after this line.
+CHECKSUM = re.compile(r'\{\n "checksum": "([0-9a-f]{64})",\n')
 
 #: Column, operator, value.
 Condition: TypeAlias = tuple[str, str, Any]
@@ -270,7 +274,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of `manifest.json`: equal manifests give equal bytes."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        return checksummed(asdict(self))
 
     @classmethod
     def from_json(cls, text: str, where: str = FILE_NAME) -> Manifest:
@@ -284,6 +288,12 @@ class Manifest:
             raise IntegrityError(
                 f"{where} has manifest format {ascii(version)[:60]}; this shiftdata reads format {FORMAT}: "
                 "install a newer shiftdata"
+            )
+        found = CHECKSUM.match(text)
+        if not found or _sha256(text[found.end() :]) != raw.pop("checksum", None):
+            raise IntegrityError(
+                f"{where} is damaged, was edited, or had its line endings converted: it does not have the "
+                "checksum that its first line names; fetch or build the dataset again"
             )
         try:
             manifest = record(cls, raw)
@@ -306,6 +316,20 @@ class Manifest:
         except UnicodeDecodeError as error:
             raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
         return cls.from_json(text, str(path))
+
+
+def checksummed(raw: Mapping[str, Any]) -> str:
+    """The text of a `manifest.json` with these fields, behind its checksum.
+
+    The checksum shows every accidental change. Whoever forges a manifest computes it anew: against that, pin
+    the hash of the whole file, as catalogs do.
+    """
+    text = json.dumps(raw, indent=1, ensure_ascii=False).removeprefix("{\n") + "\n"
+    return f'{{\n "checksum": "{_sha256(text)}",\n{text}'
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _of_base(base: Base, name: str) -> Config:

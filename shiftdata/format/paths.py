@@ -10,6 +10,8 @@ MANIFEST = "manifest.json"
 README = "README.md"
 CROISSANT = "croissant.json"
 ATTRIBUTION = "ATTRIBUTION.md"
+#: Made from the manifest, which lists them: their text never depends on their own records in it.
+RENDERINGS = (README, CROISSANT)
 DROPPED = "dropped.parquet"  # names what could not be used
 
 

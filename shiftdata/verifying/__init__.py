@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from shiftdata.verifying.audit import RENDERINGS, verify
+from shiftdata.verifying.audit import verify
 from shiftdata.verifying.problem import Problem, shortened
 
-__all__ = ["RENDERINGS", "Problem", "shortened", "verify"]
+__all__ = ["Problem", "shortened", "verify"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import CROISSANT, DROPPED, README, metadata_file, protocol_file
+from shiftdata.format.paths import DROPPED, metadata_file, protocol_file
 from shiftdata.format.schema import metadata_schema
 from shiftdata.verifying.bases import (
     base_problems,
@@ -28,9 +28,6 @@ from shiftdata.verifying.rows import TERMS, BaseRows, row_problems
 from shiftdata.verifying.shards import shard_problems
 from shiftdata.verifying.tables import read_table
 from shiftdata.verifying.tars import tar_problems
-
-#: Written from the manifest, so compared with a fresh rendering (`python -m builders check`), not by hash.
-RENDERINGS = {FILE_NAME, README, CROISSANT}
 
 
 def verify(
@@ -97,8 +94,8 @@ def _differences(manifest: Manifest, other: Manifest) -> Iterator[Problem]:
 
 
 def _extra_files(files: Files) -> Iterator[Problem]:
-    """Files that the manifest does not list, and renderings that lead elsewhere."""
-    names, known = files.dataset.store.names(), set(files.dataset.manifest.files) | RENDERINGS
+    """Files that the manifest does not list, and a manifest that is elsewhere."""
+    names, known = files.dataset.store.names(), {*files.dataset.manifest.files, FILE_NAME}
     if names is None:
         note = "extra files could not be looked for: the place gives no list of its files"
         files.progress.report(files.progress.on_note, note)
@@ -108,9 +105,8 @@ def _extra_files(files: Files) -> Iterator[Problem]:
         if not any(name.startswith(f"{path}/") for name in known):
             what = "is not in the manifest: an extra file; delete it, or build the dataset again"
             yield Problem(path, what, "extra")
-    for path in sorted(names & RENDERINGS):
-        if files.leads_out(path):
-            yield Problem(path, "points out of the dataset's folder: put the file itself there", "link")
+    if files.leads_out(FILE_NAME):
+        yield Problem(FILE_NAME, "points out of the dataset's folder: put the file itself there", "link")
 
 
 def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:

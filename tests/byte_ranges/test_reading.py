@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import multiprocessing
 import os
 import pickle
@@ -26,6 +25,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from builders.make.build import build
 from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.schema import SPLITS, example_bytes
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.loading.byte_ranges.cache import Cache
@@ -34,6 +34,7 @@ from tests.byte_ranges.server import Served, ranges
 from tests.contracts.kinds import prepare
 from tests.properties import share
 from tests.test_places import at_once, memory, needs_http
+from tests.tiny import edit_manifest
 
 __all__ = ["at_once", "memory"]  # fixtures
 
@@ -420,8 +421,7 @@ def test_rows_over_s3(tiny, whole, bucket):
 
 
 def test_a_manifest_with_rows_that_no_file_has_is_refused(copy):
-    raw = json.loads((copy / "manifest.json").read_text())
-    raw["files"][TEST]["rows"] -= 1
-    (copy / "manifest.json").write_text(json.dumps(raw))
+    rows = Manifest.read(copy).files[TEST].rows
+    edit_manifest(copy, lambda raw: raw["files"][TEST].update(rows=rows - 1))
     with pytest.raises(IntegrityError, match=r"the manifest lists .* rows in the files of mini/test"):
         ExampleReader(copy, "mini")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shiftdata as sd
+from shiftdata.format.manifest import Manifest
 from shiftdata.tasks.making import choose
+from tests.tiny import edit_manifest
 
 
 @pytest.fixture(scope="session")
@@ -41,9 +42,9 @@ def drawn(fair: sd.Task) -> sd.Task:
 @pytest.fixture
 def odd(copy: Path) -> Path:
     """The tiny dataset under labels and tints whose names no folder should have, or that mean a split."""
-    manifest = json.loads((copy / "manifest.json").read_text())
-    assert [len(manifest["labels"]), len(manifest["nuisances"])] == [4, 5]
-    manifest["labels"] = ["train", "a/b", "Train", "..hot dog"]
-    manifest["nuisances"] = ["z one", "z_one", "test", "keys.csv", 'say, "so"']
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    manifest = Manifest.read(copy)
+    assert [len(manifest.labels), len(manifest.nuisances)] == [4, 5]
+    labels = ["train", "a/b", "Train", "..hot dog"]
+    nuisances = ["z one", "z_one", "test", "keys.csv", 'say, "so"']
+    edit_manifest(copy, lambda raw: raw.update(labels=labels, nuisances=nuisances))
     return copy

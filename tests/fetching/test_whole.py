@@ -21,6 +21,7 @@ from shiftdata.places import remote
 from shiftdata.verifying import verify
 from tests.fetching.conftest import contents, copied, flip, same
 from tests.test_places import needs_http
+from tests.tiny import edit_manifest
 
 TEST = "data/mini/test-00000-of-00001.parquet"
 
@@ -107,8 +108,7 @@ def test_wrong_bytes_in_the_first_place_come_from_the_second(tiny, tmp_path, cat
 
 def test_another_version_is_named_and_skipped(tiny, tmp_path, catalogued):
     other = copied(tiny, tmp_path / "other")
-    told = json.loads((other / "manifest.json").read_text())
-    (other / "manifest.json").write_text(json.dumps({**told, "version": "2.0.0"}))
+    edit_manifest(other, lambda raw: raw.update(version="2.0.0"))
     catalogued(tiny, other, tmp_path / "nowhere", tiny)
     outcome = Fetch(name="toy").run()
     assert same(outcome.target, tiny)
@@ -136,7 +136,7 @@ def test_what_is_here_stays_and_what_is_damaged_is_mended(tiny, catalogued):
     assert sd.fetch("toy", on_bytes=came.append) == folder
     assert same(folder, tiny)
     files = Manifest.read(tiny).files
-    assert sum(came) == files[TEST].bytes + files["preview.jpg"].bytes
+    assert sum(came) == sum(files[path].bytes for path in (TEST, "README.md", "preview.jpg"))
     assert (folder / "metadata/mini/test.parquet").stat().st_ino == kept.st_ino
     again: list[int] = []
     assert Fetch(name="toy", on_bytes=again.append).run().notes == ["everything is here already"]
@@ -300,9 +300,7 @@ def test_a_name_that_is_nowhere(tiny, tmp_path, catalogued):
 @pytest.mark.parametrize("path", ["../evil", "/evil", "data//x", ".cache/x", "data/..\\x"])
 def test_a_manifest_cannot_write_outside_its_folder(tiny, tmp_path, path):
     bad = copied(tiny, tmp_path / "bad")
-    told = json.loads((bad / "manifest.json").read_text())
-    told["files"][path] = told["files"][TEST]
-    (bad / "manifest.json").write_text(json.dumps(told))
+    edit_manifest(bad, lambda raw: raw["files"].update({path: raw["files"][TEST]}))
     with pytest.raises(NotFoundError, match="leads out of the dataset's folder"):
         sd.fetch(bad, out="out")
     assert not list(Path().glob("*"))

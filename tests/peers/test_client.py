@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.tiny import edit_manifest
 
 CLIENT = Path(__file__).with_name("client.py")
 
@@ -25,9 +26,7 @@ def test_plain_datasets_reads_every_config(tiny):
 
 
 def test_it_says_what_is_not_as_promised(copy):
-    manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["labels"][0] = "other"
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    edit_manifest(copy, lambda raw: raw["labels"].__setitem__(0, "other"))
     done = read(copy.parent)
     assert done.returncode == 1
     assert "tiny/mini/train, streamed: the labels have other names" in done.stdout

@@ -141,7 +141,7 @@ def test_data_first_the_manifest_last_and_later_only_what_changed(publish, tiny,
     said = publish(later, "--to", "hf://")
     (operations,) = [asked for name, asked in server.calls if name == "commit"]
     changed = [path for kind, path in operations if kind is CommitOperationAdd]
-    assert changed == [PICTURE, "README.md", "croissant.json", FILE_NAME]
+    assert changed == [PICTURE, "README.md", FILE_NAME]
     assert (CommitOperationDelete, "groups.png") in operations
     assert ".gitattributes" in server.commits[-1]
     assert ".gitattributes" not in said

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from builders.describe.renderings import write_renderings
+from builders.describe.renderings import describe
 from shiftdata.errors import IntegrityError
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 
@@ -31,7 +31,7 @@ def edited(folder: Path, into: Path, *, write: Mapping[str, bytes] = {}, leave_o
     for path, data in write.items():
         (into / path).write_bytes(data)
         files[path] = FileRecord(bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), rows=None)
-    write_renderings(into, replace(manifest, files=files))
+    describe(into, replace(manifest, files=files))
     return into
 
 

@@ -18,10 +18,11 @@ from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card
 from shiftdata.exporting.webdataset.source import Indices, Members, Source, stratified_order, write_tar
-from shiftdata.files import make_folder, sha256_of, whole_file, write_text
+from shiftdata.files import make_folder, sha256_of, whole_file
 from shiftdata.format.identity import dataset_content_id
 from shiftdata.format.manifest import Base, FileRecord, Manifest
-from shiftdata.format.paths import ATTRIBUTION, MANIFEST, README, data_file, index_file
+from shiftdata.format.paths import ATTRIBUTION, MANIFEST, README, RENDERINGS, data_file, index_file
+from shiftdata.format.renderings import write_renderings
 from shiftdata.format.schema import index_schema
 from shiftdata.stable import content_hash
 
@@ -62,7 +63,7 @@ def export(
     manifest = _manifest_of_tars(opened.manifest, base)
     if not overwrite and _is_whole(out, manifest, beside):
         found = Manifest.read(out)  # the texts may have changed since
-        _write_texts(out, replace(manifest, sample=found.sample, files=found.files))
+        _describe(out, replace(manifest, sample=found.sample, files=found.files))
         return out
 
     def write(work: Path) -> None:
@@ -81,7 +82,7 @@ def export(
         shutil.rmtree(source.cache, ignore_errors=True)
         for left in work.rglob(".*"):  # by a writer that was killed
             left.unlink()
-        _write_texts(work, replace(manifest, sample=sample, files=_file_records(work)))
+        _describe(work, replace(manifest, sample=sample, files=_file_records(work)))
 
     identity = content_hash(manifest.to_json(), str(shard_bytes))
     make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
@@ -122,6 +123,7 @@ def _is_whole(folder: Path, manifest: Manifest, beside: Iterable[str]) -> bool:
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
             for path, record in found.files.items()
+            if path not in RENDERINGS  # they are written anew
         )
     )
 
@@ -202,9 +204,5 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
     return records
 
 
-def _write_texts(folder: Path, manifest: Manifest) -> None:
-    """Write the card and, last, the manifest, where they differ: an export with a manifest is whole."""
-    for name, text in ((README, card(manifest)), (MANIFEST, manifest.to_json())):
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != text.encode():
-            write_text(path, text)
+def _describe(folder: Path, manifest: Manifest) -> None:
+    write_renderings(folder, manifest, {README: card(manifest)})
