@@ -24,13 +24,7 @@ from shiftdata.exporting.folders import read_back
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.names import csv_cell, from_csv_cell
 from tests.test_faults import own_recipe
-
-
-def edit_manifest(folder, change):
-    raw = json.loads((folder / "manifest.json").read_text())
-    change(raw)
-    (folder / "manifest.json").write_text(json.dumps(raw))
-
+from tests.tiny import edit_manifest
 
 BAD = ["two\nlines", "\x1b[2Jclear", "nul\0", "back\u202espelled", "para\u2029graph", "c1\x9bx", " "]
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "'=1", "'plain", "\uff1dfull"]

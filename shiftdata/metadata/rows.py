@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.conditions import number_of
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import in_order, metadata_file
@@ -174,6 +174,14 @@ def _read(dataset: OpenDataset, base: str) -> Metadata:
     splits = in_order(manifest.base(base).splits)
     table = pa.concat_tables(read_columns(dataset, metadata_file(base, split), names) for split in splits)
     dataset.check_unchanged()  # else these rows may be of another version
+    sizes = {"label": len(manifest.labels), column: len(manifest.nuisances)}
+    for name, size in (sizes | {"group": sizes["label"] * sizes[column]}).items():
+        largest = pc.max(table[name]).as_py()
+        if largest is not None and largest >= size:
+            raise IntegrityError(
+                f"{dataset.address}: metadata/{base} has {name} {largest}, and the manifest lists {size}: "
+                "fetch or build the dataset again"
+            )
     return metadata_of(manifest, base, table, dataset)
 
 

@@ -330,7 +330,7 @@ def test_a_part_can_be_exported_as_tars(tiny):
 def test_what_a_part_must_still_be_is_checked(tiny, tmp_path):
     cut = copied(sd.fetch(tiny, select=["quantile<0.5"], split="test", out="cut"), tmp_path / "cut")
     edit_manifest(cut, lambda raw: raw.update(part=None))
-    with pytest.raises(IntegrityError, match="gives the base 'mini' the splits test"):
+    with pytest.raises(IntegrityError, match="gives the base 'mini' the splits 'test'"):
         verify(cut)
 
 
