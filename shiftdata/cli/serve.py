@@ -138,13 +138,9 @@ def _shown(host: str) -> str:
 
 def _repos(library: Library) -> list[str]:
     """What is served; files without a manifest are hashed here, so that no reader waits for it."""
-    from shiftdata.serving.folders import links_out
-
-    links = links_out(library.root)
-    lines = [f"  {name} is not served: it is a link to a folder outside DIR" for name in links]
-    for repo in library.repos():
-        files = repo.commit("main").files
-        size = sum(file.size for file in files.values()) / 1e6
+    lines = []
+    for repo, commit in library.heads():
         note = "  private" if repo.settings().private else ""
-        lines.append(f"  {repo.owner + '/' + repo.name:<40} {len(files):>6,} files {size:>12,.1f} MB{note}")
+        name, size = f"{repo.owner}/{repo.name}", commit.bytes / 1e6
+        lines.append(f"  {name:<40} {len(commit.files):>6,} files {size:>12,.1f} MB{note}")
     return lines

@@ -15,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from shiftdata.files import git_blob_id
+from shiftdata.serving.blobs import Incoming
 from shiftdata.serving.names import Refusal, file_path, is_sha256, no_entry
 from shiftdata.serving.repos import Commit, FileRecord
 from shiftdata.serving.request import Json, base_url, mirror_of, part, pieces, repo_to_write, text_of, writes
-from shiftdata.serving.uploaded import Incoming, UploadedRepo
+from shiftdata.serving.uploaded import UploadedRepo
 
 #: Bytes of a line at most, without the content.
 LONGEST_LINE = 1 << 20
@@ -154,7 +155,8 @@ def preupload(request: Request, repo: UploadedRepo, body: Json) -> Json:
         path = file_path(wanted.get("path"))
         regular = size <= most and not (early and path.endswith(".parquet"))
         answer = {"path": path, "uploadMode": "regular" if regular else "lfs", "shouldIgnore": False}
-        if (file := head.files.get(path)) is not None and file.size == size:
+        file = head.files.get(path)
+        if file is not None and file.size == size and repo.blobs.has(file.sha256, size) is not None:
             # Clients compare plain files by git's id, and others by sha256, whatever they were before.
             answer["oid"] = (
                 (file.git or git_blob_id(repo.blobs.path(file.sha256))) if regular else file.sha256
@@ -259,7 +261,7 @@ class _Receiving:
                 return self._keep_file(line)
             case "lfsFile":  # uploaded before
                 oid = line.value.get("oid")
-                size = self._repo.blobs.size(str(oid)) if is_sha256(oid) else None
+                size = self._repo.blobs.has(str(oid)) if is_sha256(oid) else None
                 if size is None or line.value.get("size", size) != size:
                     path = str(line.value.get("path"))[:200]
                     raise Refusal(400, f"the file {path!a} of the commit was not uploaded")
@@ -282,21 +284,26 @@ class _Receiving:
         self.close()
         return record
 
-    def _changed(self, before: Commit) -> Mapping[str, FileRecord]:
-        """The files of a commit after these operations, in their order."""
-        files, names = dict(before.files), sorted(before.files)
+    def _changed(self, before: Commit) -> Mapping[str, FileRecord | None]:
+        """The files that these operations change, in their order: what they become, or None where they go."""
+        changes: dict[str, FileRecord | None] = {}
+        added: list[str] = []  # sorted
         for key, path, file in self._operations:
             if file is not None:
-                if path not in files:
-                    insort(names, path)
-                files[path] = file
+                if changes.get(path) is None:
+                    insort(added, path)
+                changes[path] = file
                 continue
             # In order, what is in a folder stands together: "0" comes next after "/".
             first, last = (f"{path}/", f"{path}0") if key == "deletedFolder" else (path, f"{path}\0")
-            here = slice(bisect_left(names, first), bisect_left(names, last))
-            if not (gone := names[here]):
-                raise no_entry(path)
-            del names[here]
+            here = slice(bisect_left(added, first), bisect_left(added, last))
+            gone = added[here]
+            del added[here]
             for name in gone:
-                del files[name]
-        return {name: files[name] for name in names}
+                del changes[name]
+            old = before.files.below(path) if key == "deletedFolder" else [before.files.entry(path)]
+            deleted = [entry.path for entry in old if entry and entry.file and entry.path not in changes]
+            if not gone and not deleted:
+                raise no_entry(path)
+            changes.update(dict.fromkeys(deleted))
+        return changes

@@ -8,9 +8,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
 
+from shiftdata.serving.blobs import Blobs
 from shiftdata.serving.names import Refusal, is_sha256
 from shiftdata.serving.request import Json, base_url, mirror_of, part, pieces, writes
-from shiftdata.serving.uploaded import Blobs, UploadedRepo
+from shiftdata.serving.uploaded import UploadedRepo
 
 MOST_OBJECTS = 1000
 
@@ -29,7 +30,7 @@ def batch(request: Request, repo: UploadedRepo, body: Json) -> Json:
 
 def _action(request: Request, repo: UploadedRepo, oid: str, size: int) -> Json:
     answer: Json = {"oid": oid, "size": size, "authenticated": True}
-    if repo.blobs.size(oid) == size:
+    if repo.blobs.has(oid, size) is not None:
         return answer
     try:
         repo.blobs.check_room(size)
@@ -73,7 +74,7 @@ async def _receive(request: Request, blobs: Blobs, oid: str, size: int) -> None:
 def verify(request: Request, repo: UploadedRepo, body: Json) -> None:
     """Check that an object is stored."""
     oid, size = _object(body)
-    if repo.blobs.size(oid) != size:
+    if repo.blobs.has(oid, size) is None:
         raise Refusal(404, "this object is not stored", "EntryNotFound")
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, StreamingResponse
 
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal, no_entry
-from shiftdata.serving.repos import OWNER, Commit, FileRecord, git_blob_id
+from shiftdata.serving.repos import BEHIND, OWNER, Commit, Entry, FileRecord, Files, git_blob_id, key
 from shiftdata.serving.request import (
     Json,
     base_url,
@@ -26,8 +28,17 @@ from shiftdata.serving.request import (
     whole_body,
 )
 
-#: Entries of a page of a tree; clients follow the link to the next one.
+#: Entries of a page of a tree; clients follow the link to the next one. So many at most with their commits.
 PAGE = 1000
+EXPANDED_PAGE = 100
+
+#: Commits of a page of a history, if none or any number is asked for, and letters of their texts.
+COMMITS = 50
+MOST_COMMITS = 1000
+MOST_LETTERS = 1 << 20
+
+#: Files that are written at once, where a list of them is an answer.
+AT_ONCE = 500
 
 MOST_PATHS = 5000
 LONGEST_FORM = 1 << 20
@@ -53,21 +64,31 @@ def list_datasets(request: Request) -> JSONResponse:
     query = request.query_params
     author, texts, limit = query.get("author"), query.getlist("search"), query.get("limit", "")
     found = [
-        _describe(repo, repo.commit("main"))
-        for repo in visible_repos(request)
+        _describe(repo, commit)
+        for repo, commit in visible_repos(request)
         if author in (None, repo.owner)
         and all(text.lower() in f"{repo.owner}/{repo.name}".lower() for text in texts)
     ]
     return JSONResponse(found[: int(limit) if re.fullmatch("[0-9]{1,6}", limit) else None])
 
 
-def dataset_info(request: Request) -> JSONResponse:
+def dataset_info(request: Request) -> StreamingResponse:
     """`/api/datasets/<owner>/<name>` and `.../revision/<revision>`."""
     repo = repo_of(request)
     commit = repo.commit(part(request, "revision", "main"))
     blobs = _is_true(request.query_params.get("blobs"))
-    siblings = [_sibling(path, file, blobs) for path, file in commit.files.items()]
-    return JSONResponse(_describe(repo, commit) | {"siblings": siblings, "usedStorage": commit.bytes})
+    described = _describe(repo, commit) | {"usedStorage": commit.bytes}
+    siblings = (_sibling(path, file, blobs) for path, file in commit.files.items())
+    first = list(itertools.islice(siblings, AT_ONCE))  # what is damaged is said before the answer begins
+    return StreamingResponse(_written(described, first, siblings), media_type="application/json")
+
+
+def _written(described: Json, first: list[Json], siblings: Iterator[Json]) -> Iterator[str]:
+    """A description with its list of files, which need not be in memory."""
+    yield f'{json.dumps(described)[:-1]}, "siblings": [' + json.dumps(first)[1:-1]
+    while more := list(itertools.islice(siblings, AT_ONCE)):
+        yield f", {json.dumps(more)[1:-1]}"
+    yield "]}"
 
 
 def _describe(repo: Repo, commit: Commit) -> Json:
@@ -85,7 +106,8 @@ def _sibling(path: str, file: FileRecord, blobs: bool) -> Json:
     return {"rfilename": path, "size": file.size, "blobId": file.blob_id, **lfs}
 
 
-def _entry(path: str, file: FileRecord | None) -> Json:
+def _entry(entry: Entry) -> Json:
+    path, file = entry.path, entry.file
     if file is None:
         return {"type": "directory", "path": path, "size": 0, "oid": git_blob_id(path.encode())}
     lfs = {} if file.git else {"lfs": {"oid": file.sha256, **_pointer(file)}}
@@ -101,58 +123,54 @@ def _is_true(text: str | None) -> bool:
 
 
 def tree(request: Request) -> JSONResponse:
-    """`/api/datasets/<owner>/<name>/tree/<revision>[/<path>]`, in pages of one commit."""
+    """`/api/datasets/<owner>/<name>/tree/<revision>[/<path>]`, in pages of one commit.
+
+    The `cursor` of a page is the last entry of the one before; that of a folder ends with a slash.
+    """
     repo, query = repo_of(request), request.query_params
     commit = repo.commit(part(request, "revision"))
     path = part(request, "path").strip("/")
     recursive, expand = _is_true(query.get("recursive")), _is_true(query.get("expand"))
-    entries = _entries(commit.files, f"{path}/" if path else "", recursive)
-    if path and not entries:
+    size = _limit(query, EXPANDED_PAGE if expand else PAGE)
+    found = _entries(commit.files, path, recursive, query.get("cursor", ""))
+    page = list(itertools.islice(found, size + 1))
+    if path and not page and next(commit.files.below(path), None) is None:
         raise no_entry(path)
-    cursor = query.get("cursor", "0")
-    start = int(cursor) if re.fullmatch("[0-9]{1,9}", cursor) else 0
-    page = dict(sorted(entries.items())[start : start + PAGE])
     headers = {}
-    if start + PAGE < len(entries):
+    if len(page) > size:
         url = f"{base_url(request)}/api/datasets/{repo.owner}/{repo.name}/tree/{commit.id}"
         url += f"/{quote(path, safe='')}" if path else ""
-        following = urlencode({"recursive": recursive, "expand": expand, "cursor": start + PAGE})
+        cursor = page[size - 1].path + "/" * (page[size - 1].file is None)
+        following = urlencode({"recursive": recursive, "expand": expand, "limit": size, "cursor": cursor})
         headers["Link"] = f'<{url}?{following}>; rel="next"'
-    return JSONResponse(_listed(repo, commit, page, expand), headers=headers)
+    return JSONResponse(_listed(repo, page[:size], expand), headers=headers)
 
 
-def _entries(files: Mapping[str, FileRecord], below: str, recursive: bool) -> dict[str, FileRecord | None]:
-    """Files and folders (None) below a folder, which ends with a slash."""
-    found: dict[str, FileRecord | None] = {}
-    for path, file in files.items():
-        if not path.startswith(below):
-            continue
-        parts = path[len(below) :].split("/")
-        for depth in range(1, len(parts) if recursive else min(2, len(parts))):
-            found[below + "/".join(parts[:depth])] = None
-        if recursive or len(parts) == 1:
-            found[path] = file
-    return found
+def _entries(files: Files, folder: str, recursive: bool, cursor: str) -> Iterator[Entry]:
+    """The files and folders of a folder behind a cursor; the folder itself is not one of them."""
+    start = ""
+    if cursor:
+        start = key(cursor.removesuffix("/")) + (BEHIND if cursor.endswith("/") else "") + "\0"
+    if not recursive:
+        return files.children(folder, start)
+    first = f"{key(folder)}\0" if folder else ""
+    return itertools.takewhile(lambda entry: entry.key.startswith(first), files.entries(max(first, start)))
 
 
-def _listed(repo: Repo, commit: Commit, entries: Mapping[str, FileRecord | None], expand: bool) -> list[Json]:
-    changes = _last_changes(repo, commit, entries) if expand else {}
-    return [_entry(path, file) | changes.get(path, {}) for path, file in entries.items()]
+def _limit(query: QueryParams, most: int, default: int | None = None) -> int:
+    given = query.get("limit", "")
+    return max(1, min(int(given), most)) if re.fullmatch("[0-9]{1,9}", given) else default or most
 
 
-def _last_changes(repo: Repo, commit: Commit, paths: Iterable[str]) -> dict[str, Json]:
-    """For each file, the commit that made it what it is; for a folder, the newest of its files."""
-    found: dict[str, Json] = {}
-    left = set(paths)
-    for at, older in itertools.pairwise([*repo.history(commit.id), None]):
-        assert at is not None
-        before = older.files if older else {}
-        changed = {path for path, file in at.files.items() if before.get(path) != file}
-        for path in left & (changed | _folders(changed)):
-            found[path] = {"lastCommit": {"id": at.id, "title": at.title, "date": at.date}}
-        left -= found.keys()
-        if not left:
-            break
+def _listed(repo: Repo, entries: Iterable[Entry], expand: bool) -> list[Json]:
+    """Entries as JSON, sorted by path; with the commits that changed them last, where these are asked for."""
+    changes: dict[str, Json] = {}
+    found = []
+    for entry in sorted(entries):
+        if expand and entry.by not in changes:
+            by = repo.commit(entry.by)
+            changes[by.id] = {"lastCommit": {"id": by.id, "title": by.title, "date": by.date}}
+        found.append(_entry(entry) | changes.get(entry.by, {}))
     return found
 
 
@@ -183,15 +201,8 @@ def _form(body: bytes) -> tuple[list[str], bool]:
 def _paths_info(request: Request, paths: Sequence[str], expand: bool) -> JSONResponse:
     repo = repo_of(request)
     commit = repo.commit(part(request, "revision"))
-    folders = _folders(commit.files)
-    asked = dict.fromkeys(path.strip("/") for path in paths)
-    found = {path: commit.files.get(path) for path in asked if path in commit.files or path in folders}
-    return JSONResponse(_listed(repo, commit, found, expand))
-
-
-def _folders(paths: Iterable[str]) -> set[str]:
-    folders = {path.rpartition("/")[0] for path in paths} - {""}
-    return folders | {folder[:at] for folder in folders for at, letter in enumerate(folder) if letter == "/"}
+    found = (commit.files.entry(path) for path in dict.fromkeys(path.strip("/") for path in paths))
+    return JSONResponse(_listed(repo, filter(None, found), expand))
 
 
 def refs(request: Request) -> JSONResponse:
@@ -205,10 +216,31 @@ def refs(request: Request) -> JSONResponse:
 
 
 def history(request: Request) -> JSONResponse:
-    """`/api/datasets/<owner>/<name>/commits/<revision>`, newest first."""
-    commits = []
-    for commit in repo_of(request).history(part(request, "revision")):
-        text = {"title": commit.title, "message": commit.message}
-        authors = [{"user": OWNER}]
-        commits.append({"id": commit.id, **text, "date": commit.date, "authors": authors, "formatted": text})
-    return JSONResponse(commits)
+    """`/api/datasets/<owner>/<name>/commits/<revision>`, newest first, in pages.
+
+    The link to the next page begins at the commit that follows; a client may also count pages with `p`.
+    """
+    repo, query = repo_of(request), request.query_params
+    size = _limit(query, MOST_COMMITS, COMMITS)
+    formatted = "formatted" in (*query.getlist("expand"), *query.getlist("expand[]"))
+    number = query.get("p", query.get("page", ""))
+    skipped = int(number) * size if re.fullmatch("[0-9]{1,9}", number) else 0
+    newest = repo.commit(part(request, "revision"))
+    found: list[Json] = []
+    left, headers = MOST_LETTERS, {}
+    if skipped <= newest.number:
+        for commit in itertools.islice(repo.history(newest.id), skipped, None):
+            left -= len(commit.title) + len(commit.message)
+            if found and (len(found) == size or left < 0):
+                url = f"{base_url(request)}/api/datasets/{repo.owner}/{repo.name}/commits/{commit.id}"
+                following = {"limit": size} | ({"expand[]": "formatted"} if formatted else {})
+                headers["Link"] = f'<{url}?{urlencode(following)}>; rel="next"'
+                break
+            found.append(_described(commit, formatted))
+    return JSONResponse(found, headers=headers)
+
+
+def _described(commit: Commit, formatted: bool) -> Json:
+    text = {"title": commit.title, "message": commit.message}
+    more = {"formatted": text} if formatted else {}
+    return {"id": commit.id, **text, "date": commit.date, "authors": [{"user": OWNER}], **more}

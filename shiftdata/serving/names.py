@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import logging
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse
@@ -56,6 +56,27 @@ def no_entry(path: str) -> Refusal:
     return Refusal(404, _ascii(f"there is no file {path}"), "EntryNotFound")
 
 
+LOG = logging.getLogger("shiftdata.serving")
+MOST_REPORTED = 1000
+_reported: set[str] = set()
+
+
+def report(where: str, what: str) -> None:
+    """Log, once, what is wrong in the served folder; the server goes on without it."""
+    text = _ascii(f"{where}: {what}")
+    if text not in _reported and len(_reported) < MOST_REPORTED:
+        _reported.add(text)
+        LOG.warning("%s", text)
+
+
+def damaged(where: str, what: str) -> Refusal:
+    """Something that the server stores is not as it was written. Clients do not ask again for a 410."""
+    report(where, what)
+    return Refusal(
+        410, _ascii(f"{where} is damaged on the server: {what}"), headers={"Cache-Control": "no-store"}
+    )
+
+
 def _ascii(text: str) -> str:
     return ascii(text[:500])[1:-1]
 
@@ -101,11 +122,3 @@ def file_path(text: object) -> str:
         if part.startswith(".") and part not in DOTTED:
             raise Refusal(400, f"the path {text!a} is hidden: no part may start with a dot")
     return text
-
-
-def check_tree(paths: Collection[str]) -> None:
-    """Refuse a tree in which one path is a file and a folder."""
-    # In this order a folder is followed by what is in it, so that neighbours say it all.
-    for path, following in itertools.pairwise(sorted(paths, key=lambda path: f"{path}/")):
-        if following.startswith(f"{path}/"):
-            raise Refusal(400, f"{path!a} cannot be a file and the folder of {following!a}")

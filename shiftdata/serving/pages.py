@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from html import escape
 from pathlib import Path
@@ -33,8 +34,8 @@ def front_page(request: Request) -> HTMLResponse:
     """`/`: the datasets, and how to reach them."""
     rows: list[str] = []
     first = f"{OWNER}/<name>"
-    for repo in visible_repos(request):
-        commit, repo_id = repo.commit("main"), f"{repo.owner}/{repo.name}"
+    for repo, commit in visible_repos(request):
+        repo_id = f"{repo.owner}/{repo.name}"
         first = first if rows else repo_id
         link = _link(f"/datasets/{quote(repo_id)}", repo_id)
         rows.append(
@@ -58,7 +59,7 @@ def dataset_page(request: Request) -> HTMLResponse:
         top += f'<p><img src="{files}{PREVIEW}" alt="Examples"></p>'
     rows = [
         f'<tr><td>{_link(files + quote(path), path)}<td class="n">{_size(file.size)}'
-        for path, file in list(commit.files.items())[:MOST_LISTED]
+        for path, file in itertools.islice(commit.files.items(), MOST_LISTED)
     ]
     rest = f"<h2>Files</h2><table>{''.join(rows)}</table>"
     if (more := len(commit.files) - MOST_LISTED) > 0:
@@ -71,8 +72,10 @@ def dataset_page(request: Request) -> HTMLResponse:
 def catalog(request: Request) -> JSONResponse:
     """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
     found = {}
-    for repo in sorted(visible_repos(request), key=lambda repo: repo.owner == OWNER):  # its own win
-        manifest = repo.commit("main").files.get(FILE_NAME)
+    for repo, commit in sorted(
+        visible_repos(request), key=lambda found: found[0].owner == OWNER
+    ):  # its own win
+        manifest = commit.files.get(FILE_NAME)
         if manifest is not None:
             place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
             found[repo.name] = {"manifest": manifest.sha256, "places": [place]}

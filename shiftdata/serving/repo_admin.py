@@ -59,8 +59,7 @@ def _named(body: Json) -> tuple[str, str]:
 @writes
 def change_settings(request: Request, repo: UploadedRepo, body: Json) -> Json:
     """`PUT /api/datasets/<owner>/<name>/settings`: private, gated."""
-    settings = _changed(repo.settings(), body)
-    repo.change_settings(settings)
+    settings = repo.change_settings(lambda now: _changed(now, body))
     return {"private": settings.private, "gated": settings.gated}
 
 

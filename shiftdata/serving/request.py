@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse
 
 from shiftdata.serving.library import Library, Repo
 from shiftdata.serving.names import Refusal, no_repo
+from shiftdata.serving.repos import Commit
 from shiftdata.serving.uploaded import UploadedRepo
 
 #: What clients know as "this token is wrong"; another text of a 401 they take for "no such repo".
@@ -147,12 +148,12 @@ def repo_of(request: Request, *, for_files: bool = False) -> Repo:
     return repo
 
 
-def visible_repos(request: Request) -> list[Repo]:
-    """Every repo that the caller may see."""
+def visible_repos(request: Request) -> list[tuple[Repo, Commit]]:
+    """Every repo that the caller may see, with its newest commit."""
     mirror = mirror_of(request)
     if mirror.private:
         mirror.check_owner(request)
-    return [repo for repo in mirror.library.repos() if mirror.sees(repo, request)]
+    return [(repo, commit) for repo, commit in mirror.library.heads() if mirror.sees(repo, request)]
 
 
 def check_writer(request: Request) -> Library:

@@ -1,8 +1,10 @@
 """What clients upload: files by their sha256; repos of commits (JSON), branches and tags, under `.mirror`.
 
     blobs/<two digits>/<sha256>           an uploaded file, whole and on the disk
+    damaged/                              what was found to be wrong, and moved away
     repos/datasets/<owner>/<name>/settings.json
-                                  commits/<id>.json      every file of the commit: size, sha256, git's id
+                                  commits/<id>.json      what a commit is; see `stored.py`
+                                  commits/<id>.files     every file of the commit: size, sha256, git's id
                                   heads/<branch>         the id of a commit; a slash is written %2F
                                   tags/<tag>
 
@@ -12,122 +14,36 @@ before.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import quote, unquote
 
-from shiftdata.serving.names import COMMIT_ID, Refusal, check_tree, is_ref, no_entry, no_repo, no_revision
-from shiftdata.serving.repos import Commit, FileRecord, Settings, hub_time
+from shiftdata.serving.blobs import TOO_MANY, Blobs, names_in, read_small, sync_folder
+from shiftdata.serving.names import (
+    COMMIT_ID,
+    Refusal,
+    damaged,
+    is_ref,
+    no_entry,
+    no_repo,
+    no_revision,
+    report,
+)
+from shiftdata.serving.repos import Commit, FileRecord, Settings
+from shiftdata.serving.stored import LONGEST_TITLE, read_commit, write_commit
 
-#: Bytes of the disk that an upload must leave free.
-RESERVE = 64 << 20
+#: Makes, from the commit before, the files that change: what they become, or None where they are deleted.
+Change: TypeAlias = Callable[[Commit], Mapping[str, FileRecord | None]]
 
+RefKind: TypeAlias = Literal["heads", "tags"]
+REF_KINDS: dict[RefKind, str] = {"heads": "branch", "tags": "tag"}
 
-class Incoming:
-    """A file that is being received: `move` gives it its place, `drop` removes what was not moved."""
-
-    def __init__(self, folder: Path) -> None:
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix="upload-")
-        self.path, self.size = Path(name), 0
-        self.file, self._hash = os.fdopen(descriptor, "wb"), hashlib.sha256()
-
-    def drop(self) -> None:
-        with suppress(OSError):  # a full disk is reported where it is met
-            self.file.close()
-        self.path.unlink(missing_ok=True)
-
-    def write(self, data: bytes) -> None:
-        self.file.write(data)
-        self._hash.update(data)
-        self.size += len(data)
-
-    def move(self, place: Path) -> None:
-        """Put it durably into its place: what is there is the old file, or this one."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
-        place.parent.mkdir(parents=True, exist_ok=True)
-        self.path.replace(place)
-        sync_folder(place.parent)
-
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
-
-
-class Blobs:
-    """Uploaded files, each once; `tmp` is for what is on its way."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "blobs"
-        self.tmp = folder / "tmp"
-
-    def prepare(self) -> None:
-        """Make the folders, and clear what was on its way when a server was killed."""
-        shutil.rmtree(self.tmp, ignore_errors=True)
-        for folder in (self.folder, self.tmp):
-            folder.mkdir(parents=True, exist_ok=True)
-
-    def path(self, sha256: str) -> Path:
-        return self.folder / sha256[:2] / sha256
-
-    def size(self, sha256: str) -> int | None:
-        """The size of a blob; None if it is not here."""
-        try:
-            return self.path(sha256).stat().st_size
-        except FileNotFoundError:
-            return None
-
-    def receive(self) -> Incoming:
-        return Incoming(self.tmp)
-
-    def write(self, path: Path, content: bytes) -> None:
-        incoming = self.receive()
-        try:
-            incoming.write(content)
-            incoming.move(path)
-        finally:
-            incoming.drop()
-
-    def keep(self, incoming: Incoming) -> str:
-        """Put a received file among the blobs, durably; return its hash."""
-        if self.size(incoming.sha256) != incoming.size:
-            incoming.path.chmod(0o444)
-            incoming.move(self.path(incoming.sha256))
-            sync_folder(self.folder)
-        return incoming.sha256
-
-    def check_room(self, size: int) -> None:
-        free = shutil.disk_usage(self.tmp).free - RESERVE
-        if size > free:
-            raise Refusal(507, f"the mirror's disk has room for {max(free, 0):,} bytes, not for {size:,}")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-#: Makes the files of a commit from the commit before it.
-Change: TypeAlias = Callable[[Commit], Mapping[str, FileRecord]]
-
-#: Files of a repo at most: every commit lists them all.
-MOST_FILES = 200_000
+LONGEST_SETTINGS = 4096
+LONGEST_REF = 100
 
 
 @dataclass(frozen=True)
@@ -140,48 +56,107 @@ class UploadedRepo:
     blobs: Blobs
     lock: threading.Lock = field(repr=False, compare=False)
 
+    @property
+    def commits(self) -> Path:
+        return self.folder / "commits"
+
     def make(self, settings: Settings) -> None:
         self._write_settings(settings)
-        first = _write_commit(self.folder, self.blobs, "initial commit", "", None, {})
-        self._set_ref("heads", "main", first)
+        first = write_commit(self.commits, self.blobs, None, {}, title="initial commit", message="")
+        self._set_ref("heads", "main", str(first))
 
     def settings(self) -> Settings:
         """Who may read it; where that cannot be read, nobody without the token."""
         try:
-            return Settings(**json.loads((self.folder / "settings.json").read_bytes()))
-        except (OSError, ValueError, TypeError):
+            return self.read_settings()
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            if isinstance(error, OSError) and error.errno in TOO_MANY:
+                raise
+            if self.folder.is_dir():
+                report(
+                    f"{self.owner}/{self.name}",
+                    "its settings cannot be read: it is private until they are set",
+                )
             return Settings(private=True)
 
-    def change_settings(self, settings: Settings) -> None:
+    def read_settings(self) -> Settings:
+        read = json.loads(read_small(self.folder / "settings.json", LONGEST_SETTINGS))
+        private, gated = read["private"], read["gated"]
+        if type(private) is bool and (gated is False or gated in ("auto", "manual")):
+            return Settings(private, gated)
+        raise ValueError("these are not settings")
+
+    def change_settings(self, change: Callable[[Settings], Settings]) -> Settings:
+        """Change what the settings are now, which no other request does meanwhile."""
         with self.lock:
             if not self.folder.is_dir():  # deleted by another request
                 raise no_repo(self.owner, self.name)
+            settings = change(self.settings())
             self._write_settings(settings)
+            return settings
 
-    def refs(self, kind: str) -> dict[str, str]:
-        folder = self.folder / kind
-        paths = sorted(folder.iterdir()) if folder.is_dir() else []
-        return {unquote(path.name): path.read_text().strip() for path in paths}
-
-    def commit(self, revision: str) -> Commit:
-        commit_id = revision if COMMIT_ID.fullmatch(revision) else None
-        for kind in ("heads", "tags"):
-            if commit_id is None and is_ref(revision) and (path := self._path(kind, revision)).is_file():
-                commit_id = path.read_text().strip()
-        if commit_id is None or not (path := self.folder / "commits" / f"{commit_id}.json").is_file():
-            raise no_revision(revision)
-        return _read_commit(path)
-
-    def history(self, revision: str) -> list[Commit]:
-        found = [self.commit(revision)]
-        while (parent := found[-1].parent) is not None:
-            found.append(self.commit(parent))
+    def refs(self, kind: RefKind) -> dict[str, str]:
+        """Branches or tags, with their commits; a damaged one is reported and left out."""
+        found = {}
+        for name in sorted(map(unquote, names_in(self.folder / kind))):
+            try:
+                target = self._target(kind, name) if is_ref(name) else None
+            except Refusal:  # it was reported
+                continue
+            if target is not None:
+                found[name] = target
+            elif not is_ref(name):
+                report(f"{self.owner}/{self.name}", f"{kind}/{name} is not a name: it is left out")
         return found
 
+    def commit(self, revision: str) -> Commit:
+        if COMMIT_ID.fullmatch(revision):
+            found = read_commit(self.commits, revision)
+        elif (commit_id := self._find(revision)) is not None:
+            found = read_commit(self.commits, commit_id)
+            if found is None and self.folder.is_dir():
+                raise self._damaged(f"{revision} names a commit that is missing")
+        else:
+            found = None
+        if found is not None:
+            return found
+        if not self.folder.is_dir():  # deleted meanwhile
+            raise no_repo(self.owner, self.name)
+        raise self._damaged("its branch main is missing") if revision == "main" else no_revision(revision)
+
+    def _find(self, revision: str) -> str | None:
+        kinds = (kind for kind in REF_KINDS if is_ref(revision))
+        return next((found for kind in kinds if (found := self._target(kind, revision))), None)
+
+    def _target(self, kind: RefKind, name: str) -> str | None:
+        """The commit that a branch or a tag names; None if there is no such one."""
+        try:
+            text = read_small(self._path(kind, name), LONGEST_REF).decode("ascii").strip()
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in TOO_MANY:
+                raise
+            text = ""
+        if not COMMIT_ID.fullmatch(text):
+            raise self._damaged(f"its {REF_KINDS[kind]} {name} names no commit")
+        return text
+
+    def _damaged(self, what: str) -> Refusal:
+        return damaged(f"the dataset {self.owner}/{self.name}", what)
+
+    def history(self, revision: str) -> Iterator[Commit]:
+        """A commit, and those before it; no list of files is read."""
+        found: Commit | None = self.commit(revision)
+        while found is not None:
+            yield found
+            found = self.commit(found.parent) if found.parent else None
+
     def open(self, commit: Commit, path: str) -> int:
-        if path not in commit.files:
+        file = commit.files.get(path)
+        if file is None:
             raise no_entry(path)
-        return os.open(self.blobs.path(commit.files[path].sha256), os.O_RDONLY)
+        return self.blobs.open(file.sha256, file.size)
 
     def add_commit(
         self, branch: str, change: Change, *, title: str, message: str, parent: str | None
@@ -190,34 +165,36 @@ class UploadedRepo:
 
         A change that changes nothing returns the commit before it: one that is sent twice does no harm.
         """
+        if len(title) > LONGEST_TITLE:
+            text = f"the summary of a commit has {LONGEST_TITLE:,} letters at most"
+            raise Refusal(400, f"{text}: put the rest into the description")
         with self.lock:
-            if branch not in self.refs("heads"):
-                raise no_revision(branch)
+            if not is_ref(branch) or self._target("heads", branch) is None:
+                raise no_revision(branch) if self.folder.is_dir() else no_repo(self.owner, self.name)
             before = self.commit(branch)
             if parent is not None and parent != before.id:
                 text = f"{branch} has moved on to {before.id}: this commit was made for another parent"
                 raise Refusal(412, text)
-            files = change(before)
-            if files == before.files:
+            made = write_commit(
+                self.commits, self.blobs, before, change(before), title=title, message=message
+            )
+            if made is None:
                 return before
-            if len(files) > MOST_FILES:
-                raise Refusal(413, f"a repo may have {MOST_FILES:,} files at most")
-            check_tree(files.keys())
-            made = _write_commit(self.folder, self.blobs, title, message, before.id, files)
             self._set_ref("heads", branch, made)
             return self.commit(made)
 
-    def add_ref(self, kind: str, name: str, revision: str) -> None:
+    def add_ref(self, kind: RefKind, name: str, revision: str) -> None:
         if not is_ref(name):
             allowed = "letters, digits, . _ - + and / between"
             raise Refusal(400, f"{name[:100]!a} cannot name a branch or tag: use {allowed}")
         with self.lock:
             target = self.commit(revision).id
-            if self._path(kind, name).exists():
-                raise Refusal(409, f"{self.owner}/{self.name} has {name} already")
+            for other, word in REF_KINDS.items():  # a name means one thing
+                if self._path(other, name).exists():
+                    raise Refusal(409, f"{self.owner}/{self.name} has a {word} {name} already")
             self._set_ref(kind, name, target)
 
-    def delete_ref(self, kind: str, name: str) -> None:
+    def delete_ref(self, kind: RefKind, name: str) -> None:
         """Delete a branch or a tag; its commits stay."""
         if (kind, name) == ("heads", "main"):
             raise Refusal(403, "the branch main cannot be deleted")
@@ -227,35 +204,11 @@ class UploadedRepo:
             path.unlink()
             sync_folder(path.parent)
 
-    def _path(self, kind: str, name: str) -> Path:
+    def _path(self, kind: RefKind, name: str) -> Path:
         return self.folder / kind / quote(name, safe="")
 
-    def _set_ref(self, kind: str, name: str, commit_id: str) -> None:
+    def _set_ref(self, kind: RefKind, name: str, commit_id: str) -> None:
         self.blobs.write(self._path(kind, name), commit_id.encode())
 
     def _write_settings(self, settings: Settings) -> None:
         self.blobs.write(self.folder / "settings.json", json.dumps(asdict(settings)).encode())
-
-
-def _write_commit(
-    folder: Path, blobs: Blobs, title: str, message: str, parent: str | None, files: Mapping[str, FileRecord]
-) -> str:
-    """Write a commit, which nothing names yet; return its id, a hash of its content."""
-    commit = {
-        "date": hub_time(time.time()),
-        "title": title,
-        "message": message,
-        "parent": parent,
-        "files": {path: [file.size, file.sha256, file.git] for path, file in sorted(files.items())},
-    }
-    content = json.dumps(commit, separators=(",", ":")).encode()
-    commit_id = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-    blobs.write(folder / "commits" / f"{commit_id}.json", content)
-    return commit_id
-
-
-@lru_cache(maxsize=32)
-def _read_commit(path: Path) -> Commit:
-    commit = json.loads(path.read_bytes())
-    files = {name: FileRecord(*record) for name, record in commit.pop("files").items()}
-    return Commit(id=path.stem, files=files, **commit)

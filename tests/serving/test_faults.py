@@ -20,7 +20,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 
-from shiftdata.serving import uploaded
+from shiftdata.serving import blobs, uploaded
 from shiftdata.serving.repos import git_blob_id
 from tests.serving.serving import TOKEN, Process, Running, request
 
@@ -206,9 +206,9 @@ def test_where_the_disk_is_full_nothing_changes(writer: Running, monkeypatch, fa
 
     with monkeypatch.context() as patch:
         if failing == "blob":
-            patch.setattr(uploaded.Incoming, "write", full)
+            patch.setattr(blobs.Incoming, "write", full)
         elif failing == "commit":
-            patch.setattr(uploaded, "_write_commit", full)
+            patch.setattr(uploaded, "write_commit", full)
         else:
             patch.setattr(uploaded.UploadedRepo, "_set_ref", full)
         with pytest.raises(HfHubHTTPError, match="disk is full"):

@@ -25,6 +25,7 @@ from shiftdata.cli.app import main
 from shiftdata.files import sha256_of
 from shiftdata.format.manifest import Manifest
 from shiftdata.serving import folders
+from shiftdata.serving.blobs import hash_of
 from tests.serving.serving import Running, client, client_env, request, serving
 
 SHARD = "data/mini/test-00000-of-00001.parquet"
@@ -361,10 +362,10 @@ def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path, monkeypatch)
     for name in ("a.txt", "b.txt"):
         (folder / name).write_text(name)
 
-    def late(path: Path) -> str:
+    def late(*given: Any) -> str:
         (folder / "b.txt").unlink(missing_ok=True)
-        return sha256_of(path)
+        return hash_of(*given)
 
-    monkeypatch.setattr(folders, "sha256_of", late)
+    monkeypatch.setattr(folders, "hash_of", late)
     with serving(tmp_path) as running:
         assert api(running).list_repo_files("shift/going", repo_type="dataset") == ["a.txt"]

@@ -107,8 +107,8 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, capsys, monke
     assert "pip install 'shiftdata[serve]'" in said_of(capsys, str(tmp_path))
 
 
-def test_links_that_lead_out_are_named(tiny: Path, tmp_path: Path):
+def test_links_are_named(tiny: Path, tmp_path: Path):
     (tmp_path / "shift").symlink_to(tiny.parent)
     server = Process(tmp_path)
     server.kill()
-    assert "shift is not served: it is a link" in server.said
+    assert "shift: it is not served: it is a symbolic link" in server.said
