@@ -83,6 +83,7 @@ def _ascii(text: str) -> str:
 
 LONGEST_PART = 255
 LONGEST_PATH = 1024
+MOST_PARTS = 64
 
 REPO_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}")
 REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
@@ -116,6 +117,8 @@ def file_path(text: object) -> str:
         raise Refusal(400, f"a path is a text of 1 to {LONGEST_PATH} bytes")
     if any(unicodedata.category(letter) in ("Cc", "Cs") or letter == "\\" for letter in text):
         raise Refusal(400, f"the path {text!a} has a backslash or a control character")
+    if text.count("/") >= MOST_PARTS:
+        raise Refusal(400, f"the path {text[:200]!a} has more than {MOST_PARTS} parts")
     for part in text.split("/"):
         if part in ("", ".", "..") or len(part.encode()) > LONGEST_PART:
             raise Refusal(400, f"the path {text!a} must be relative, without empty parts, '.' or '..'")

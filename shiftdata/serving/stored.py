@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,7 +36,9 @@ LONGEST_COMMIT = 4 << 20
 LONGEST_LINE = 4096
 
 #: Within so many bytes a list is read line by line.
-SEARCHED = 4 * LONGEST_LINE
+SEARCHED = 512
+
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class StoredFiles(Files):
     def entries(self, start: str = "") -> Iterator[Entry]:
         path = self.folder / f"{self.commit}.files"
         try:
-            stream = path.open("rb")
+            stream = path.open("rb", buffering=LONGEST_LINE)
         except OSError as error:
             if error.errno in TOO_MANY:
                 raise
@@ -66,13 +69,23 @@ class StoredFiles(Files):
                 if (entry := self._entry(line)).key >= start:
                     yield entry
 
+    def entry(self, path: str) -> Entry | None:
+        return _find(self, path)
+
+    def find(self, path: str) -> Entry | None:
+        """Search in the list; `entry` does so once for what is asked for again and again."""
+        return super().entry(path)
+
     def _seek(self, stream: BinaryIO, start: str) -> None:
         """Go to the start of a line that is not behind the key, and not far before it."""
         low, high = 0, self.length if start else 0
         while high - low > SEARCHED:
-            stream.seek((low + high) // 2)
-            stream.readline(LONGEST_LINE)
-            at = stream.tell()
+            middle = (low + high) // 2
+            stream.seek(middle)
+            at = middle + len(stream.readline(LONGEST_LINE))
+            if at >= high:  # no line begins between
+                high = middle
+                continue
             line = stream.readline(LONGEST_LINE)
             if self._entry(line).key < start:
                 low = at + len(line)
@@ -82,7 +95,7 @@ class StoredFiles(Files):
 
     def _entry(self, line: bytes) -> Entry:
         try:
-            path, size, sha256, git, number, by = json.loads(line)
+            path, size, sha256, git, number, by = json.loads(line.decode())
             file = None if size is None else FileRecord(size + 0, sha256, git)
             if not is_sha256(sha256) and file:
                 raise ValueError
@@ -92,6 +105,11 @@ class StoredFiles(Files):
 
     def _damaged(self, what: str) -> Refusal:
         return damaged(f"the commit {self.commit}", what)
+
+
+@lru_cache(maxsize=4096)
+def _find(files: StoredFiles, path: str) -> Entry | None:
+    return files.find(path)
 
 
 def read_commit(folder: Path, commit_id: str) -> Commit | None:
@@ -183,4 +201,4 @@ DELETED = FileRecord(-1, "")
 def _line(entry: Entry, number: int) -> bytes:
     by = None if entry.number == number else entry.by
     values = [entry.path, *(entry.file or (None, None, None)), entry.number, by]
-    return f"{json.dumps(values, ensure_ascii=False, separators=(',', ':'))}\n".encode()
+    return f"{ENCODER.encode(values)}\n".encode()
