@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -16,10 +16,10 @@ LARGEST = 2**63
 DEEPEST = 20
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """The value of a JSON text; anything wrong with it, nesting and NaN included, is a `ValueError`."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=pairs)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

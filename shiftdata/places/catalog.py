@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import InputError, NotFoundError, StorageError
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError
 from shiftdata.files import write_text
+from shiftdata.format.typed import read_json
 from shiftdata.places.search import store_at
 from shiftdata.places.store import MissingFileError, is_url
 
@@ -58,10 +59,11 @@ class Catalog:
     def from_json(cls, text: str, where: str = FILE_NAME) -> Catalog:
         """Read the text of a catalog; `where` names it in errors."""
         try:
-            raw = json.loads(text, object_pairs_hook=partial(_unique, where))
-        except json.JSONDecodeError as error:
-            at = f"line {error.lineno}, column {error.colno}"
-            raise InputError(f"{where} is not JSON: {error.msg} in {at}") from error
+            raw = read_json(text, partial(_unique, where))
+        except ShiftdataError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{where} is not JSON: {error}") from error
         if not isinstance(raw, dict):
             raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": .., "places": ..}}}}')
         return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)

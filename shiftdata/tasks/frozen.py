@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError
+from shiftdata.format.typed import read_json
 from shiftdata.metadata import Metadata
 from shiftdata.stable import content_hash
 
@@ -44,7 +45,7 @@ class Frozen:
         if text is None:
             return cls()
         try:
-            raw: dict[str, Any] = json.loads(text)
+            raw: dict[str, Any] = read_json(text)
             raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
             raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
             raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}

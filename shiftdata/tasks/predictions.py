@@ -123,7 +123,7 @@ def _read_file(path: Path) -> Any:
         parse = pa.csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
         as_text = pa.csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
         return pa.csv.read_csv(path, parse_options=parse, convert_options=as_text)
-    except (pa.ArrowInvalid, ValueError) as error:
+    except (pa.ArrowInvalid, ValueError, RecursionError) as error:
         raise InputError(f"predictions: {path} cannot be read as {kind[1:]}: {error}") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.format.typed import read_json
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 
@@ -124,7 +124,7 @@ def first_line(error: Exception) -> str:
 def _features(schema: pa.Schema) -> Mapping[str, tuple[str, Sequence[str]]]:
     """The features that `datasets` takes from a file, without what its versions write differently."""
     try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        features = read_json((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return {name: (feature["_type"], feature.get("names", ())) for name, feature in features.items()}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -14,6 +13,7 @@ from shiftdata.format.identity import base_content_id
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import index_file
 from shiftdata.format.schema import columns, features_as_bytes, index_schema
+from shiftdata.format.typed import read_json
 from shiftdata.verifying.files import Files
 from shiftdata.verifying.manifest import tar_paths
 from shiftdata.verifying.problem import Problem
@@ -58,8 +58,8 @@ def _sample_problems(
         tar.seek(row[f"{member}_offset"])
         members[member] = tar.read(row[f"{member}_length"])
     values: dict[str, Any] = {}
-    with suppress(ValueError):
-        values = dict(json.loads(members["json"]))
+    with suppress(ValueError, TypeError):
+        values = dict(read_json(members["json"]))
     example = next(iter(members.values()))
     if manifest.roles.modality == "table":
         example = features_as_bytes([values.get(name) for name in manifest.roles.example])

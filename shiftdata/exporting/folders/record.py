@@ -13,6 +13,7 @@ import pyarrow as pa
 from shiftdata.errors import IntegrityError, NotFoundError
 from shiftdata.exporting.folders.contents import RECORD, Contents, Name
 from shiftdata.format.attribution import attribution_text, credited
+from shiftdata.format.typed import read_json, record
 from shiftdata.stable import content_hash
 
 FORMAT = 1
@@ -59,13 +60,13 @@ class Record:
         if not path.is_file():
             raise NotFoundError(f"{folder} has no {RECORD}: it is not a finished export")
         try:
-            raw = json.loads(path.read_bytes())
+            raw = read_json(path.read_bytes())
             if raw["format"] != FORMAT:
                 raise IntegrityError(
                     f"{path} has format {raw['format']!r}; this shiftdata reads format {FORMAT}: "
                     "install a newer shiftdata"
                 )
-            return cls(**raw)
+            return record(cls, raw)
         except (ValueError, TypeError, KeyError) as error:
             raise IntegrityError(f"{path} is not the record of an export ({error}): export again") from error
 
