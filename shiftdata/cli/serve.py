@@ -25,6 +25,7 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
       shiftdata serve build
       shiftdata serve build --host 0.0.0.0 --port 8000
       {VARIABLE}=... shiftdata serve /data/mirror --host 0.0.0.0 --writable
+      shiftdata serve /data/mirror --fsck
 
     on other machines, without shiftdata (writers also set HF_TOKEN, and HF_HUB_DISABLE_XET=1):
       export HF_ENDPOINT=http://<host>:8000
@@ -69,6 +70,7 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
     help="Open at once from one address.",
 )
 @click.option("--private", is_flag=True, help="Reading needs the token too.")
+@click.option("--fsck", is_flag=True, help="Check all that is stored against its hashes, mend, and end.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
     folder: Path,
@@ -81,15 +83,19 @@ def command(
     connections: int,
     connections_per_address: int,
     private: bool,
+    fsck: bool,
     quiet: bool,
-) -> None:
+) -> int:
     """Serve a folder of datasets to the Hub's own clients, which only need HF_ENDPOINT.
 
-    By default it is read-only and can be reached from this machine only.
+    By default it is read-only and can be reached from this machine only. With --fsck it serves nothing: it
+    hashes every uploaded file, moves what is damaged to DIR/.mirror/damaged, removes what no dataset names,
+    and ends with status 1 if there are problems.
     """
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
     from shiftdata.serving.app import listen, server
+    from shiftdata.serving.checking import Background, Check
     from shiftdata.serving.connections import Limits
     from shiftdata.serving.library import Library
     from shiftdata.serving.request import Mirror
@@ -104,8 +110,13 @@ def command(
             f"--writable on {host} would let everyone on the network write: set {VARIABLE}, "
             "or give --token-file (on 127.0.0.1 any token is accepted)"
         )
-    library = Library(folder, writable=writable)
+    library = Library(folder, writable=writable or (fsck and (folder / ".mirror").is_dir()))
     try:
+        if fsck:
+            found = Check(library).run()
+            print("\n".join([*found.problems, str(found)]))
+            print(f"{len(found.problems):,} problems" if found.problems else "all well")
+            return 1 if found.problems else 0
         with listen(host, port) as bound:
             repos = _repos(library)
             readers = "reading needs the token" if private else "everyone who can reach it may read"
@@ -118,7 +129,9 @@ def command(
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
             limits = Limits(connections, connections_per_address, proxies=frozenset(trusted_proxy))
             mirror = Mirror(library, token, private, hosts=frozenset({*allowed_host, host}))
-            server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
+            with Background(library):
+                server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
+        return 0
     finally:
         library.close()
 

@@ -174,7 +174,8 @@ class Blobs:
         return descriptor
 
     def check(self, sha256: str, rest: Callable[[float], None]) -> bool:
-        """Hash a blob, unless that was done since it was changed; `rest` is called with the seconds used."""
+        """Hash a blob, whether or not that was done before; `rest` is called with the seconds used."""
+        self._whole.pop(sha256, None)
         try:
             descriptor = self._open(sha256)
         except Refusal:
@@ -184,12 +185,12 @@ class Blobs:
         finally:
             os.close(descriptor)
 
-    def remove_unnamed(self, sha256: str) -> int:
-        """Remove a blob that no commit names, unless it was asked for within a day; return its size."""
+    def remove_unnamed(self, sha256: str) -> int | None:
+        """Remove a blob that no commit names and nobody asked for within a day; return its size."""
         with self._lock:
             now = self.path(sha256).stat()
             if time.time() - now.st_mtime < KEPT:
-                return 0
+                return None
             self.path(sha256).unlink()
             return now.st_size
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from string import Template
@@ -14,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.serving.library import Repo
+from shiftdata.serving.names import Refusal
 from shiftdata.serving.repos import OWNER, Changed, Commit
 from shiftdata.serving.request import base_url, repo_of, visible_repos
 
@@ -72,13 +74,12 @@ def dataset_page(request: Request) -> HTMLResponse:
 def catalog(request: Request) -> JSONResponse:
     """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
     found = {}
-    for repo, commit in sorted(
-        visible_repos(request), key=lambda found: found[0].owner == OWNER
-    ):  # its own win
-        manifest = commit.files.get(FILE_NAME)
-        if manifest is not None:
-            place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
-            found[repo.name] = {"manifest": manifest.sha256, "places": [place]}
+    for repo, commit in sorted(visible_repos(request), key=lambda one: one[0].owner == OWNER):  # its own win
+        with suppress(Refusal):  # its list of files is damaged, which was reported
+            manifest = commit.files.get(FILE_NAME)
+            if manifest is not None:
+                place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
+                found[repo.name] = {"manifest": manifest.sha256, "places": [place]}
     return JSONResponse(dict(sorted(found.items())))
 
 
@@ -87,7 +88,7 @@ def _card(repo: Repo, commit: Commit) -> str:
         return ""
     try:
         descriptor = repo.open(commit, "README.md")
-    except Changed:
+    except (Changed, Refusal):
         return ""
     with os.fdopen(descriptor, "rb") as stream:
         return stream.read(MOST_CARD).decode(errors="replace")

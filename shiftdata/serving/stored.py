@@ -49,6 +49,7 @@ class StoredFiles(Files):
     commit: str
     count: int
     length: int
+    sha256: str
 
     def __len__(self) -> int:
         return self.count
@@ -66,7 +67,7 @@ class StoredFiles(Files):
                 raise self._damaged("its list of files is cut")
             self._seek(stream, start)
             while line := stream.readline(LONGEST_LINE):
-                if (entry := self._entry(line)).key >= start:
+                if (entry := self.parse(line)).key >= start:
                     yield entry
 
     def entry(self, path: str) -> Entry | None:
@@ -87,13 +88,14 @@ class StoredFiles(Files):
                 high = middle
                 continue
             line = stream.readline(LONGEST_LINE)
-            if self._entry(line).key < start:
+            if self.parse(line).key < start:
                 low = at + len(line)
             else:
                 high = at
         stream.seek(low)
 
-    def _entry(self, line: bytes) -> Entry:
+    def parse(self, line: bytes) -> Entry:
+        """The entry of a line."""
         try:
             path, size, sha256, git, number, by = json.loads(line.decode())
             file = None if size is None else FileRecord(size + 0, sha256, git)
@@ -129,7 +131,7 @@ def parse_commit(folder: Path, commit_id: str, content: bytes) -> Commit:
     if hashlib.sha1(content, usedforsecurity=False).hexdigest() != commit_id:
         raise ValueError("its bytes are not those that were written")
     made: dict[str, Any] = json.loads(content)
-    files = StoredFiles(folder, commit_id, made["count"], made["length"])
+    files = StoredFiles(folder, commit_id, made["count"], made["length"], made["sha256"])
     texts = {name: made[name] for name in ("date", "title", "message", "parent")}
     return Commit(commit_id, files=files, bytes=made["bytes"], number=made["number"], **texts)
 

@@ -150,7 +150,10 @@ class UploadedRepo:
         found: Commit | None = self.commit(revision)
         while found is not None:
             yield found
-            found = self.commit(found.parent) if found.parent else None
+            parent = found.parent
+            found = read_commit(self.commits, parent) if parent else None
+            if parent and found is None:
+                raise self._damaged(f"the commit {parent} is missing from its history")
 
     def open(self, commit: Commit, path: str) -> int:
         file = commit.files.get(path)
@@ -169,9 +172,9 @@ class UploadedRepo:
             text = f"the summary of a commit has {LONGEST_TITLE:,} letters at most"
             raise Refusal(400, f"{text}: put the rest into the description")
         with self.lock:
-            if not is_ref(branch) or self._target("heads", branch) is None:
-                raise no_revision(branch) if self.folder.is_dir() else no_repo(self.owner, self.name)
             before = self.commit(branch)
+            if not is_ref(branch) or self._target("heads", branch) is None:
+                raise no_revision(branch)
             if parent is not None and parent != before.id:
                 text = f"{branch} has moved on to {before.id}: this commit was made for another parent"
                 raise Refusal(412, text)
