@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import threading
 import time
@@ -13,6 +14,9 @@ from pathlib import Path
 SECRET = b"a secret beside the folder 5e1f"
 #: Seconds of processor time for one example, many times what the slowest needs.
 MOST_SECONDS = 20.0
+
+#: Of one file that is written.
+MOST_BYTES = 64 << 20
 
 _watched: list[tuple[Path, tuple[Path, ...], list[str]]] = []
 _hooked = False
@@ -30,7 +34,7 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
 
 @contextmanager
 def confined(top: Path, *allowed: Path) -> Iterator[None]:
-    """Below `top`, only what is inside some folders may be opened, or change; and it ends in time."""
+    """Below `top`, only what is inside some folders may be opened, or change; no file grows for ever."""
     global _hooked
     if not _hooked:
         sys.addaudithook(_hook)
@@ -38,9 +42,12 @@ def confined(top: Path, *allowed: Path) -> Iterator[None]:
     before, began = _tree(top, allowed), time.process_time()
     watched: tuple[Path, tuple[Path, ...], list[str]] = (top, allowed, [])
     _watched.append(watched)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, limits[1]))
     try:
         yield
     finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         _watched.remove(watched)
     assert watched[2] == [], "files outside were opened"
     assert _tree(top, allowed) == before, "files outside were changed"
