@@ -22,7 +22,7 @@ from shiftdata.errors import (
     not_found,
 )
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.places.remote import Hub
+from shiftdata.places.http import Hub
 from shiftdata.places.search import find, is_offline, local_datasets, no_manifest, search_path
 from shiftdata.places.store import MissingFileError, Store, is_url
 
@@ -84,6 +84,18 @@ class OpenDataset:
             if key not in self._kept:
                 self._kept[key] = make()
             return cast(T, self._kept[key])
+
+    def read_file(self, path: str) -> bytes:
+        """A whole file of the manifest; one that is not as it is listed there is an `IntegrityError`."""
+        record = self.manifest.files.get(path)
+        if record is None:
+            raise IntegrityError(f"the manifest of {self.address} does not list {path}")
+        data = self.store.read(path, record.bytes)
+        if hashlib.sha256(data).hexdigest() != record.sha256:
+            raise IntegrityError(
+                f"{self.address}/{path} is not the file that the manifest lists: fetch or build it again"
+            )
+        return data
 
     def check_unchanged(self, *, believe: float = 0.0, force: bool = False) -> None:
         """Raise `ChangedError` if the place has another manifest now.

@@ -7,11 +7,13 @@ import glob
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from shiftdata.errors import StorageError
+from shiftdata.errors import InputError, StorageError
 
 WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -37,6 +39,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with clear_when_full(path):
+            open_new(temporary).close()  # whatever had that name, such as a link
             yield temporary
             with temporary.open("rb+") as stream:
                 os.fsync(stream.fileno())
@@ -86,17 +89,114 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a small file, whole."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read; a pipe or a device, which may never end, is an error and is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StorageError(f"{path} is not a regular file: put the file itself there")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def open_new(path: Path, *, keep: bool = False) -> BinaryIO:
+    """Open a file to write that has no other name: no link is followed. `keep` goes on at its end."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    if keep:
+        with suppress(OSError):
+            descriptor = os.open(path, flags | os.O_APPEND, 0o666)
+            found = os.fstat(descriptor)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+                file = os.fdopen(descriptor, "ab")
+                file.seek(0, os.SEEK_END)
+                return file
+            os.close(descriptor)
+    remove(path)
+    return os.fdopen(os.open(path, flags | os.O_EXCL, 0o666), "wb")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with all that is in it, if it is there; of a link, the link itself."""
+    try:
+        if stat.S_ISDIR(path.lstat().st_mode):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except FileNotFoundError:
+        return
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder to work in; one that is there must be of this user, and neither be nor contain a link.
+
+    Whatever is done in it by path then stays in it.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise InputError(f"{path} is a link or belongs to somebody else: move it away, and run this again")
+    for folder, below, files in os.walk(path):
+        for name in [*below, *files]:
+            mode = (Path(folder) / name).lstat().st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise InputError(
+                    f"{Path(folder) / name} is a link or not a regular file, which was not made here: move "
+                    f"{path} away, and run this again"
+                )
+    return path
+
+
+def refuse_links(root: Path, paths: Iterable[str]) -> None:
+    """Refuse a folder in which a link, or no regular file, is where one of some paths leads."""
+    places = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 2)}
+    for place in sorted(places):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = (root / place).lstat().st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise InputError(
+                    f"{root / place} is a link or not a regular file, so nothing is written there: remove "
+                    "it, or give another folder"
+                )
+
+
+def move_below(file: Path, root: Path, path: str) -> None:
+    """Move a file to a path below a folder; no link on the way is followed, not even one made meanwhile."""
+    *parents, name = path.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for parent in parents:
+            with suppress(FileExistsError):
+                os.mkdir(parent, dir_fd=folder)
+            below = os.open(
+                parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+            )
+            os.close(folder)
+            folder = below
+        os.replace(file, name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
 def swap(new: Path, place: Path, old: Path) -> None:
     """Put a finished folder into its place; what was there goes by way of `old`.
 
     A reader sees one or the other, or for a moment between two renames nothing.
     """
-    shutil.rmtree(old, ignore_errors=True)
+    remove(old)
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.exists():
         place.rename(old)
     new.rename(place)
-    shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):
+        remove(old)
 
 
 def make_folder(
@@ -108,12 +208,18 @@ def make_folder(
     have left files; one that has the file `last` is whole. `check` raises if `out` may not be replaced.
     """
     check()
-    work = out.parent / ".exporting" / f"{out.name}-{identity[:WORK_DIGITS]}"
+    out = real(out)
+    work = own_folder(out.parent / ".exporting") / f"{out.name}-{identity[:WORK_DIGITS]}"
     if not (work / last).is_file():
         write(work)
     check()
     swap(work, out, work.with_name(f"{work.name}-replaced"))
     for left in work.parent.glob(f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"):
-        shutil.rmtree(left)  # interrupted exports of other content
+        remove(left)  # interrupted exports of other content
     with suppress(OSError):  # something else is being exported
         work.parent.rmdir()
+
+
+def real(folder: Path) -> Path:
+    """A folder that is to be written, by its own name: it may be given as a link, say to another disk."""
+    return folder.resolve() if folder.is_symlink() else folder

@@ -19,7 +19,6 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.loading.byte_ranges import ExampleReader
 from tests.byte_ranges.server import ranges
 from tests.serving import serving as mirror
-from tests.test_places import needs_http
 
 
 def sha256_of_keys(folder: Path) -> dict[str, bytes]:
@@ -112,7 +111,6 @@ def test_another_working_directory_changes_nothing(tiny, other, tmp_path, monkey
         assert_right(task, tiny)
 
 
-@needs_http
 @pytest.mark.parametrize("versions", [True, False])
 def test_over_http_manifest_and_metadata_are_read_once(tiny, versions):
     with ranges(tiny.parent) as server:
@@ -133,7 +131,6 @@ def test_over_http_manifest_and_metadata_are_read_once(tiny, versions):
         assert sd.task(opened).metadata is task.metadata
 
 
-@needs_http
 def test_a_place_over_http_that_moved_on_is_refused(copy, other):
     with ranges(copy.parent) as server:
         server.versions = True

@@ -24,7 +24,7 @@ from shiftdata.errors import IntegrityError
 from shiftdata.format.manifest import Manifest
 from shiftdata.verifying import Problem, shortened, verify
 from tests.contracts.kinds import prepare
-from tests.test_places import at_once, files, hub, memory, needs_http, on_hub
+from tests.test_places import at_once, files, hub, memory, on_hub
 from tests.tiny import edit_file, edit_manifest, forged
 
 __all__ = ["at_once", "memory"]  # fixtures
@@ -523,7 +523,6 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     assert "HEAD" not in problems
 
 
-@needs_http
 def test_a_dataset_on_a_plain_server_is_verified(copy, capsys):
     (copy / "data/notes.txt").write_text("mine")
     with files(copy.parent) as url:
@@ -539,7 +538,6 @@ def test_a_dataset_on_a_plain_server_is_verified(copy, capsys):
     )
 
 
-@needs_http
 def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
@@ -558,7 +556,6 @@ def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypat
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-@needs_http
 def test_every_remote_file_is_fetched_once(tiny):
     asked: list[str] = []
     sizes: list[int] = []

@@ -114,4 +114,4 @@ def _link(old: Path, new: Path) -> None:
 def _copy(old: Path, new: Path, on_bytes: OnBytes) -> None:
     """Copy the bytes, never a link: a later build must not show through in what is published."""
     with old.open("rb") as stream:
-        copy(stream, new, on_bytes)
+        copy(stream, new, old.stat().st_size, on_bytes)

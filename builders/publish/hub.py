@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
@@ -17,8 +16,8 @@ from builders.publish.target import Changes, Source, Target, Verify, listing_of
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.format.paths import README
-from shiftdata.places.hubs import HubRepo
-from shiftdata.places.remote import Hub
+from shiftdata.places.http import Hub
+from shiftdata.places.hubs import HubRepo, check_token, token_for
 from shiftdata.places.store import OnBytes, Store, persistently
 
 Operation: TypeAlias = CommitOperationAdd | CommitOperationDelete
@@ -60,11 +59,10 @@ class HubTarget(Target):
         return (self.repo.endpoint or constants.ENDPOINT) != HUB
 
     @property
-    def _token(self) -> str | bool | None:
-        """A server given by its address gets no token that was stored for the Hub."""
-        if self.options.token is None and self.repo.endpoint:
-            return os.environ.get("HF_TOKEN") or False
-        return self.options.token
+    def _token(self) -> str | Literal[False]:
+        if self.options.token is None:
+            return token_for(self.repo.endpoint)
+        return check_token(self.options.token, self.repo.endpoint or constants.ENDPOINT)
 
     @cached_property
     def api(self) -> HfApi:
@@ -84,8 +82,7 @@ class HubTarget(Target):
         try:
             info = self.api.dataset_info(self.repo.repo_id)
         except RepositoryNotFoundError as error:
-            logged_in = self.api.token or (self.api.token is None and get_token())
-            if error.response is not None and error.response.status_code == 401 and not logged_in:
+            if error.response is not None and error.response.status_code == 401 and not self._token:
                 raise
             seen = "private" if self.options.private else "public"
             note = f"there is no such repo, or you may not see it: it will be made, {seen}"

@@ -11,6 +11,7 @@ from huggingface_hub import get_token
 
 from shiftdata.errors import MissingExtraError, NotFoundError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE
+from shiftdata.places.hubs import bound_tokens
 
 #: Environment variables whose values are never printed.
 SECRET = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -38,7 +39,7 @@ def redacted(text: str, token: str | None = None) -> str:
     >>> redacted("Authorization: Bearer hf_abcdefgh1234 at https://me:secret@lab/x")
     'Authorization: Bearer *** at https://***@lab/x'
     """
-    for secret in {token, *map(os.environ.get, SECRET), get_token()}:
+    for secret in {token, *map(os.environ.get, SECRET), get_token(), *bound_tokens().values()}:
         if secret and len(secret) >= 6:  # a shorter text is not a secret, and would blot out words
             text = text.replace(secret, "***")
     return TOKENS.sub("***", text)

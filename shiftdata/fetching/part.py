@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from shiftdata.dataset import BELIEVED, OpenDataset
 from shiftdata.errors import InputError, IntegrityError
@@ -23,12 +22,13 @@ from shiftdata.fetching.part_card import part_card
 from shiftdata.fetching.selection import Selection
 from shiftdata.fetching.sources import NoPlaceError, Sources
 from shiftdata.fetching.staging import MANIFEST
+from shiftdata.format.bounds import read_bounded
 from shiftdata.format.conditions import condition_text, rows_matching
 from shiftdata.format.front_matter import virtual_configs
 from shiftdata.format.manifest import FILE_NAME, CanonicalSet, CanonicalSplit, FileRecord, Manifest
 from shiftdata.format.paths import README, data_prefix, metadata_file, protocol_file
 from shiftdata.format.renderings import write_renderings
-from shiftdata.format.schema import SPLITS
+from shiftdata.format.schema import SPLITS, metadata_schema
 from shiftdata.format.writer import (
     BYTES_PER_GROUP,
     ROWS_PER_GROUP,
@@ -41,6 +41,7 @@ from shiftdata.format.writer import (
 )
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.places.store import OnBytes
+from shiftdata.verifying.bases import FROZEN
 
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
@@ -83,9 +84,13 @@ class PartFetch:
         if missing:
             return missing
         if self.selection.canonical is not None:
-            self.frozen = pq.read_table(index / protocol_file(self.selection.canonical.name))
+            path = protocol_file(self.selection.canonical.name)
+            self.frozen = read_bounded(index / path, FROZEN, self.manifest.files[path].rows)
+        roles = self.manifest.roles
+        schema = metadata_schema(roles, self.manifest.labels, self.manifest.nuisances)
         for split in self.selection.files:
-            table = pq.read_table(index / metadata_file(self.selection.base, split))
+            path = metadata_file(self.selection.base, split)
+            table = read_bounded(index / path, schema, self.manifest.files[path].rows)
             rows = self.selection.rows(table, self.frozen)
             if len(rows):
                 self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
@@ -228,7 +233,7 @@ class PartFetch:
         if whole is not None and set(whole.sets) == set(split.sets):
             shutil.copyfile(file, target)
             return
-        table = pq.read_table(file)
+        table = read_bounded(file, FROZEN, self.manifest.files[path].rows)
         write_keys(target, table.filter(pc.is_in(table["split"], value_set=pa.array(list(split.sets)))))
 
     def _finish(self, canonical: Sequence[CanonicalSplit]) -> None:

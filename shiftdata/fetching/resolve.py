@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftdata.errors import NotFoundError, not_found
+from shiftdata.errors import NotFoundError, ShiftdataError, not_found
 from shiftdata.places import catalog
 from shiftdata.places import search as places
 from shiftdata.places.store import is_url
@@ -83,6 +83,6 @@ def _in_catalogs(offline: bool) -> set[str]:
         if not (offline and is_url(address)):
             try:
                 names |= set(catalog.Catalog.read(address).entries)
-            except (OSError, ValueError, NotFoundError):
+            except ShiftdataError:
                 continue
     return names

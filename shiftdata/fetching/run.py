@@ -27,6 +27,7 @@ from shiftdata.fetching.staging import (
     staging_of,
     state_of,
 )
+from shiftdata.files import refuse_links, write_bytes
 from shiftdata.format.conditions import condition_text
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 from shiftdata.places.search import NAMESPACE, is_offline, store_at
@@ -187,7 +188,7 @@ class Fetch:
         if not self._agreed(self.manifest.title, len(todo), size, _size(files) - size):
             return
         with staging(self.target, purpose_of(self._written, None, self.manifest)) as folder:
-            (folder / MANIFEST).write_bytes(self._written)
+            write_bytes(folder / MANIFEST, self._written)
             missing = fetch_files(self.sources, folder, todo, jobs=self.jobs, on_bytes=self._count_bytes)
             self._refuse(missing, len(todo))
             install(folder, self.target, state, files)
@@ -218,6 +219,7 @@ class Fetch:
 
     def _state_of_part(self, wanted: object) -> State:
         """What is at the target of a part; the same part is made again only where it is damaged."""
+        refuse_links(self.target, [FILE_NAME])
         if (self.target / FILE_NAME).is_file():
             here = Manifest.read(self.target)
             if here.part == wanted:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from shiftdata.errors import InputError, StorageError
-from shiftdata.files import clear_when_full, locked, sha256_of, swap
+from shiftdata.files import (
+    clear_when_full,
+    locked,
+    move_below,
+    open_regular,
+    own_folder,
+    real,
+    refuse_links,
+    remove,
+    sha256_of,
+    swap,
+    write_text,
+)
 from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
 
 #: The manifest while files are still missing: a folder with a `manifest.json` is whole.
@@ -25,7 +38,7 @@ State: TypeAlias = Literal["new", "same", "other"]
 
 def staging_of(out: Path) -> Path:
     """The hidden folder beside a target: on the same disk, so that a move is one step."""
-    place = out.absolute()
+    place = real(out).absolute()
     return place.parent / f".{place.name}.fetching"
 
 
@@ -34,25 +47,31 @@ def staging(out: Path, purpose: str) -> Iterator[Path]:
     """Make the staging folder for one fetch at a time; what one with another `purpose` left is deleted."""
     folder = staging_of(out)
     with clear_when_full(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        own_folder(folder)
+        names = {path.name for path in folder.iterdir()}
+        if names and not names & {LOCK, PURPOSE}:
+            raise InputError(f"{folder} was not made by a fetch: move it away, or give another --out")
         message = f"another fetch is writing to {folder}: wait for it, or give another --out"
         with locked(folder / LOCK, message):
             written = folder / PURPOSE
             if not written.is_file() or written.read_text(encoding="utf-8") != purpose:
                 for left in folder.iterdir():
                     if left.name != LOCK:
-                        shutil.rmtree(left) if left.is_dir() else left.unlink()
-                written.write_text(purpose, encoding="utf-8")
+                        remove(left)
+                write_text(written, purpose)
             yield folder
 
 
 def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) -> State:
-    """What is at the target; refuse what is neither this dataset nor may be replaced."""
+    """What is at the target; refuse what is neither this dataset nor may be replaced, and links in it."""
+    refuse_links(out, [*manifest.files, FILE_NAME])
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return "new"
     here = out / FILE_NAME
     if here.is_file():
-        if here.read_bytes() == written:
+        with open_regular(here) as file:
+            same = file.read(len(written) + 1) == written
+        if same:
             return "same"
         if replace:
             return "other"
@@ -68,8 +87,12 @@ def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) ->
 
 
 def is_right(file: Path, record: FileRecord) -> bool:
-    """Whether a file is the one that a manifest knows."""
-    return file.is_file() and file.stat().st_size == record.bytes and sha256_of(file) == record.sha256
+    """Whether a file is the one that a manifest knows; a link is not."""
+    try:
+        found = file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == record.bytes and sha256_of(file) == record.sha256
 
 
 def free_space(out: Path) -> int:
@@ -93,8 +116,8 @@ def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]
     """Bring what was gathered into its place, the manifest last; `work` is gone then."""
     (work / MANIFEST).replace(work / FILE_NAME)
     for left in [*work.rglob(".*"), *work.rglob("*.part")]:  # everything that is not of the dataset
-        if left.exists() and left.name != PURPOSE:  # which goes last: without it, all would be fetched again
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        if left.name != PURPOSE:  # which goes last: without it, all would be fetched again
+            remove(left)
     if state == "same":
         _move_into(work, out)
         return
@@ -102,16 +125,14 @@ def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]
         if not (work / path).exists() and is_right(out / path, record):
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             _link(out / path, work / path)
-    swap(work, out, work.with_name(f"{work.name}-replaced"))
+    swap(work, real(out), work.with_name(f"{work.name}-replaced"))
     (out / PURPOSE).unlink()
 
 
 def _move_into(work: Path, out: Path) -> None:
     gathered = sorted(path for path in work.rglob("*") if path.is_file() and path.name != PURPOSE)
     for file in [*(path for path in gathered if path != work / FILE_NAME), work / FILE_NAME]:
-        target = out / file.relative_to(work)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file.replace(target)
+        move_below(file, out, file.relative_to(work).as_posix())
     shutil.rmtree(work)
 
 

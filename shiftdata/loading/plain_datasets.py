@@ -17,8 +17,11 @@ from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_files, metadata_file, protocol_file
 from shiftdata.metadata.columns import read_columns
-from shiftdata.places.remote import Hub
+from shiftdata.places.client import proxy_of
+from shiftdata.places.http import Http, Hub
+from shiftdata.places.hubs import token_for
 from shiftdata.places.search import is_offline, local_datasets
+from shiftdata.places.store import Store
 
 if TYPE_CHECKING:
     import datasets  # 1 s that `shiftdata list` does not need
@@ -116,7 +119,7 @@ def load_dataset(
     if isinstance(store, Hub) and store.repo.endpoint is None:
         # The commit whose manifest was read; offline, `datasets` knows only what it has prepared before.
         pinned = {} if is_offline() else {"revision": store.revision}
-        source, options = store.repo.repo_id, pinned | options
+        source, options = store.repo.repo_id, pinned | _access(store) | options
     elif store.folder is not None:
         source = str(store.folder)
     else:
@@ -199,4 +202,21 @@ def _load_files(
         ]
         for split, of in read.items()
     }
-    return datasets.load_dataset("parquet", data_files=files, **options)
+    return datasets.load_dataset("parquet", data_files=files, **(_access(store) | options))
+
+
+def _access(store: Store) -> dict[str, Any]:
+    """The login that `datasets` may use.
+
+    Left to itself, it sends the one that is stored for the Hub to any $HF_ENDPOINT, and what `.netrc` has to
+    any server.
+    """
+    import datasets
+
+    if isinstance(store, Hub):
+        return {"token": token_for(None)}
+    if not isinstance(store, Http):
+        return {}
+    of_client = {"client_kwargs": {"trust_env": False, "proxy": proxy_of(store.address)}}
+    known = {"http": of_client, "https": of_client}
+    return {"download_config": datasets.DownloadConfig(storage_options=known, token=False)}

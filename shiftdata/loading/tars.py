@@ -10,7 +10,8 @@ from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
 from shiftdata.format.paths import data_files
-from shiftdata.places.remote import Hub
+from shiftdata.places.http import Hub
+from shiftdata.places.hubs import HUB, origin_of
 from shiftdata.places.search import find
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ def webdataset(
     chosen = manifest.base(base or manifest.default_base)
     if split not in chosen.splits:
         raise not_found("split", split, chosen.splits, f"See `shiftdata info {manifest.name}`.")
-    urls = [f"{opened.address}/{path}" for path in data_files(manifest.files, chosen.name, split)]
+    store, paths = opened.store, data_files(manifest.files, chosen.name, split)
+    # At `hf://` the library asks the Hub itself, whatever $HF_ENDPOINT is, and sends it the token.
+    if isinstance(store, Hub) and origin_of(store.endpoint) != HUB:
+        urls = list(map(store.url, paths))
+    else:
+        urls = [f"{opened.address}/{path}" for path in paths]
     nodes = int(os.environ.get("WORLD_SIZE", "1"))
     if nodes > len(urls) and not resampled:  # a node without samples would keep the others waiting
         raise InputError(

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
+from shiftdata.format.bounds import unpacked_fault
+from shiftdata.places.client import NoRangesError
 from shiftdata.places.store import MissingFileError
 
 #: Files of fewer bytes are read whole, once: their footer and a column are most of them anyway.
@@ -31,12 +33,18 @@ def read_columns(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Ta
 
 def _read(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
     if dataset.folder is not None:
+        dataset.store.info(path)  # it is a file, which has an end
         with pq.ParquetFile(dataset.folder / path) as file:
+            _check_size(dataset, path, file.metadata)
             return file.read(list(names))
 
     def whole() -> pa.Table:
-        data = dataset.keep(("file", path), lambda: dataset.store.read(path))
-        return pq.read_table(pa.BufferReader(data), columns=list(names))
+        data = dataset.keep(
+            ("file", path), lambda: dataset.store.read(path, record.bytes if record else SMALL)
+        )
+        file = pq.ParquetFile(pa.BufferReader(data))
+        _check_size(dataset, path, file.metadata)
+        return file.read(list(names))
 
     record = dataset.manifest.files.get(path)
     if record is not None and record.bytes <= SMALL:
@@ -44,8 +52,14 @@ def _read(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
     try:
         with dataset.store.open(path) as source:
             footer = dataset.keep(("footer", path), lambda: pq.read_metadata(source))
+            _check_size(dataset, path, footer)
             return pq.ParquetFile(source, metadata=footer, pre_buffer=True).read(list(names))
-    except pa.ArrowInvalid:
-        raise
-    except ValueError:  # so fsspec says that a server gives no ranges
+    except NoRangesError:
         return whole()
+
+
+def _check_size(dataset: OpenDataset, path: str, footer: pq.FileMetaData) -> None:
+    """Refuse a file that unpacks to more memory than it can need."""
+    record = dataset.manifest.files.get(path)
+    if record is not None and (fault := unpacked_fault(footer, record.bytes)):
+        raise IntegrityError(f"{dataset.address}: {path} {fault}")

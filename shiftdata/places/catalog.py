@@ -10,14 +10,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError
 from shiftdata.files import write_text
+from shiftdata.format.names import is_path_part, line_fault
 from shiftdata.format.typed import read_json
+from shiftdata.places.hubs import config_folder
 from shiftdata.places.search import store_at
 from shiftdata.places.store import MissingFileError, is_url
 
@@ -25,7 +27,11 @@ FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
 VARIABLE = "SHIFTDATA_CATALOG"
 
-NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+#: Protocols that any catalog may name; those that one on this machine may name, beside folders.
+NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs")
+NEARBY = ("file", "local", "memory")
+MOST_BYTES = 4 << 20
+LONGEST = 2000
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -48,8 +54,10 @@ class Catalog:
     def read(cls, address: str | Path) -> Catalog:
         where = str(address)
         place, name = os.path.split(where) if is_url(where) else os.path.split(Path(where).expanduser())
+        if where.startswith(("http://", "https://")):  # which may have a query
+            place, name = where, ""
         try:
-            return cls.from_json(store_at(place).read(name).decode(), where)
+            return cls.from_json(store_at(place).read(name, MOST_BYTES).decode(), where)
         except MissingFileError as error:
             raise NotFoundError(f"{where} does not exist: check ${VARIABLE}") from error
         except UnicodeDecodeError as error:
@@ -87,33 +95,56 @@ def addresses() -> list[str]:
     The user's own is `shiftdata/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
     """
     given = [part.strip() for part in os.environ.get(VARIABLE, "").split(",")]
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    own = config / "shiftdata" / FILE_NAME
+    own = config_folder() / FILE_NAME
     return [*(part for part in given if part), *([str(own)] if own.is_file() else [])]
 
 
 def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
     """The entry of a name in the first catalog that has one, and why catalogs could not be read.
 
-    One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read.
+    One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read. Places
+    that a catalog may not name are left out.
     """
-    notes = []
+    notes: list[str] = []
     for address in addresses():
         if offline and is_url(address):
             notes.append(f"{address}: not asked (offline)")
             continue
         try:
             entries = Catalog.read(address).entries
-        except (StorageError, NotFoundError) as error:
+        except ShiftdataError as error:
+            if isinstance(error, InputError) and not isinstance(error, NotFoundError) and not is_url(address):
+                raise  # the user's own file
             notes.append(str(error))
             continue
         if name in entries:
-            return entries[name], notes
+            entry = entries[name]
+            faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
+            notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
+            return replace(entry, places=tuple(one for one in entry.places if not faults[one])), notes
     return None, notes
 
 
+def place_fault(place: str, *, far: bool) -> str | None:
+    """Why a place of a catalog is not asked, or None. A catalog that is `far` away may not name files here.
+
+    >>> place_fault("hf+https://lab/datasets/shift/toy", far=True), place_fault("/data/toy", far=False)
+    (None, None)
+    >>> place_fault("/data/toy", far=True)
+    'is not used: a catalog at a URL names only https, http, hf, hf+https, hf+http, s3, s3a, gs, gcs'
+    """
+    if line_fault(place) or len(place) > LONGEST:
+        return "is not used: it is not the address of a place"
+    protocol = place.partition(":")[0].lower() if is_url(place) else "file"
+    allowed = NETWORK if far else (*NETWORK, *NEARBY)
+    if "::" in place or protocol not in allowed:
+        where = "a catalog at a URL" if far else "a catalog"
+        return f"is not used: {where} names only {', '.join(allowed)}"
+    return "is not used: it has a login in it" if "@" in place.partition("://")[2].partition("/")[0] else None
+
+
 def _entry(where: str, name: str, raw: Any) -> Entry:
-    if not NAME.fullmatch(name):
+    if name.count("/") > 1 or not all(map(is_path_part, name.split("/"))):
         raise InputError(f"{where}: a name is <name> or <owner>/<name> of letters, digits, '.', '_' and '-'")
     if not isinstance(raw, dict) or set(raw) != {"manifest", "places"}:
         raise InputError(f"{where} is {raw!r:.80}; it needs exactly manifest and places")

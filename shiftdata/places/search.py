@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from shiftdata.errors import NotFoundError
+from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.manifest import FILE_NAME
+from shiftdata.places.http import Http, Hub
 from shiftdata.places.hubs import HubRepo
-from shiftdata.places.remote import Hub, Remote, filesystem
+from shiftdata.places.remote import Remote, filesystem
 from shiftdata.places.store import Folder, Store, is_url
 
 NAMESPACE = "shift"
@@ -59,8 +61,15 @@ def store_at(address: str | Path) -> Store:
     protocol = text.partition(":")[0].lower()
     if not is_url(text):
         return Folder(Path(text))
-    if protocol in ("file", "local"):
+    if protocol in ("http", "https") and "::" not in text:
+        return Http(text.rstrip("/"))
+    if protocol in ("file", "local") and "::" not in text:
         return Folder(Path(filesystem(text)[1]))
+    if re.match(r"[^/]*://[^/]*:[^/]*@", text):
+        raise InputError(
+            "the address contains a password: leave it out, and keep it where the tool of that kind of place "
+            "looks for it (environment, configuration file)"
+        )
     if protocol == "hf" or protocol.startswith("hf+"):
         return Hub(HubRepo.parse(text))
     return Remote(text.rstrip("/"))

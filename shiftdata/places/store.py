@@ -1,6 +1,7 @@
 """A store: where the files of a dataset lie. One interface for folders, Hubs, http(s), s3 and memory.
 
-`Folder` is in this module, `remote` has the stores behind fsspec; `search` makes the store of an address.
+`Folder` is in this module, `remote` has the stores behind fsspec, `http` those at http(s) and on Hubs;
+`search` makes the store of an address.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
-from shiftdata.errors import ShiftdataError, StorageError
-from shiftdata.files import OUT_OF_SPACE
+from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
+from shiftdata.files import OUT_OF_SPACE, open_new, open_regular
 from shiftdata.format.manifest import FileRecord
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 #: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.
 CHUNK = 8 << 20
+#: The most bytes of a manifest, and of whatever else is read whole and is in no manifest.
+MOST_SMALL = 16 << 20
 
 #: Seconds to wait before each new try.
 PAUSES = (0.5, 2.0)
@@ -79,8 +82,8 @@ class Store(ABC):
         """What is known of a file; asked again at each call."""
 
     @abstractmethod
-    def read(self, path: str) -> bytes:
-        """A whole file: for small ones."""
+    def read(self, path: str, most: int = MOST_SMALL) -> bytes:
+        """A whole file: for small ones. One with more than `most` bytes is an `IntegrityError`."""
 
     @abstractmethod
     def range(self, path: str, start: int, end: int) -> bytes:
@@ -91,8 +94,8 @@ class Store(ABC):
         """A file that can be seeked in and reads no more than it is asked for."""
 
     @abstractmethod
-    def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
-        """Write a file to this machine; with its `record`, go on where an earlier try left off."""
+    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        """Write a file of at most the bytes of its `record` to this machine; go on where a try left off."""
 
     @abstractmethod
     def close(self) -> None:
@@ -177,10 +180,14 @@ class Folder(Store):
         return {name: _info(path.stat() if path.exists() else path.lstat()) for name, path in paths.items()}
 
     def info(self, path: str) -> FileInfo:
-        return self._try(path, lambda file: _info(file.stat()))
+        return self._try(path, _info_of)
 
-    def read(self, path: str) -> bytes:
-        return self._try(path, Path.read_bytes)
+    def read(self, path: str, most: int = MOST_SMALL) -> bytes:
+        with self.open(path) as file:
+            data = self._try(path, lambda _: file.read(most + 1))
+        if len(data) > most:
+            raise IntegrityError(f"{self.folder / path} has more than the {most:,} bytes that are allowed")
+        return data
 
     def range(self, path: str, start: int, end: int) -> bytes:
         data = self._try(path, lambda _: os.pread(self._handle(path), end - start, start))
@@ -189,11 +196,14 @@ class Folder(Store):
         return data
 
     def open(self, path: str) -> IO[bytes]:
-        return self._try(path, lambda file: file.open("rb"))
+        return self._try(path, open_regular)
 
-    def download(self, path: str, file: Path, record: FileRecord | None, on_bytes: OnBytes) -> None:
+    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        size = self.info(path).size
+        if size != record.bytes:
+            raise IntegrityError(f"{self.folder / path} has {size:,} bytes, not {record.bytes:,}")
         with self.open(path) as source:
-            copy(source, file, on_bytes)
+            copy(source, file, record.bytes, on_bytes)
 
     def close(self) -> None:
         with self._lock:
@@ -217,7 +227,8 @@ class Folder(Store):
     def _handle(self, path: str) -> int:
         with self._lock:
             if path not in self._handles:
-                self._handles[path] = os.open(self.folder / path, os.O_RDONLY | os.O_CLOEXEC)
+                with open_regular(self.folder / path) as file:
+                    self._handles[path] = os.dup(file.fileno())
             return self._handles[path]
 
 
@@ -229,14 +240,34 @@ def files_below(folder: Path) -> Iterator[str]:
             yield (Path(parent) / name).relative_to(folder).as_posix()
 
 
+def _info_of(file: Path) -> FileInfo:
+    with open_regular(file) as opened:
+        return _info(os.fstat(opened.fileno()))
+
+
 def _info(found: os.stat_result) -> FileInfo:
     return FileInfo(size=found.st_size, version=f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}")
 
 
-def copy(source: IO[bytes], file: Path, on_bytes: OnBytes) -> None:
-    """Write an open file to this machine, in the place of what is there."""
+def copy(source: IO[bytes], file: Path, size: int, on_bytes: OnBytes) -> None:
+    """Write the first `size` bytes of an open file to this machine, in the place of what is there."""
     on_bytes(-file.stat().st_size if file.is_file() else 0)
-    with file.open("wb") as target:
-        while chunk := source.read(CHUNK):
+    with open_new(file) as target:
+        while size > 0 and (chunk := source.read(min(CHUNK, size))):
             target.write(chunk)
             on_bytes(len(chunk))
+            size -= len(chunk)
+
+
+def append_ranges(store: Store, path: str, file: Path, size: int, on_bytes: OnBytes) -> None:
+    """Write a file of `size` bytes range by range, after those that are here already."""
+    with open_new(file, keep=True) as target:
+        if target.tell() > size:  # of another version
+            on_bytes(-target.tell())
+            target.seek(0)
+            target.truncate()
+        while (start := target.tell()) < size:
+            data = store.range(path, start, min(start + CHUNK, size))
+            target.write(data)
+            target.flush()
+            on_bytes(len(data))

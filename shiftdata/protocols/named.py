@@ -85,7 +85,8 @@ def published(metadata: Metadata, split: CanonicalSplit) -> Task:
         raise InputError(f"{metadata.name} is a table of your own: it has no canonical split {split.name}")
     with tempfile.TemporaryDirectory() as scratch:
         keys = Path(scratch) / f"{split.name}.parquet"
-        keys.write_bytes(metadata.dataset.store.read(protocol_file(split.name)))
+        path = protocol_file(split.name)
+        keys.write_bytes(metadata.dataset.read_file(path))
         made = Task.frozen(metadata, keys)
     sets = {
         name: replace(rows, filters=split.sets[name].filters, reason=split.sets[name].reason)

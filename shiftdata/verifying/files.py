@@ -120,9 +120,10 @@ class Files:
         """Fetch a file; give why it could not be, and of which kind that is."""
         store, progress = self.dataset.store, self.progress
         try:
-            # A Hub gives ranges of known files; a plain download would fill its cache.
-            known = store.revision is not None and store.info(path).size == record.bytes
-            store.download(path, file, record if known else None, partial(progress.report, progress.on_bytes))
+            size = store.info(path).size
+            if size not in (None, record.bytes):
+                return f"has {size} bytes, the manifest says {record.bytes}", "size"
+            store.download(path, file, record, partial(progress.report, progress.on_bytes))
         except MissingFileError:
             return "is missing", "missing"
         except Exception as error:  # each backend has its own kinds

@@ -13,7 +13,6 @@ from shiftdata.exporting.folders import LAYOUTS, read_back
 from shiftdata.exporting.webdataset import export as export_tars
 from tests.byte_ranges.server import ranges
 from tests.test_build import files
-from tests.test_places import needs_http
 
 
 def replace(place: Path, new: Path) -> None:
@@ -86,7 +85,6 @@ def test_another_working_directory_changes_nothing(tiny, other, form, tmp_path, 
         assert read_back(tmp_path / "out") == {name: task.keys(name) for name in task.sets}
 
 
-@needs_http
 @pytest.mark.parametrize("versions", [True, False])
 @pytest.mark.parametrize("form", ["lists", "webdataset"])
 def test_a_place_over_http_that_moved_on_is_refused(copy, other, form, versions, tmp_path):

@@ -81,7 +81,7 @@ def test_a_cut_connection_is_made_good(tiny, mirror, address):
 
 def test_killed_it_goes_on_with_the_rest(tiny, mirror, address):
     code = (
-        "import sys, time, shiftdata as sd; from shiftdata.places import remote; remote.CHUNK = 20000;"
+        "import sys, time, shiftdata as sd; from shiftdata.places import store; store.CHUNK = 20000;"
         "sd.fetch(sys.argv[1], out='out', jobs=2, on_bytes=lambda count: time.sleep(0.02))"
     )
     environment = serving.client_env(mirror.endpoint, Path("home").absolute())
@@ -107,7 +107,7 @@ def test_what_the_hubs_cache_has_is_not_fetched(tiny, mirror, address, monkeypat
     huggingface_hub.snapshot_download("shift/tiny", repo_type="dataset", endpoint=mirror.endpoint)
     before = mirror.sent
     assert same(sd.fetch(address, out="out"), tiny)
-    assert mirror.sent - before < 20_000
+    assert mirror.sent - before < 100_000
 
 
 def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeypatch):
@@ -125,7 +125,7 @@ def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeyp
 
 def test_a_repo_that_is_not_there(mirror):
     place = f"hf+{mirror.endpoint}/datasets/shift/other"
-    with pytest.raises(NotFoundError, match=re.escape(f"{place}: manifest.json: RepositoryNotFoundError")):
+    with pytest.raises(NotFoundError, match=re.escape(f"{place}: manifest.json: does not exist")):
         sd.fetch(place)
 
 

@@ -28,7 +28,6 @@ from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.verifying import verify
 from tests.fetching.conftest import copied, flip, same
 from tests.properties import share
-from tests.test_places import needs_http
 from tests.test_verification import retold, with_column
 from tests.tiny import edit_manifest
 
@@ -196,7 +195,6 @@ def test_any_selection_is_the_rows_that_pyarrow_keeps(
     assert verify(part) == []
 
 
-@needs_http
 def test_a_part_costs_its_metadata_and_its_examples(tiny, server):
     part = sd.fetch(f"{server.url}/tiny", select={"style": [2]}, out="part")
     lengths = [pq.read_table(path)["length"].to_numpy() for path in part.glob("metadata/*/*.parquet")]
@@ -209,7 +207,6 @@ def test_a_part_costs_its_metadata_and_its_examples(tiny, server):
     assert not [path for path, _ in server.bodies if "content" in path or "extended" in path]
 
 
-@needs_http
 def test_a_place_with_wrong_examples_hands_over(tiny, server, catalogued):
     server.always = "flipped"
     catalogued(tiny, f"{server.url}/tiny", tiny)
@@ -218,7 +215,6 @@ def test_a_place_with_wrong_examples_hands_over(tiny, server, catalogued):
     assert "sha256" in outcome.sources.problems[f"{server.url}/tiny"][0]
 
 
-@needs_http
 def test_a_killed_part_goes_on_with_the_images_that_came(tiny, server):
     code = (
         "import sys, shiftdata as sd; from shiftdata.format import writer;"

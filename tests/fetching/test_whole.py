@@ -17,10 +17,9 @@ from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.fetching.run import Fetch
 from shiftdata.fetching.staging import staging
 from shiftdata.format.manifest import Manifest
-from shiftdata.places import remote
+from shiftdata.places import store
 from shiftdata.verifying import verify
 from tests.fetching.conftest import contents, copied, flip, same
-from tests.test_places import needs_http
 from tests.tiny import edit_manifest
 
 TEST = "data/mini/test-00000-of-00001.parquet"
@@ -37,13 +36,11 @@ def test_a_dataset_comes_from_a_folder_as_it_is(tiny, catalogued):
     assert verify(folder) == []
 
 
-@needs_http
 def test_it_comes_over_http_in_memory_and_by_url(tiny, server, memory):
     for number, place in enumerate([f"{server.url}/tiny", memory, f"file://{tiny}"]):
         assert same(sd.fetch(place, out=f"out/{number}"), tiny)
 
 
-@needs_http
 @pytest.mark.parametrize("fault", ["cut", "short", "flipped", "error"])
 def test_a_place_that_answers_badly_hands_over_to_the_next(tiny, server, catalogued, fault):
     catalogued(tiny, f"{server.url}/tiny", tiny)
@@ -59,13 +56,12 @@ def test_a_place_that_answers_badly_hands_over_to_the_next(tiny, server, catalog
     assert sum(came) == sum(record.bytes for record in Manifest.read(tiny).files.values())
 
 
-@needs_http
 @pytest.mark.parametrize("begun", ["well", "flipped"])
 def test_a_file_begun_at_one_place_is_continued_at_another(
     tiny, server, memory, catalogued, monkeypatch, begun
 ):
     """Where the beginning was wrong, the next place gives all of it, and is not blamed."""
-    monkeypatch.setattr(remote, "CHUNK", 5000)
+    monkeypatch.setattr(store, "CHUNK", 5000)
     catalogued(tiny, f"{server.url}/tiny", memory)
     server.faults, server.always = [begun, begun], "error"
     came: list[int] = []
@@ -77,7 +73,6 @@ def test_a_file_begun_at_one_place_is_continued_at_another(
     assert (min(came) < 0) == (begun == "flipped")
 
 
-@needs_http
 def test_a_place_that_keeps_failing_is_asked_last(tiny, server, catalogued):
     catalogued(tiny, f"{server.url}/tiny", tiny)
     server.always = "error"
@@ -86,7 +81,6 @@ def test_a_place_that_keeps_failing_is_asked_last(tiny, server, catalogued):
     assert [source.address for source in outcome.sources.order()] == [str(tiny), f"{server.url}/tiny"]
 
 
-@needs_http
 def test_a_server_without_ranges_gives_whole_files(tiny, server):
     server.always = "whole"
     assert same(sd.fetch(f"{server.url}/tiny", out="out"), tiny)
@@ -183,11 +177,10 @@ def test_another_dataset_in_the_folder_is_replaced_only_when_told(tiny, tmp_path
     assert (strange / "thesis.txt").read_text() == "mine"
 
 
-@needs_http
 def test_killed_it_goes_on_and_fetches_only_the_rest(tiny, server):
     code = (
-        "import sys, shiftdata as sd; from shiftdata.places import remote;"
-        "remote.CHUNK = 20000; sd.fetch(sys.argv[1], out='out', jobs=2)"
+        "import sys, shiftdata as sd; from shiftdata.places import store;"
+        "store.CHUNK = 20000; sd.fetch(sys.argv[1], out='out', jobs=2)"
     )
     server.always = "slow"
     process = subprocess.Popen([sys.executable, "-c", code, f"{server.url}/tiny"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -202,7 +203,7 @@ def test_a_tag_is_made_once(publish, tiny, later, server):
     assert "raise the recipe's version" in publish(later, "--to", "hf://", "--tag", fails=True)
 
 
-def test_xet_is_for_the_hub_alone_and_its_stored_token_too(publish, tiny, server, monkeypatch):
+def test_xet_is_for_the_hub_alone_and_its_stored_token_too(publish, tiny, server, monkeypatch, tmp_path):
     seen: list[bool] = []
     commit = server.create_commit
 
@@ -212,8 +213,10 @@ def test_xet_is_for_the_hub_alone_and_its_stored_token_too(publish, tiny, server
 
     server.create_commit = looking
     monkeypatch.delenv("HF_TOKEN", raising=False)
+    (tmp_path / "login").write_text("hf_the_stored_login\n")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "login"))
     publish(tiny, "--to", "hf://")
-    assert (server.made_with["token"], server.made_with["headers"]) == (None, None)
+    assert (server.made_with["token"], server.made_with["headers"]) == ("hf_the_stored_login", None)
     server.commits.clear()
     publish(tiny, "--to", "http://lab:8000")
     assert server.made_with["endpoint"] == "http://lab:8000"
@@ -225,7 +228,7 @@ def test_xet_is_for_the_hub_alone_and_its_stored_token_too(publish, tiny, server
 
 def test_without_a_login_it_is_said_what_to_do(publish, tiny, server, monkeypatch):
     server.token = None
-    monkeypatch.setattr(hub, "get_token", lambda: None)
+    monkeypatch.setattr(hub, "token_for", lambda endpoint: False)
     monkeypatch.setattr(server, "dataset_info", lambda repo_id: (_ for _ in ()).throw(missing(401)))
     assert "hf auth login" in publish(tiny, "--to", "hf://", fails=True)
 
@@ -279,7 +282,8 @@ def test_a_token_that_a_server_repeats_is_not_printed(publish, tiny, home, monke
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
         said = publish(tiny, "--to", url, "--token-file", "token", fails=True)
-        monkeypatch.setenv("HF_TOKEN", secret)
+        (home / "tokens.json").write_text(json.dumps({url: secret}))
+        monkeypatch.setenv("SHIFTDATA_TOKENS", str(home / "tokens.json"))
         said += publish(tiny, "--to", url, fails=True)
         server.shutdown()
         thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -51,9 +52,9 @@ class Mirror:
 
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
-    """A writable mirror of an empty folder, whose token is in the environment."""
+    """A writable mirror of an empty folder, whose token is in the file of tokens."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setenv("SHIFTDATA_TOKENS", str(tmp_path / "tokens.json"))
     root = tmp_path / "served"
     root.mkdir()
     process = subprocess.Popen(
@@ -68,6 +69,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
         try:
             said = iter(process.stdout)
             url = next(found[1] for line in said if (found := re.search(r"HF_ENDPOINT=(http://\S+)", line)))
+            (tmp_path / "tokens.json").write_text(json.dumps({url: TOKEN}))
             yield Mirror(url, HfApi(endpoint=url, token=TOKEN))
         finally:
             process.terminate()
@@ -156,8 +158,8 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(publish, tiny, 
 
 
 @pytest.mark.parametrize("token", ["", "hf_wrongwrongwrong"])
-def test_without_the_token_it_is_said_what_to_do(publish, tiny, mirror, monkeypatch, home, token):
-    monkeypatch.setenv("HF_TOKEN", token)
+def test_without_the_token_it_is_said_what_to_do(publish, tiny, mirror, tmp_path, home, token):
+    (tmp_path / "tokens.json").write_text(json.dumps({mirror.url: token} if token else {}))
     said = publish(tiny, "--to", mirror.url, fails=True)
     assert "give a valid --token-file" in said or "you have no right to write there" in said
     assert "wrongwrong" not in said

@@ -77,7 +77,7 @@ def export(
                 if one.name == manifest.default_base and not sample:
                     sample = _as_loaded(next(source.samples(one, split, rows[split], order[:1]))[1])
         for name in beside:
-            (work / name).write_bytes(opened.store.read(name))
+            (work / name).write_bytes(opened.read_file(name))
         opened.check_unchanged(force=True)
         shutil.rmtree(source.cache, ignore_errors=True)
         for left in work.rglob(".*"):  # by a writer that was killed

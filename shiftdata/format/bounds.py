@@ -1,0 +1,56 @@
+"""How much a Parquet file may unpack to: one of a few kilobytes can say that it is gigabytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shiftdata.errors import IntegrityError
+
+#: What a file may have in memory for each of its bytes, and whatever its size is.
+TIMES, ALWAYS = 100, 256 << 20
+
+
+def unpacked_fault(found: pq.FileMetaData, size: int) -> str | None:
+    """Why a file of `size` bytes is not read, by its footer."""
+    unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
+    most = max(TIMES * size, ALWAYS)
+    if unpacked > most or found.num_rows > size:
+        return f"would unpack {size:,} bytes to {found.num_rows:,} rows, {unpacked:,} bytes: it is not read"
+    return None
+
+
+def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
+    """The columns of a schema; a file without them, with other rows, or that unpacks to too much is an error.
+
+    A text that comes a million times stands in a file once: texts are read as numbers first, and counted.
+    """
+    size = file.stat().st_size
+    try:
+        with pq.ParquetFile(file) as opened:
+            found = opened.schema_arrow
+            fault = unpacked_fault(opened.metadata, size)
+            if rows is not None and opened.metadata.num_rows != rows:
+                fault = f"has {opened.metadata.num_rows:,} rows, the manifest says {rows:,}"
+            for field in schema:
+                if field.name not in found.names or found.field(field.name).type != field.type:
+                    fault = f"has no column {field.name} of {field.type}"
+        if fault is None:
+            texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
+            table = pq.read_table(file, columns=schema.names, read_dictionary=texts)
+            texts = [name for name in texts if pa.types.is_dictionary(table.schema.field(name).type)]
+            if sum(_decoded(table[name]) for name in texts) <= max(TIMES * size, ALWAYS):
+                return table.cast(pa.schema([found.field(name) for name in schema.names], found.metadata))
+            fault = f"would unpack {size:,} bytes to far more: it is not read"
+    except pa.ArrowException as error:
+        raise IntegrityError(f"{file.name} cannot be read ({error})") from error
+    raise IntegrityError(f"{file.name} {fault}")
+
+
+def _decoded(column: pa.ChunkedArray) -> int:
+    """The bytes of the texts of a column that is read as numbers."""
+    chunks = [(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in column.chunks]
+    return sum(pc.sum(lengths.take(indices).cast(pa.int64())).as_py() or 0 for lengths, indices in chunks)
