@@ -23,13 +23,13 @@ from shiftdata.format.manifest import Manifest
       python -m builders publish sma_emoji --to s3://lab-data/shift       any URL that fsspec writes
       python -m builders publish sma_emoji --to hf:// --private --tag     the Hub, as shift/sma_emoji
       python -m builders publish build/shift/mine --recipe mine.py --to hf://datasets/me/mine --gated manual
-      HF_TOKEN=... python -m builders publish sma_emoji --to http://mirror.lab:8000
+      python -m builders publish sma_emoji --to https://mirror.lab --token-file token.txt
                                                   a mirror (`shiftdata serve --writable`), as shift/sma_emoji
       python -m builders publish sma_emoji --to hf+http://mirror.lab:8000/datasets/me/emoji
 
     A passed check is remembered in {WORK} until a file, the recipe or the card's template changes.
-    The token is HF_TOKEN or that of `hf auth login`; object storage uses its tool's environment or profile.
-    A server named by its address gets HF_TOKEN or --token-file, never a stored login.
+    The Hub gets HF_TOKEN or the login of `hf auth login`, object storage what its tool has configured.
+    A server named by its address gets its entry of ~/.config/shiftdata/tokens.json or --token-file, by https.
     """,
     interrupted=GOES_ON,
 )
