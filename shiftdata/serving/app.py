@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shiftdata.errors import StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.serving import commits, file_answers, lfs, listings, pages, repo_admin
+from shiftdata.serving.blobs import TOO_MANY
 from shiftdata.serving.connections import ACCEPTED, Connection, Limits, Server
 from shiftdata.serving.logs import log_config
 from shiftdata.serving.names import Refusal
@@ -108,7 +109,10 @@ def _no_route(path: str) -> Refusal:
 
 
 def _disk_error(request: Request, error: OSError) -> JSONResponse:
-    """Report a full disk to the client; anything else goes to the server's log."""
+    """Report a full disk, or a lack of descriptors, to the client; anything else goes to the server's log."""
+    if error.errno in TOO_MANY:
+        text = "the server has too many files open: ask again"
+        return Refusal(503, text, headers={"Retry-After": "5"}).answer()
     if error.errno not in OUT_OF_SPACE:
         raise error
     code = errno.errorcode[error.errno or 0]

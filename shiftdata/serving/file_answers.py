@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from shiftdata.serving.folders import FolderRepo
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import Changed, Commit
@@ -38,13 +39,12 @@ def resolve(request: Request) -> Response:
         commit = repo.commit(revision)
         if path not in commit.files:
             raise no_entry(path)
+        size, headers = commit.files[path].size, _headers(repo, commit, revision, path)
         try:
             descriptor = repo.open(commit, path)
+            return FileAnswer(request, descriptor, size, headers, watched=isinstance(repo, FolderRepo))
         except Changed:
             continue
-        return FileAnswer(
-            request, descriptor, commit.files[path].size, _headers(repo, commit, revision, path)
-        )
     raise Refusal(503, "the file keeps changing: ask again", headers={"Retry-After": "1"})
 
 
@@ -100,8 +100,12 @@ class FileAnswer(Response):
     It is made in a thread, and reads its first piece there: most ranges are one, and need no other thread.
     """
 
-    def __init__(self, request: Request, descriptor: int, size: int, headers: dict[str, str]) -> None:
+    def __init__(
+        self, request: Request, descriptor: int, size: int, headers: dict[str, str], *, watched: bool
+    ) -> None:
+        """A file that is `watched` is one that others may change while it is sent."""
         self._descriptor: int | None = descriptor
+        self._before = os.fstat(descriptor) if watched else None
         self.background = None
         self.init_headers(headers)
         try:
@@ -150,7 +154,9 @@ class FileAnswer(Response):
         if self._at < self._end and self._descriptor is not None:
             piece = os.pread(self._descriptor, min(PIECE, self._end - self._at), self._at)
             if not piece:
-                raise OSError("a file was cut while it was sent")  # the connection ends, as it must
+                raise Changed("a file was cut while it was sent")  # the connection ends, as it must
+            if self._before and _is_overwritten(self._before, os.fstat(self._descriptor)):
+                raise Changed("a file was overwritten while it was sent")
             self._at += len(piece)
         if self._at == self._end:
             self._close()
@@ -160,3 +166,10 @@ class FileAnswer(Response):
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _is_overwritten(before: os.stat_result, now: os.stat_result) -> bool:
+    """Whether a file has other bytes; one that was replaced, and has lost its name, still has its own."""
+    if (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
+        return True
+    return before.st_ctime_ns != now.st_ctime_ns and before.st_nlink == now.st_nlink
