@@ -70,6 +70,12 @@ def test_the_reserve_binds_everything_that_grows(small: Running):
     assert list(small.library.blobs.tmp.iterdir()) == []
 
 
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as stream:
+        while stream.write(bytes(4096)):
+            pass
+
+
 def test_on_a_full_disk_what_deletes_works_and_the_rest_changes_nothing(small: Running):
     assert create(small, "other").status == 200
     for kind, name in (("branch", "side"), ("tag", "main")):
@@ -80,9 +86,8 @@ def test_on_a_full_disk_what_deletes_works_and_the_rest_changes_nothing(small: R
     for path in small.library.blobs.folder.glob("*/*"):
         os.utime(path, (0, 0))
     ballast = small.library.root / ".ballast"
-    with ballast.open("wb", buffering=0) as stream, pytest.raises(OSError, match="No space"):
-        while stream.write(bytes(4096)):
-            pass
+    with pytest.raises(OSError, match="No space"):
+        fill(ballast)
     before = request(small.port, "GET", API).json["sha"]
     assert commit(small, file_line("a.txt", b"new")).status == 507
     assert request(small.port, "PUT", place, b"bytes by LFS").status == 507
