@@ -80,7 +80,7 @@ def catalog_of(folder: Path, seed: int) -> Any:
 def attack(folder: Path, text: str) -> None:
     path = folder / "catalogs" / "catalog.json"
     path.write_bytes(text.encode(errors="surrogatepass"))
-    allowed = (folder / "work", folder / "catalogs", folder / "config", folder / "toy")
+    allowed = [folder / name for name in ("work", "catalogs", "config", "toy")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(path))
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
