@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from builders.publish.target import Changes, Source, Target, Verify, arrived
+from builders.publish.target import Changes, Source, Target, Verify, arrived, reads_as
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import clear_when_full, sha256_of, swap, whole_file
 from shiftdata.places.store import Folder, OnBytes, copy, files_below
@@ -50,6 +50,11 @@ class FolderTarget(Target):
                 f"{free / 1e6:,.1f} are free"
             )
         return replace(changes, notes=(f"{(free - changes.bytes) / 1e6:,.0f} MB stay free on that disk",))
+
+    def damaged(self, source: Source, changes: Changes) -> tuple[str, ...]:
+        self._end_swap()
+        there = Folder(self.folder)
+        return tuple(path for path in changes.same if not reads_as(there, path, source.files[path]))
 
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
         self._end_swap()

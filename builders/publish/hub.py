@@ -12,7 +12,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, co
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-from builders.publish.target import Changes, Source, Target, Verify, listing_of
+from builders.publish.target import Changes, Source, Target, Verify, listing_of, reads_as
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.format.paths import README
@@ -94,6 +94,13 @@ class HubTarget(Target):
         self._refuse_second_tag(source, changes)
         return changes
 
+    def damaged(self, source: Source, changes: Changes) -> tuple[str, ...]:
+        """On a mirror every file is read back; the Hub looks after what it has."""
+        if not self._is_mirror or changes.revision is None:
+            return ()
+        store = self.at(changes.revision)
+        return tuple(path for path in changes.same if not reads_as(store, path, source.files[path]))
+
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str:
         """Send the files, name them in one commit, and compare what the server then has."""
         with _client_set(plain_http=self._is_mirror):
@@ -114,7 +121,7 @@ class HubTarget(Target):
             operations: list[Operation] = [*additions, *map(CommitOperationDelete, changes.deleted)]
             commit = self._commit(operations, f"Publish {source.version}", head)
             try:
-                self._verify(source, commit, verify)
+                self._verify(source, commit, changes, verify)
             except IntegrityError:
                 self._withdraw(commit)
                 raise
@@ -159,16 +166,21 @@ class HubTarget(Target):
             ) from error
         return str(made.oid)
 
-    def _verify(self, source: Source, commit: str, verify: Verify) -> None:
-        """Compare what the server has in a commit; what it says no hash of is fetched and hashed."""
+    def _verify(self, source: Source, commit: str, changes: Changes, verify: Verify) -> None:
+        """Compare what the server has in a commit.
+
+        What it gives no hash of is read back, and on a mirror all that was sent: its list says what came, not
+        what its disk has now.
+        """
         store = self.at(commit)
         there = listing_of(store)
         for path, record in source.files.items():
             well = path in there and there[path].size == record.bytes
             if well and verify == "hash":
                 known = self.known(source, path, there[path])
-                if known is None or path in (FILE_NAME, README):
-                    known = store.sha256(path) == record.sha256
+                sent = self._is_mirror and path in changes.uploads
+                if known is None or sent or path in (FILE_NAME, README):
+                    known = reads_as(store, path, record)
                 well = known
             if not well:
                 raise IntegrityError(

@@ -135,17 +135,21 @@ class Publication:
         if catalog is not None:
             _entries(catalog)  # one that cannot be read is an error before anything is sent
         with self._alone(), in_plain_words(self.target.address, self.options.token):
-            revision = self.changes.revision
-            if not self.changes.none:
-                revision = self.target.apply(self.source, self.changes, verify, on_bytes)
+            damaged = self.target.damaged(self.source, self.changes) if verify == "hash" else ()
+            changes = self.changes.sending_again(self.source, damaged)
+            revision = changes.revision
+            if not changes.none:
+                revision = self.target.apply(self.source, changes, verify, on_bytes)
             more = self.target.finish(self.source, revision)
-        done = [self._summary(verify), *([more] if more else [])]
+        done = [self._summary(changes, verify), *([more] if more else [])]
+        if damaged:
+            done.append(f"these were damaged there, and were sent again: {', '.join(damaged)}")
         if catalog is not None:
             done.append(_list_place(catalog, self.source, self.target.address))
         return done
 
-    def _summary(self, verify: Verify) -> str:
-        changes, address = self.changes, self.target.address
+    def _summary(self, changes: Changes, verify: Verify) -> str:
+        address = self.target.address
         if changes.none:
             return f"{address}: nothing to send, all {len(changes.same)} files are there"
         seen = "compared by their hashes" if verify == "hash" else "compared by their sizes"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -73,6 +73,17 @@ class Changes:
     def none(self) -> bool:
         return not self.uploads and not self.deleted
 
+    def sending_again(self, source: Source, damaged: Collection[str]) -> Changes:
+        """The same, where some files that seemed to be there are to be sent too."""
+        uploads = tuple(path for path in source.files if path in self.uploads or path in damaged)
+        return replace(
+            self,
+            uploads=uploads,
+            changed=self.changed | set(damaged),
+            same=tuple(path for path in self.same if path not in damaged),
+            bytes=sum(source.files[path].bytes for path in uploads),
+        )
+
     def lines(self, source: Source, every_file: bool) -> Iterator[str]:
         new = [path for path in self.uploads if path not in self.changed]
         for word, paths in (("new", new), ("changed", sorted(self.changed)), ("the same", self.same)):
@@ -102,6 +113,10 @@ class Target(ABC):
     @abstractmethod
     def compare(self, source: Source) -> Changes:
         """Compare the place with the dataset; nothing is changed."""
+
+    def damaged(self, source: Source, changes: Changes) -> tuple[str, ...]:
+        """Files that seem to be the same, and whose bytes are not, where it costs little to read them."""
+        return ()
 
     @abstractmethod
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str | None:
@@ -161,14 +176,25 @@ def arrived(store: Store, path: str, record: FileRecord, verify: Verify) -> bool
     """Whether a file is there as it was sent."""
     try:
         same_size = store.info(path).size == record.bytes
-        return same_size and (verify == "size" or store.sha256(path) == record.sha256)
     except MissingFileError:
+        return False
+    return same_size and (verify == "size" or reads_as(store, path, record))
+
+
+def reads_as(store: Store, path: str, record: FileRecord) -> bool:
+    """Whether the bytes of a file there, all read back now, have its hash."""
+    try:
+        return store.sha256(path) == record.sha256
+    except MissingFileError:  # a mirror also answers so where it knows that its bytes are damaged
         return False
 
 
 def _listed_files(store: Store) -> Mapping[str, FileRecord]:
     """The files that the manifest there lists; of one that cannot be read, none."""
-    written = store.read(FILE_NAME)
+    try:
+        written = store.read(FILE_NAME)
+    except MissingFileError:  # listed, but the place has lost its bytes
+        return {}
     try:
         return Manifest.from_json(written.decode()).files
     except (ShiftdataError, ValueError):

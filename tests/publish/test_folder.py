@@ -12,7 +12,7 @@ from builders.publish import folder as into_folder
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.catalog import Catalog
 from shiftdata.verifying import verify
-from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, run_killed
+from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, rot, run_killed
 
 
 def test_a_dataset_goes_below_a_folder_and_is_whole_there(publish, tiny, home):
@@ -149,6 +149,17 @@ def test_a_file_that_arrives_damaged_is_named_and_the_place_stays(publish, tiny,
     monkeypatch.undo()
     publish(later, "--to", home / "place")
     assert contents(home / "place/tiny") == contents(later)
+
+
+@pytest.mark.parametrize("path", [FILE_NAME, "README.md", SHARD])
+def test_what_rotted_in_a_folder_is_seen_and_copied_again(publish, tiny, home, path):
+    publish(tiny, "--to", "place")
+    rot(home / "place/tiny" / path)
+    if path == SHARD:  # sizes say nothing of it
+        assert "nothing to send" in publish(tiny, "--to", "place", "--verify", "size")
+    assert "files published" in publish(tiny, "--to", "place")
+    assert contents(home / "place/tiny") == contents(tiny)
+    assert "nothing to send" in publish(tiny, "--to", "place")
 
 
 def test_a_full_disk_is_reported_before_anything_is_copied(publish, tiny, home, monkeypatch):

@@ -21,8 +21,9 @@ import shiftdata as sd
 from builders.publish.checks import refuse_unchecked
 from builders.publish.publishing import WORK, Publication
 from shiftdata.errors import StorageError
+from shiftdata.files import sha256_of
 from shiftdata.places.catalog import Catalog
-from tests.publish.versions import PICTURE, contents, edited, run_killed
+from tests.publish.versions import PICTURE, contents, edited, rot, run_killed
 
 pytest.importorskip("shiftdata.serving.app")
 # The client's own way to send a file.
@@ -38,6 +39,7 @@ class Mirror:
 
     url: str
     api: HfApi
+    root: Path
 
     def held(self, repo_id: str = "shift/tiny") -> dict[str, bytes]:
         """Every file of the newest commit."""
@@ -70,7 +72,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
             said = iter(process.stdout)
             url = next(found[1] for line in said if (found := re.search(r"HF_ENDPOINT=(http://\S+)", line)))
             (tmp_path / "tokens.json").write_text(json.dumps({url: TOKEN}))
-            yield Mirror(url, HfApi(endpoint=url, token=TOKEN))
+            yield Mirror(url, HfApi(endpoint=url, token=TOKEN), root)
         finally:
             process.terminate()
             process.wait(30)
@@ -102,6 +104,17 @@ def test_a_dataset_is_one_commit_and_later_ones_send_what_changed(publish, tiny,
     assert found.pop("mine.txt") == b"mine"
     assert found == contents(later)
     assert Catalog.read(home / "catalog.json").entries["tiny"].places == (address,)
+
+
+@pytest.mark.parametrize("path", ["manifest.json", "README.md", PICTURE])
+def test_what_rotted_on_a_mirror_is_seen_and_sent_again(publish, large, mirror, path):
+    publish(large, "--to", mirror.url)
+    sha256 = sha256_of(large / path)
+    rot(mirror.root / ".mirror" / "blobs" / sha256[:2] / sha256)
+    said = publish(large, "--to", mirror.url)  # its list still has the hash of what came
+    assert f"these were damaged there, and were sent again: {path}" in said
+    assert mirror.held() == contents(large)
+    assert "nothing to send" in publish(large, "--to", mirror.url)
 
 
 def test_private_gated_and_tagged(publish, tiny, later, mirror):
