@@ -58,14 +58,14 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 @click.option(
     "--connections",
     type=click.IntRange(1),
-    default=1024,
+    default=4096,
     metavar="N",
     help="Open at once.",
 )
 @click.option(
     "--connections-per-address",
     type=click.IntRange(1),
-    default=512,
+    default=1024,
     metavar="N",
     help="Open at once from one address.",
 )

@@ -19,7 +19,7 @@ from shiftdata.errors import StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.serving import commits, file_answers, lfs, listings, pages, repo_admin
 from shiftdata.serving.blobs import TOO_MANY
-from shiftdata.serving.connections import ACCEPTED, Connection, Limits, Server
+from shiftdata.serving.connections import Connection, Limits, Server
 from shiftdata.serving.logs import log_config
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.request import Mirror, base_url
@@ -145,7 +145,6 @@ def server(mirror: Mirror, *, limits: Limits | None = None, quiet: bool) -> Serv
         access_log=not quiet,
         proxy_headers=bool(limits.proxies),
         forwarded_allow_ips=sorted(limits.proxies),
-        backlog=ACCEPTED,
         server_header=False,
         timeout_keep_alive=int(limits.patience),
         timeout_graceful_shutdown=5,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
+import itertools
 import logging
 import socket
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 try:
+    import fcntl
     import resource
-except ImportError:  # not on Windows, which has no such limit
+    import termios
+except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 #: Descriptors that are not for connections; each connection may need two, one of them for a file.
@@ -27,30 +30,51 @@ OTHER_FILES = 128
 MOST_FILES = 65_536
 
 #: Requests that are worked on at once; one that moves a body or an answer does not count.
-AT_WORK = 40
+AT_WORK = 512
 
 #: Bytes that are taken from a client at a time.
-RECEIVED = 64 << 10
+RECEIVED = 32 << 10
 
-#: A body in so many pieces of so few bytes on average is refused: each piece costs as much as a large one.
-MANY_PIECES, SMALL_PIECE = 2000, 64
+#: A body in more pieces than this, of fewer bytes on average, is refused: each costs as much as a large one.
+MANY_PIECES, SMALL_PIECE = 32, 64
 
-#: Connections that are accepted in one go, so that there are never many more than allowed; others wait.
+#: Connections that are accepted in one go; others wait with the operating system, the longest-waiting first.
 ACCEPTED, BACKLOG = 32, 4096
 
-#: Seconds that a connection has longer than others once it has got an answer, and between lines of the log.
-EARNED = 5
-REPORTED = 10
+#: Where all are taken, one that made the server wait so many seconds gives way; later by so many if it has
+#: taken an answer before, and if it is taking one (slow networks deliver in bursts).
+STALLED, EARNED, MOVING = 1.0, 5.0, 7.0
+
+#: Where none has stalled, so does one that has moved fewer bytes a second than this for so many seconds.
+SLOW, SLOW_SECONDS = 64_000, 10.0
+
+#: Seconds that a connection stays open after what came was no request.
+LINGERS = 3.0
+
+#: Bytes that wait in this process for slow clients to take them, all together; then one of these gives way.
+BUFFERED = 64 << 20
+
+#: Seconds that the clock goes on with each turn of the server; such turns between two looks at all
+#: connections; seconds between lines of the log.
+TICK, LOOK, REPORTED = 0.1, 5, 10.0
+
+#: Bytes that the system keeps of an answer beyond what is on its way; it would take megabytes.
+UNSENT = 256 << 10
+
+#: Seconds after which a thread that reads a file gets its turn (Python's 0.005, several times for each
+#: request, are long while the server is busy with connections).
+SWITCH = 0.0005
 
 log = logging.getLogger("uvicorn.error")
+of_requests = log.getChild("requests")
 
 
 @dataclass(frozen=True)
 class Limits:
     """What clients may take up. Connections from a trusted proxy do not count for its address."""
 
-    connections: int = 1024
-    per_address: int = 512
+    connections: int = 4096
+    per_address: int = 1024
     patience: float = 30  # seconds for a head, between requests, and without progress of a body or an answer
     bytes_per_second: float = 1000  # of a body or an answer; what is slower uses up the patience
     proxies: frozenset[str] = frozenset()
@@ -70,31 +94,44 @@ def allowed_connections(wanted: int) -> int:
 
 
 class Connections(ServerState):
-    """All connections of a server. A new one gets a place: the one that deserves its own least ends."""
+    """All connections of a server: a new one takes the place of the one that deserves its own least."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
+        of_requests.setLevel(logging.ERROR)  # what is not HTTP gets no line
         self.limits = limits
         self.most = allowed_connections(limits.connections)
         self.at_work = asyncio.Semaphore(AT_WORK)
+        #: It stands still while the server is too busy to look: no client is blamed for that.
+        self.clock = 0.0
+        self.coming = 0
+        self.numbers = itertools.count()
         self._open: set[Connection] = set()
         self._addresses: dict[str, set[Connection]] = {}
-        self._worst: list[tuple[Connection, Any]] = []  # some of the worst, with what they did then
+        self._stalled: list[Connection] = []  # at the last look, the worst last
         self._ended: Counter[str] = Counter()  # since the last report: by address
         self._reported = 0.0
 
-    def admit(self, new: Connection) -> None:
-        """Let a connection in, and end another where there are too many."""
+    async def make_room(self) -> None:
+        """Return when one more may come; where nobody deserves to end, it waits."""
+        while len(self._open) + self.coming >= self.most:
+            while self._stalled:
+                one = self._stalled.pop()
+                if one in self._open and one.has_stalled():
+                    self._end(one)
+                    break
+            else:
+                await asyncio.sleep(TICK)
+
+    def add(self, new: Connection) -> None:
         self._open.add(new)
-        if new.address not in self.limits.proxies:
-            same = self._addresses.setdefault(new.address, set())
-            same.add(new)
-            if len(same) > self.limits.per_address:
-                now = new.loop.time()
-                worst = min(same, key=lambda one: one.rank(now))
-                self._end(new if worst.is_busy else worst)
-        if len(self._open) > self.most:
-            self._end(self._least_deserving(new.loop.time()))
+        if new.address in self.limits.proxies:
+            return
+        same = self._addresses.setdefault(new.address, set())
+        same.add(new)
+        if len(same) > self.limits.per_address:
+            worst = min(same, key=lambda one: one.rank())
+            self._end(worst if worst.has_stalled() else new)
 
     def remove(self, old: Connection) -> None:
         self._open.discard(old)
@@ -103,36 +140,43 @@ class Connections(ServerState):
             if not same:
                 del self._addresses[old.address]
 
-    def sweep(self, now: float) -> None:
-        """End what has made no progress for too long; say how many ended, not each."""
-        for one in list(self._open):
-            if one.patience_left(now) <= 0:
-                self._end(one)
-        if self._ended and now > self._reported + REPORTED:
+    def tick(self) -> None:
+        """Let the clock go on, and look at all connections now and then."""
+        self.clock = round(self.clock + TICK, 3)
+        if round(self.clock / TICK) % LOOK == 0:
+            self._look()
+        if self._ended and self.clock > self._reported + REPORTED:
             (address, times), count = self._ended.most_common(1)[0], self._ended.total()
-            log.warning(
-                "ended %d connections that made no progress or were too many; %d from %s",
-                count,
-                times,
-                address,
-            )
+            text = "ended %d connections that made no progress or were too many; %d of them from %s"
+            log.warning(text, count, times, address)
             self._ended.clear()
-            self._reported = now
+            self._reported = self.clock
+
+    def _look(self) -> None:
+        """End what has made no progress for too long, and the worst of what fills the memory."""
+        ranked, buffered = [], 0
+        for one in list(self._open):
+            rank = one.rank()
+            if one.patience <= 0:
+                self._end(one)
+            else:
+                ranked.append((rank, one.number, one))
+                buffered += one.buffered
+        ranked.sort(reverse=True)
+        self._stalled = [one for rank, _, one in ranked if rank < self.limits.patience - STALLED]
+        for _, _, one in reversed(ranked):
+            if buffered > BUFFERED and one.buffered:
+                buffered -= one.buffered
+                self._end(one)
 
     def _end(self, one: Connection) -> None:
         self._ended[one.address] += 1
         self.remove(one)
         one.end()
 
-    def _least_deserving(self, now: float) -> Connection:
-        while True:
-            while self._worst:
-                one, did = self._worst.pop()
-                if one in self._open and one.cycle is did:
-                    return one
-            # Ranking all of them for each new one would be what an attacker wants.
-            worst = heapq.nsmallest(ACCEPTED, self._open, key=lambda one: one.rank(now))
-            self._worst = [(one, one.cycle) for one in reversed(worst)]
+
+class _Gone(Exception):
+    """The client is gone: what was to be sent to it ends here."""
 
 
 class _Parser(h11.Connection):
@@ -163,17 +207,17 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.max_size = RECEIVED  # type: ignore[attr-defined]
-        # asyncio does so itself only where the listening socket names its protocol.
-        with suppress(OSError):
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.conn = _Parser(h11.SERVER)
+        self.conn, self.logger = _Parser(h11.SERVER), of_requests
         self.app = self._run
         self.address = self.client[0] if self.client else ""
-        self._left, self._seen_at = self.server_state.limits.patience, self.loop.time()
+        state = self.server_state
+        self.patience, self.buffered, self.number = state.limits.patience, 0, next(state.numbers)
+        self._began = self._seen_at = state.clock
         self._received = self._written = self._moved = 0
         self._rate = 0.0
+        self._has_taken_answer = self._is_refused = False
         self._did: tuple[Any, bool] = (None, True)
-        self.server_state.admit(self)
+        self.server_state.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -199,71 +243,92 @@ class Connection(H11Protocol):
 
         async def send_slowly(message: Message) -> None:
             end_turn()
-            await send(message)
             self._written += len(message.get("body", b""))
+            await send(message)
+            message.clear()  # its bytes are not kept while the client takes them
             await self.flow.drain()
+            if cycle.disconnected:
+                raise _Gone
 
+        cycle = self.cycle
         await turn.acquire()
         try:
-            if not self.transport.is_closing():
+            if not cycle.disconnected:
                 await self.config.loaded_app(scope, receive_freely, send_slowly)
+        except _Gone:
+            pass
         finally:
             end_turn()
 
-    def patience_left(self, now: float) -> float:
-        """Seconds that the client may still make the server wait."""
-        limits, buffered = self.server_state.limits, self.transport.get_write_buffer_size()
-        moved = self._received + self._written - buffered
+    def rank(self) -> float:
+        """Take stock. The lower, the sooner it makes room for another."""
+        limits, now = self.server_state.limits, self.server_state.clock
+        untaken = self._untaken()
+        moved = self._received + self._written - untaken
         came, self._moved = moved - self._moved, moved
         elapsed, self._seen_at = now - self._seen_at, now
-        if elapsed > 0:
-            self._rate += (came / elapsed - self._rate) * min(elapsed, 1)
-        is_waiting = not buffered and (self.cycle is None or self.cycle.response_complete)
+        self._rate += came - self._rate * min(elapsed, 1)  # of about the last second
+        if self._is_refused:
+            self.patience = min(self.patience, LINGERS) - elapsed
+            return self.patience
+        is_waiting = not untaken and (self.cycle is None or self.cycle.response_complete)
         if (did := (self.cycle, is_waiting)) != self._did:
-            self._did, self._left = did, limits.patience
+            self._did, self.patience, self._began = did, limits.patience, now
+            self._has_taken_answer |= is_waiting
         elif is_waiting:
-            self._left -= elapsed
-        elif buffered or self._wants_body():
-            self._left += came / limits.bytes_per_second - elapsed
-        self._left = min(self._left, limits.patience)
-        return self._left
+            self.patience -= elapsed
+        elif untaken or self._wants_body():
+            self.patience += came / limits.bytes_per_second - elapsed
+        self.patience = min(self.patience, limits.patience)
+        rank = self.patience + (EARNED if self._has_taken_answer else 0) + (MOVING if untaken else 0)
+        if not is_waiting and now > self._began + SLOW_SECONDS and self._rate < SLOW:
+            rank = min(rank, limits.patience - STALLED - 0.01 * (1 - self._rate / SLOW))
+        return rank
 
-    def rank(self, now: float) -> tuple[int, float]:
-        """The lower, the sooner it makes room for another: first by patience left, then by speed."""
-        earned = EARNED if self.cycle is not None and self.cycle.response_started else 0
-        return int(self.patience_left(now)) + earned, self._rate
+    def _untaken(self) -> int:
+        """Bytes that the client has not taken: those in this process, and those in the system."""
+        self.buffered = self.transport.get_write_buffer_size()
+        if resource is None or (self.transport.is_closing() and not self.buffered):
+            return self.buffered
+        handle = self.transport.get_extra_info("socket").fileno()
+        return self.buffered + int.from_bytes(fcntl.ioctl(handle, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether the client has not made the server wait of late."""
-        return not self._did[1] and self._left > self.server_state.limits.patience - 1
+    def has_stalled(self) -> bool:
+        """Whether it may make room for another."""
+        return self.rank() < self.server_state.limits.patience - STALLED
 
     def _wants_body(self) -> bool:
         cycle = self.cycle
         return cycle.more_body and not cycle.waiting_for_100_continue and not self.flow.read_paused
 
     def end(self) -> None:
-        """End it; a client that may still be listening is told why."""
+        """End it; a client that may still be listening learns why."""
         if self.cycle is not None and not self.cycle.response_complete and self._wants_body():
-            self._refuse(b"408 Request Timeout", b"the body stopped coming, or came too slowly")
+            self._answer(b"408 Request Timeout", b"the body stopped coming, or came too slowly")
+            self.transport.close()
         else:
+            self._leave()
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(b"400 Bad Request", b"this is not an HTTP request, or its head is too long")
+        self._answer(b"400 Bad Request", b"this is not an HTTP request, or its head is too long")
+        # Who sends such things would come back at once: it stays open for a while, and nothing is read.
+        self.transport.pause_reading()
+        self._is_refused = True
 
-    def _refuse(self, status: bytes, text: bytes) -> None:
-        """Answer for the application, where no answer has begun, and end the connection."""
-        if self.cycle is not None and not self.cycle.response_complete:
+    def _leave(self) -> None:
+        """Let the application know that its client is gone."""
+        if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+
+    def _answer(self, status: bytes, text: bytes) -> None:
+        """Answer for the application, unless an answer has begun."""
+        self._leave()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             head = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n" % (status, len(text))
             rest = b"cache-control: private, no-store\r\nconnection: close\r\n\r\n"
             self.transport.write(head + rest + text)
-            self.transport.close()
-        else:
-            self.transport.abort()
 
 
 class Server(uvicorn.Server):
@@ -276,11 +341,53 @@ class Server(uvicorn.Server):
         self.server_state = Connections(limits)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for one in sockets or []:
-            one.listen(BACKLOG)
+        """Accept connections where there is room for them; asyncio would until descriptors run out."""
+        sys.setswitchinterval(SWITCH)
+        await self.lifespan.startup()
+        self.servers = []
+        self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or []]
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for one in self._accepting:
+            one.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:
-            self.server_state.sweep(asyncio.get_running_loop().time())
+        self.server_state.tick()
         return await super().on_tick(counter)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop, state = asyncio.get_running_loop(), self.server_state
+        listening.setblocking(False)
+        listening.listen(BACKLOG)
+        connecting: set[asyncio.Task[None]] = set()
+        while True:
+            await state.make_room()
+            if state.coming >= ACCEPTED:
+                await asyncio.sleep(0)
+                continue
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError:  # it was reset since, or descriptors have run out all the same
+                await asyncio.sleep(TICK)
+                continue
+            state.coming += 1
+            task = loop.create_task(self._connect(accepted))
+            connecting.add(task)
+            task.add_done_callback(connecting.discard)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        def protocol() -> Connection:
+            return Connection(self.config, self.server_state, self.lifespan.state)
+
+        try:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
+            await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
+        except OSError:
+            accepted.close()
+        finally:
+            self.server_state.coming -= 1

@@ -18,7 +18,7 @@ from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import Changed, Commit
 from shiftdata.serving.request import part, repo_of
 
-PIECE = 256 << 10
+PIECE = 128 << 10
 
 ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)
 
@@ -121,12 +121,14 @@ class FileAnswer(Response):
         try:
             start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             await send(start)
-            piece, request = self._first, Request(scope, receive)
-            while piece:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-                done = self._at == self._end or await request.is_disconnected()
-                piece = b"" if done else await run_sync(self._read)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            message = {"type": "http.response.body", "body": self._first, "more_body": self._at < self._end}
+            del self._first
+            await send(message)
+            while self._at < self._end:
+                piece = await run_sync(self._read)
+                message = {"type": "http.response.body", "body": piece, "more_body": self._at < self._end}
+                del piece
+                await send(message)
         finally:
             self._close()
 

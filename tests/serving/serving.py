@@ -90,12 +90,18 @@ class Process:
     """`shiftdata serve` in a process of its own."""
 
     def __init__(
-        self, root: Path, *options: str, port: int = 0, env: Mapping[str, str] | None = None
+        self,
+        root: Path,
+        *options: str,
+        port: int = 0,
+        env: Mapping[str, str] | None = None,
+        limit_files: int | None = None,
     ) -> None:
         arguments = ["serve", str(root), "--port", str(port), *options]
         # A shell may have told its children to ignore Ctrl-C.
         code = (
-            "import signal, sys\n"
+            "import resource, signal, sys\n"
+            f"if {limit_files}: resource.setrlimit(resource.RLIMIT_NOFILE, ({limit_files}, {limit_files}))\n"
             "from shiftdata.cli.app import main\n"
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             f"sys.exit(main({arguments!r}))"
@@ -115,12 +121,19 @@ class Process:
             if found := re.search(r"HF_ENDPOINT=http://\S+:(\d+)", line):
                 self.port = int(found[1])
                 break
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
         if self.port:
             self._wait()
 
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def _read(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            self.said += line
 
     def _wait(self) -> None:
         for _ in range(200):
@@ -138,7 +151,7 @@ class Process:
     def finish(self) -> int:
         """Its status, when it has ended."""
         assert self.popen.stdout is not None
-        self.said += self.popen.stdout.read()
+        self._reading.join(20)
         self.popen.stdout.close()
         return self.popen.wait(20)
 
