@@ -31,3 +31,23 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
             for said, here in words.items():
                 block = block.replace(said, here)
             exec(compile(block, "docs/distribution.md", "exec"), names)
+
+
+def test_each_promise_names_a_test_that_exists():
+    text = DOC.read_text(encoding="utf-8")
+    promises = text[text.index("### What is promised") : text.index("### What is not promised")]
+    rows = [
+        line for line in promises.splitlines() if line.startswith("| ") and line != "| to | promise | test |"
+    ]
+    assert len(rows) > 20
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
+        assert named, row
+        for path, name in named:
+            assert f"\ndef {name}(" in (DOC.parent.parent / path).read_text(encoding="utf-8"), name
+
+
+def test_the_page_on_security_leads_to_the_promises():
+    page = (DOC.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
+    assert "docs/distribution.md#trust-who-may-do-what" in page
+    assert "\n## Trust: who may do what\n" in DOC.read_text(encoding="utf-8")
