@@ -13,8 +13,7 @@ from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.front_matter import (
     cell,
     check_size,
-    config_entry,
-    split_entries,
+    loading_entries,
     task_category,
     yaml_lines,
 )
@@ -86,13 +85,7 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
     if manifest.files:
         rows = manifest.base(manifest.default_base).rows
         front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
-    names = list(manifest.configs)
-    front["configs"] = [config_entry(manifest, name) for name in names]
-    counted = [name for name in names if name != "metadata"]
-    if manifest.files and counted:
-        front["dataset_info"] = [
-            {"config_name": name, "splits": split_entries(manifest.splits_of(name))} for name in counted
-        ]
+    front |= loading_entries(manifest)
     check_size(list(yaml_lines(front)), sum(len(split.configs) for split in manifest.canonical_splits))
     return front
 

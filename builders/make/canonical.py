@@ -16,15 +16,13 @@ from builders.make import assign
 from builders.recipe import Recipe, SomeNuisances
 from builders.sample import Item
 from shiftdata.errors import InputError
-from shiftdata.format.conditions import pinned
-from shiftdata.format.front_matter import virtual_configs
-from shiftdata.format.manifest import CanonicalSet, CanonicalSplit, Manifest
+from shiftdata.format.manifest import CanonicalSplit, Manifest
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices, row_bytes, size_of
+from shiftdata.format.writer import Indices, row_bytes
 from shiftdata.metadata import Metadata, metadata_from_table
 from shiftdata.metadata.rows import metadata_of
-from shiftdata.protocols import Protocol
+from shiftdata.protocols.canonical import canonical_split
 from shiftdata.tasks import Task
 
 
@@ -100,37 +98,10 @@ def _canonical_splits(
                 raise InputError(f"{protocol.words()} leaves {name} of {metadata.name} without a row")
         on_task(task, protocol.config_name)
         virtual = recipe.virtual is None or number < recipe.virtual
-        made.append(_described(recipe, protocol, task, sizes, virtual=virtual))
+        made.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))
     names = Counter(base.name for base in recipe.bases) + Counter(["metadata"])
     names += Counter(name for split in made for name in {split.name, *split.configs})
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise InputError(f"{recipe.name} would have two configs named {', '.join(repeated)}: rename the base")
     return made
-
-
-def _described(
-    recipe: Recipe, protocol: Protocol, task: Task, sizes: Indices, *, virtual: bool
-) -> CanonicalSplit:
-    rows, sets = task.metadata, {}
-    for name, one in task.sets.items():
-        at = one.indices if one.counts is None else np.repeat(one.indices, one.counts)
-        splits = [list(SPLITS)[number] for number in np.unique(rows.columns["split"][at])]
-        exact = one.filters is not None and one.counts is None
-        sets[name] = CanonicalSet(
-            roles=list(one.roles),
-            size=size_of(rows.group[at], sizes[at]),
-            splits=splits,
-            filters=pinned(one.filters, splits) if exact and one.filters is not None else None,
-            reason="" if exact else one.reason,
-        )
-    empty = {name: len(one.empty) for name, one in task.report().sets.items() if one.empty}
-    return CanonicalSplit(
-        name=protocol.config_name,
-        summary=protocol.summary(recipe.nuisance),
-        base=recipe.default_base,
-        protocol=protocol.words(),
-        sets=sets,
-        configs=virtual_configs(protocol.config_name, sets) if virtual else {},
-        notes=[*task.notes, *(f"groups without a row in {name}: {count:,}" for name, count in empty.items())],
-    )

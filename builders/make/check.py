@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +16,9 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 
 from builders.describe.renderings import description_of, renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
-from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import CROISSANT, README, protocol_file
-from shiftdata.metadata import read_metadata
-from shiftdata.protocols import parse_protocol, task
-from shiftdata.tasks import LeakWarning, Task
 from shiftdata.verifying import Problem, verify
 from shiftdata.verifying.tables import first_line
 
@@ -53,7 +48,6 @@ def check(
     if not problems:  # what the clients say of a broken dataset is of no use
         if not manifest.is_webdataset:
             problems += _croissant_problems(folder)
-            problems += _task_problems(folder, manifest)
         with _without_progress_bars():
             problems += [*_key_file_problems(folder, manifest), *_client_problems(folder, manifest)]
     if recipe is not None:
@@ -169,24 +163,6 @@ def _keys(folder: Path, name: str, manifest: Manifest, streaming: bool, cache: s
     loaded = load_dataset(str(folder), name, streaming=streaming, columns=["key"], cache_dir=cache)
     batches = {split: rows.with_format("arrow").iter(batch_size=5000) for split, rows in loaded.items()}
     return {split: [key for one in of for key in one["key"].to_pylist()] for split, of in batches.items()}
-
-
-def _task_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Whether the protocol of each canonical split makes, of the metadata, the task that is frozen."""
-    for split in manifest.canonical_splits:
-        path = protocol_file(split.name)
-        metadata = read_metadata(folder, split.base)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LeakWarning)
-                made = task(metadata, parse_protocol(split.protocol), on_empty="report")
-                frozen = Task.frozen(metadata, folder / path)
-        except InputError as error:
-            yield Problem(path=path, what=f"cannot be made again by {split.protocol}: {error}")
-            continue
-        if made.content_id() != frozen.content_id():
-            what = f"is not what {split.protocol} makes of {split.base}: run the build again with --replace"
-            yield Problem(path=path, what=what)
 
 
 def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import Entry, cell, config_entry, split_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import Entry, cell, loading_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 
@@ -44,10 +44,5 @@ def _front_matter(manifest: Manifest) -> Entry:
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata"],
-        "configs": [config_entry(manifest, name) for name in manifest.configs],
-        "dataset_info": [
-            {"config_name": name, "splits": split_entries(config.splits)}
-            for name, config in manifest.configs.items()
-            if name != "metadata"
-        ],
+        **loading_entries(manifest),
     }

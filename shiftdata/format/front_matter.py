@@ -41,6 +41,20 @@ def config_entry(manifest: Manifest, name: str) -> Entry:
     return entry
 
 
+def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
+    """The part of the YAML that `datasets` loads by: every config, and how much is in its splits."""
+    configs = manifest.configs
+    entries = {"configs": [config_entry(manifest, name) for name in configs]}
+    sizes = [
+        {"config_name": name, "splits": split_entries(config.splits)}
+        for name, config in configs.items()
+        if name != "metadata"
+    ]
+    if manifest.files and sizes:  # else nothing is built, or the examples are not published
+        entries["dataset_info"] = sizes
+    return entries
+
+
 def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
     """The configs of a canonical split: one where every set is read from a split of its own, else one a set.
 

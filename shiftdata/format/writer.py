@@ -123,6 +123,8 @@ def finished(folder: Path, manifest: Manifest, tables: Mapping[str, Mapping[str,
     ]
     every = pa.concat_tables(rows.values())
     everyone = credited(_terms_of_rows(every))
+    default = manifest.default_base
+    first = min(folder.glob(f"{data_prefix(default, next(iter(tables[default])))}*.parquet"))
     write_text(folder / ATTRIBUTION, attribution_text(manifest.name, manifest.version, everyone))
     return replace(
         manifest,
@@ -130,7 +132,7 @@ def finished(folder: Path, manifest: Manifest, tables: Mapping[str, Mapping[str,
         content_id=dataset_content_id(bases),
         origins_shared=_origins_shared(every, nuisance),
         bases=bases,
-        sample=_sample(folder, manifest.default_base, next(iter(tables[manifest.default_base]))),
+        sample=first_row(first),
         files=file_records(folder, [*_parquet_files(folder), ATTRIBUTION]),
     )
 
@@ -356,9 +358,9 @@ def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
     return bool((pc.max(under).as_py() or 0) > 1)
 
 
-def _sample(folder: Path, base: str, split: str) -> dict[str, Any]:
-    """The first row of a split as it is loaded, but for an image."""
-    with pq.ParquetFile(min(folder.glob(f"{data_prefix(base, split)}*.parquet"))) as file:
+def first_row(path: Path) -> dict[str, Any]:
+    """The first row of a data file as it is loaded, but for an image."""
+    with pq.ParquetFile(path) as file:
         names = [name for name in file.schema_arrow.names if name != "image"]
         (row,) = next(file.iter_batches(batch_size=1, columns=names)).to_pylist()
     return dict(row)

@@ -302,8 +302,14 @@ class Task:
 
     def freeze(self, path: str | Path) -> str:
         """Write key, split (the set's name) and count as Parquet; give the content hash."""
+        table = frozen_table(self.metadata, self.sets, self.about())
+        write_keys(Path(path), table)
+        return frozen_id(table, self.roles)
+
+    def about(self) -> Frozen:
+        """What a file of the frozen task says of it."""
         dataset = self.metadata.dataset
-        about = Frozen(
+        return Frozen(
             dataset=self.metadata.name.partition("/")[0] if dataset is None else dataset.manifest.name,
             base=self.metadata.base,
             history=self.history,
@@ -313,9 +319,6 @@ class Task:
             notes=self.notes,
             empty={name: self._empty(rows).tolist() for name, rows in self.sets.items()},
         )
-        table = frozen_table(self.metadata, self.sets, about)
-        write_keys(Path(path), table)
-        return frozen_id(table, self.roles)
 
     def content_id(self) -> str:
         """A hash of every key with its set, role and count: equal in any order of rows."""

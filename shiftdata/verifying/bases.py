@@ -15,7 +15,7 @@ from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import base_content_id, dropped_id
 from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, Manifest, Split
 from shiftdata.format.paths import metadata_file
-from shiftdata.format.writer import groups_of, size_of
+from shiftdata.format.writer import Indices, groups_of, size_of
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import TERMS, BaseRows
@@ -24,11 +24,12 @@ from shiftdata.verifying.tables import first_line, read_table
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 
 
-def base_problems(rows: BaseRows) -> Iterator[Problem]:
-    """What is wrong with the rows of a base together."""
+def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Problem]:
+    """What is wrong with the rows of a base together; `sizes` are their bytes in memory."""
     base = rows.base
     for split, table in rows.splits.items():
-        yield from _count_problems(metadata_file(base.name, split), "has", table, base.splits[split])
+        path = metadata_file(base.name, split)
+        yield from _count_problems(path, "has", groups_of(table), base.splits[split], sizes[split])
     yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
     if len(rows.splits) == len(base.splits):
@@ -38,14 +39,19 @@ def base_problems(rows: BaseRows) -> Iterator[Problem]:
             yield Problem(f"metadata/{base.name}", f"{what}; fetch it again", "content_id")
 
 
-def _count_problems(path: str, what: str, rows: pa.Table, promised: Split) -> Iterator[Problem]:
-    found = size_of(groups_of(rows), np.zeros(len(rows), np.int64))
+def _count_problems(
+    path: str, what: str, groups: Indices, promised: Split, sizes: Indices | None = None
+) -> Iterator[Problem]:
+    found = size_of(groups, np.empty(0, np.int64) if sizes is None else sizes)
     named = {
         "rows": "rows",
         "groups": "groups",
         "smallest": "rows in the smallest group",
         "largest": "rows in the largest group",
+        "bytes": "bytes in memory",
     }
+    if sizes is None:
+        del named["bytes"]
     for field, name in named.items():
         count, said = getattr(found, field), getattr(promised, field)
         if count != said:
@@ -193,7 +199,7 @@ def _set_problems(
     place = pc.index_in(keys, value_set=rows["key"].combine_chunks())
     known = place.is_valid().to_numpy()
     at = place.drop_null().to_numpy().astype(np.int64)
-    drawn = rows.select(["group"]).take(pa.array(np.repeat(at, np.maximum(counts[known], 0))))
+    drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[known], 0))]
     yield from _count_problems(path, f"keeps in {name}", drawn, one.size)
     repeated = pc.value_counts(keys)
     wrong = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ class Progress:
     on_rows: Callable[[int], object]
     on_note: Callable[[str], object]
     stopped: bool = False
+    checked: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def report(self, listener: Callable[[T], object], value: T) -> None:
@@ -112,6 +114,7 @@ class Files:
         if not fault:
             fault, kind = self._fault(file, record)
         self.progress.report(self.progress.on_file, path)
+        self.progress.checked["files by their hash"] += not fault
         if fault and folder is None:
             file.unlink(missing_ok=True)
         return LocalFile(path, record.rows, None if fault else file, fault, kind)

@@ -53,6 +53,9 @@ def _name_faults(manifest: Manifest) -> Iterator[str]:
 def _file_faults(manifest: Manifest) -> Iterator[str]:
     """Each split needs metadata, or an index for each tar, and data files for all of its rows."""
     files = manifest.all_files
+    for path, file in files.items():
+        if file.rows is not None and not path.endswith((".parquet", ".tar")):
+            yield f"gives {path} {file.rows} rows, which only Parquet files and tars have"
     for base in manifest.bases:
         needed = [metadata_file(base.name, split) for split in base.splits]
         needed += [shard.path for shard in shards_of(manifest, base)]

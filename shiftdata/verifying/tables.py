@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.format.schema import Roles, columns
 from shiftdata.format.typed import read_json
+from shiftdata.format.writer import Indices, row_bytes
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 
@@ -51,6 +53,15 @@ def read_table(
     except Exception as error:  # Arrow raises many kinds for bad pages
         return None, [*problems, unreadable(local.path, error)]
     return table.replace_schema_metadata(None), problems
+
+
+def sizes_of(file: Path, roles: Roles) -> Indices:
+    """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
+    with pq.ParquetFile(file) as opened:
+        names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
+        parts = opened.iter_batches(BATCH_ROWS, columns=names)
+        sizes = [row_bytes(pa.Table.from_batches([part]), roles) for part in parts]
+    return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
 def unreadable(path: str, error: Exception) -> Problem:

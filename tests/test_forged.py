@@ -1,0 +1,131 @@
+"""Datasets whose hashes all agree and whose meaning is wrong: `verify` derives again what can be derived."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata as sd
+from builders.make.build import build
+from shiftdata.errors import ShiftdataError
+from shiftdata.format.manifest import Manifest
+from tests.contracts.kinds import prepare
+from tests.tiny import edit_file, edit_manifest
+
+SHARD = "data/mini/train-00000-of-00001.parquet"
+METADATA = "metadata/mini/train.parquet"
+#: What the publisher says and no row can show: only the hash of the manifest vouches for it.
+STATED = {
+    *("family", "released", "title", "summary", "creators", "citation", "datasheet", "seed", "recipe_id"),
+    *("versions", "publish_pixels"),
+}
+
+
+def leaves(raw: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of every value in a manifest."""
+    entries = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    for name, value in entries:
+        yield from leaves(value, (*path, name))
+    if not entries:
+        yield path
+
+
+def other(value: Any) -> Any:
+    """A value of the same type that is another one."""
+    if isinstance(value, str):
+        return ("0" if value[:1] != "0" else "1") + value[1:] if len(value) == 64 else value + "x"
+    if isinstance(value, list | dict):
+        return ["x"] if isinstance(value, list) else {"x": "1"}
+    return 1 if value is None else not value if isinstance(value, bool) else value + 1
+
+
+def shape(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """A path by its fields alone: entries of one list, files and bases are alike."""
+    fields = ["*" if isinstance(name, int) or "/" in name else name for name in path]
+    return tuple(fields[:1] if fields[0] in ("versions", "sample", "datasheet") else fields)
+
+
+def test_every_field_of_a_manifest_is_derived_again_or_named_as_stated(tmp_path):
+    copy = build(str(prepare("text", tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    text = (copy / "manifest.json").read_bytes()
+    of_each = {shape(path): path for path in leaves(json.loads(text)) if path[0] != "checksum"}
+    missed = set()
+    for fields, path in of_each.items():
+
+        def change(raw: Any, path: tuple[str | int, ...] = path) -> None:
+            *before, last = path
+            for name in before:
+                raw = raw[name]
+            raw[last] = other(raw[last])
+
+        edit_manifest(copy, change)
+        with suppress(ShiftdataError):
+            missed |= set() if sd.verify(copy) else {fields}
+        (copy / "manifest.json").write_bytes(text)
+    assert {fields for fields in missed if fields[0] not in STATED} == {("bases", "*", "summary")}
+    assert len(of_each) > 60
+
+
+def with_statistics(old: float, new: float) -> Callable[[bytes], bytes]:
+    """A Parquet file whose footer gives another number for one of its least or greatest values."""
+
+    def change(data: bytes) -> bytes:
+        size = int.from_bytes(data[-8:-4], "little")
+        footer, told = data[-8 - size :], struct.pack("<d", old)
+        assert told in footer
+        return data[: -8 - size] + footer.replace(told, struct.pack("<d", new))
+
+    return change
+
+
+@pytest.mark.parametrize("path", [SHARD, METADATA])
+def test_false_statistics_are_named(copy, path):
+    """A reader that filters by the quantile leaves these rows out."""
+    rows = Manifest.read(copy).canonical_splits[0].sets["train"].size.rows
+    filters = Manifest.read(copy).canonical_splits[0].sets["train"].filters
+    group = pq.read_metadata(copy / path).row_group(0)
+    number = group.num_columns - 1
+    while group.column(number).path_in_schema != "quantile":
+        number -= 1
+    least = group.column(number).statistics.min
+    edit_file(copy, path, with_statistics(least, 0.97))
+    assert pq.read_table(copy / path, columns=["key"], filters=filters).num_rows < rows or path == METADATA
+    problems = sd.verify(copy)
+    assert {problem.kind for problem in problems} <= {"statistics", "filters"}
+    assert any(
+        problem.path == path and "says of quantile in row group 0" in problem.what for problem in problems
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('- {"config_name": "mini"', '- {"config_name": "mine"', "other configs"),
+        ("configs:\n", '"configs": []\nconfigs:\n', "other configs"),
+        ('"num_examples": 200', '"num_examples": 201', "other dataset_info"),
+        ("data/mini/train-*", "data/mini/*-*", "other configs"),
+        ("---\n\n", 'configs:\n- {"config_name": "x"}\n---\n\n', "other configs"),
+    ],
+)
+def test_a_card_with_other_configs_is_named(copy, old, new, what):
+    def change(data: bytes) -> bytes:
+        text = data.decode()
+        assert old in text
+        return text.replace(old, new, 1).encode()
+
+    edit_file(copy, "README.md", change)
+    assert any(problem.path == "README.md" and what in problem.what for problem in sd.verify(copy))
+
+
+def test_other_credits_and_another_licence_are_named(copy):
+    edit_file(copy, "ATTRIBUTION.md", lambda data: data.replace(b"made here", b"made there"))
+    edit_manifest(copy, lambda raw: raw.update(license="MIT"))
+    said = "\n".join(map(str, sd.verify(copy)))
+    assert "ATTRIBUTION.md: does not have the credits of the rows" in said
+    assert "manifest.json: has the licence 'MIT', its rows have 'CC0-1.0'" in said
