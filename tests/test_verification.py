@@ -557,7 +557,7 @@ def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypat
     assert f"{shard}: could not be fetched (OSError: " in said
     assert f"{SHARD}: could not be fetched (" in said
     assert "metadata/content/test.parquet: is missing" in said
-    assert f"{FROZEN}: could not be fetched (ClientResponseError: 403" in said
+    assert f"{FROZEN}: could not be fetched (HttpError: status 403" in said
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
