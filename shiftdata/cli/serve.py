@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,9 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 
     A folder with files in DIR is the dataset shift/<folder>, read-only and served where it lies; a folder
     with only sub-folders is an owner, and they are <owner>/<folder>. DIR may itself be a dataset. Uploads
-    are kept in DIR/.mirror. There is no encryption: on an open network, put a proxy with TLS before it.
+    are kept in DIR/.mirror. The server answers to localhost, its addresses, the name of the machine and each
+    --allowed-host. There is no encryption: on an open network, put a proxy with TLS before it, and name the
+    proxy with --trusted-proxy.
     """,
     interrupted="stopped",
 )
@@ -58,16 +61,16 @@ VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 @click.option(
     "--connections",
     type=click.IntRange(1),
-    default=4096,
+    default=3072,
     metavar="N",
-    help="Open at once.",
+    help="Open connections at most; each may need two open files.",
 )
 @click.option(
     "--connections-per-address",
     type=click.IntRange(1),
     default=1024,
     metavar="N",
-    help="Open at once from one address.",
+    help="The same, from one address.",
 )
 @click.option("--private", is_flag=True, help="Reading needs the token too.")
 @click.option("--fsck", is_flag=True, help="Check all that is stored against its hashes, mend, and end.")
@@ -127,13 +130,29 @@ def command(
             print(f"export HF_ENDPOINT=http://{_shown(host)}:{bound.getsockname()[1]}", flush=True)
             if not quiet:
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
-            limits = Limits(connections, connections_per_address, proxies=frozenset(trusted_proxy))
-            mirror = Mirror(library, token, private, hosts=frozenset({*allowed_host, host}))
+            limits = Limits(connections, connections_per_address, proxies=_proxies(trusted_proxy))
+            mirror = Mirror(library, token, private, hosts=_hosts(host, allowed_host))
             with Background(library):
                 server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
         return 0
     finally:
         library.close()
+
+
+def _hosts(host: str, allowed: tuple[str, ...]) -> frozenset[str]:
+    for name in allowed:
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,253}", name):
+            raise InputError(f"--allowed-host {name!r} is not a host name: give it without http:// and port")
+    return frozenset({*allowed, host} - {"0.0.0.0", "::"})
+
+
+def _proxies(addresses: tuple[str, ...]) -> frozenset[str]:
+    for address in addresses:
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            raise InputError(f"--trusted-proxy {address!r} is not an IP address") from None
+    return frozenset(addresses)
 
 
 def _is_loopback(host: str) -> bool:

@@ -73,7 +73,7 @@ of_requests = log.getChild("requests")
 class Limits:
     """What clients may take up. Connections from a trusted proxy do not count for its address."""
 
-    connections: int = 4096
+    connections: int = 3072
     per_address: int = 1024
     patience: float = 30  # seconds for a head, between requests, and without progress of a body or an answer
     bytes_per_second: float = 1000  # of a body or an answer; what is slower uses up the patience

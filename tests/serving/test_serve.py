@@ -84,6 +84,9 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys):
         (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--token-file", "nothing"], "is not a file"),
+        (["--allowed-host", "http://lab:8000"], "is not a host name"),
+        (["--trusted-proxy", "proxy.example.org"], "is not an IP address"),
+        (["--connections", "0"], "0 is not in the range"),
     ],
 )
 def test_what_cannot_be_served_is_said(tmp_path: Path, capsys, monkeypatch, options: list[str], message: str):
