@@ -134,17 +134,17 @@ def remove(path: Path) -> None:
         return
 
 
-def own_folder(path: Path) -> Path:
+def own_folder(path: Path, *, links: bool = False) -> Path:
     """Make a folder to work in; one that is there must be of this user, and neither be nor contain a link.
 
-    Whatever is done in it by path then stays in it.
+    Whatever is done in it by path then stays in it. With `links`, it may contain some to files.
     """
     path.mkdir(parents=True, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise InputError(f"{path} is a link or belongs to somebody else: move it away, and run this again")
     for folder, below, files in os.walk(path):
-        for name in [*below, *files]:
+        for name in below if links else [*below, *files]:
             mode = (Path(folder) / name).lstat().st_mode
             if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
                 raise InputError(
@@ -209,7 +209,7 @@ def make_folder(
     """
     check()
     out = real(out)
-    work = own_folder(out.parent / ".exporting") / f"{out.name}-{identity[:WORK_DIGITS]}"
+    work = own_folder(out.parent / ".exporting", links=True) / f"{out.name}-{identity[:WORK_DIGITS]}"
     if not (work / last).is_file():
         write(work)
     check()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from builders.publish.target import Changes, Source, Target, Verify, arrived, reads_as
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.files import clear_when_full, sha256_of, swap, whole_file
+from shiftdata.files import clear_when_full, own_folder, sha256_of, swap, whole_file
 from shiftdata.places.store import Folder, OnBytes, copy, files_below
 
 HASH_DIGITS = 16
@@ -27,7 +27,10 @@ class FolderTarget(Target):
 
     @property
     def _replaced(self) -> Path:  # where the old dataset is, while the new one takes its place
-        return self.folder.with_name(f".{self.folder.name}.replaced")
+        place = self.folder.with_name(f".{self.folder.name}.replaced")
+        if place.is_symlink():
+            raise InputError(f"{place} is a link, which was not made here: move it away, and publish again")
+        return place
 
     def compare(self, source: Source) -> Changes:
         """Compare by size and by the hashes of the manifest that lies there; renderings by their own."""
@@ -60,6 +63,7 @@ class FolderTarget(Target):
         self._end_swap()
         # A folder with the manifest's hash in its name has files of no other version.
         work = self.folder.with_name(f".{self.folder.name}.publishing-{source.manifest_hash[:HASH_DIGITS]}")
+        own_folder(work, links=True)  # files of others in the published folder may be links
         uploads, ours = set(changes.uploads), {*source.files, *changes.deleted}
         foreign = [path for path in files_below(self.folder) if path not in ours]
         for path in [*source.files, *foreign]:

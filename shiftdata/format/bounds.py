@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +50,36 @@ def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
     except pa.ArrowException as error:
         raise IntegrityError(f"{file.name} cannot be read ({error})") from error
     raise IntegrityError(f"{file.name} {fault}")
+
+
+def read_group(
+    file: IO[bytes], footer: pq.FileMetaData, group: int, columns: Sequence[str], size: int
+) -> pa.Table:
+    """Columns of a row group of a file of `size` bytes; one that unpacks to far more is an error.
+
+    Texts that a file has once may come as numbers with a dictionary.
+    """
+    found, most = footer.row_group(group), max(4 * size, ALWAYS)
+    leaves = [found.column(number) for number in range(found.num_columns)]
+    coded = [
+        one.path_in_schema
+        for one in leaves
+        if one.physical_type == "BYTE_ARRAY"
+        and any("DICTIONARY" in encoding for encoding in one.encodings)
+        and one.path_in_schema.partition(".")[0] in columns
+    ]
+    unpacked = found.total_byte_size
+    if unpacked <= most:
+        read = pq.ParquetFile(file, metadata=footer, pre_buffer=True, read_dictionary=coded)
+        table = read.read_row_group(group, columns=list(columns))
+        for name in coded:
+            column = table[name.partition(".")[0]]
+            for field in name.split(".")[1:]:
+                column = pc.struct_field(column, field) if pa.types.is_struct(column.type) else column
+            unpacked += _decoded(column) if pa.types.is_dictionary(column.type) else 0
+        if unpacked <= most:
+            return table
+    raise IntegrityError(f"a row group would unpack to {unpacked:,} bytes: it is not read")
 
 
 def _decoded(column: pa.ChunkedArray) -> int:

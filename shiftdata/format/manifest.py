@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
+from shiftdata.files import open_regular
 from shiftdata.format.faults import faults
 from shiftdata.format.schema import Roles
 from shiftdata.format.typed import read_json, record
 
 FILE_NAME = "manifest.json"
 FORMAT = 1
+MOST_BYTES = 16 << 20
 #: How the text begins: with the hash of everything after this line.
 CHECKSUM = re.compile(r'\{\n "checksum": "([0-9a-f]{64})",\n')
 
@@ -312,7 +314,11 @@ class Manifest:
                 f"no {FILE_NAME} in {repo}: not a shiftdata dataset, or its build has not finished"
             )
         try:
-            text = path.read_bytes().decode()
+            with open_regular(path) as file:
+                written = file.read(MOST_BYTES + 1)
+            if len(written) > MOST_BYTES:
+                raise IntegrityError(f"{path} has more than {MOST_BYTES:,} bytes: it is not a manifest")
+            text = written.decode()
         except UnicodeDecodeError as error:
             raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
         return cls.from_json(text, str(path))

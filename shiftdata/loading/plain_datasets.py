@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_files, metadata_file, protocol_file
+from shiftdata.format.paths import README, data_files, metadata_file, protocol_file
 from shiftdata.metadata.columns import read_columns
 from shiftdata.places.client import proxy_of
 from shiftdata.places.http import Http, Hub
@@ -124,6 +124,8 @@ def load_dataset(
         source = str(store.folder)
     else:
         return _load_url(opened, config or manifest.default_base, split, streaming, options)
+    if README in manifest.files and not is_offline():
+        opened.read_file(README)  # it says which files `datasets` reads
     loaded: AnyDataset = datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
     return loaded
 
@@ -211,12 +213,9 @@ def _access(store: Store) -> dict[str, Any]:
     Left to itself, it sends the one that is stored for the Hub to any $HF_ENDPOINT, and what `.netrc` has to
     any server.
     """
-    import datasets
-
     if isinstance(store, Hub):
         return {"token": token_for(None)}
     if not isinstance(store, Http):
         return {}
     of_client = {"client_kwargs": {"trust_env": False, "proxy": proxy_of(store.address)}}
-    known = {"http": of_client, "https": of_client}
-    return {"download_config": datasets.DownloadConfig(storage_options=known, token=False)}
+    return {"token": False, "storage_options": {"http": of_client, "https": of_client}}

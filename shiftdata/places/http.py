@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -27,6 +28,10 @@ PLAIN = "/%:@!$&'()*+,;=~?-._"
 #: What a listing may have: files, and pages of folders.
 MOST_FILES, MOST_PAGES = 200_000, 2_000
 MOST_PAGE = 8 << 20
+#: Seconds for a listing.
+PATIENCE = 120.0
+#: The most bytes that a reader of a file may ask for at once: the footer or a column of a large row group.
+MOST_AT_ONCE = 1 << 29
 
 T = TypeVar("T")
 
@@ -47,9 +52,9 @@ class Http(Store):
     def listing(self) -> dict[str, FileInfo] | None:
         """Every file of an index of links, or None: a page of links is not always a list of files."""
         root, found, waiting = self.url("") + "/", dict[str, FileInfo](), [""]
-        seen = {""}
-        while waiting and len(seen) <= MOST_PAGES and len(found) <= MOST_FILES:
-            folder = waiting.pop()
+        seen, until, pages = {""}, time.monotonic() + PATIENCE, 0
+        while waiting and pages < MOST_PAGES and len(seen) <= MOST_FILES and time.monotonic() < until:
+            folder, pages = waiting.pop(), pages + 1
             try:
                 page = self._page(root + quote(folder))
             except (OSError, StorageError):
@@ -173,7 +178,8 @@ class Hub(Http):
         found: dict[str, FileInfo] = {}
         query = {"recursive": "true", "expand": "false"}
         url = f"{self.endpoint}/api/datasets/{self.repo.repo_id}/tree/{self._revision}?"
-        while query:
+        until = time.monotonic() + PATIENCE
+        for _ in range(MOST_PAGES):
             asked = url + "&".join(f"{name}={quote(value)}" for name, value in query.items())
             answer = self._try("", partial(self._page_of, asked))
             try:
@@ -184,10 +190,12 @@ class Hub(Http):
                 raise self.failed("", OSError("its list of files cannot be read")) from error
             following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
             cursor = parse_qs(urlsplit(following[1]).query).get("cursor") if following else None
-            query = query | {"cursor": cursor[0]} if cursor else {}
-            if len(found) > MOST_FILES:
-                raise self.failed("", OSError(f"it lists more than {MOST_FILES:,} files"))
-        return found
+            if not cursor:
+                return found
+            query["cursor"] = cursor[0]
+            if len(found) > MOST_FILES or time.monotonic() > until:
+                break
+        raise self.failed("", OSError("its list of files does not end"))
 
     def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
         cached = self._cached(path)
@@ -268,6 +276,8 @@ class _Ranges(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if end - self._at > MOST_AT_ONCE:
+            raise StorageError(f"{end - self._at:,} bytes at once are too many")
         data = self._read(self._at, end) if end > self._at else b""
         self._at += len(data)
         return data

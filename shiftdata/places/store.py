@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -19,13 +20,13 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE, open_new, open_regular
-from shiftdata.format.manifest import FileRecord
+from shiftdata.format.manifest import MOST_BYTES, FileRecord
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 #: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.
 CHUNK = 8 << 20
 #: The most bytes of a manifest, and of whatever else is read whole and is in no manifest.
-MOST_SMALL = 16 << 20
+MOST_SMALL = MOST_BYTES
 
 #: Seconds to wait before each new try.
 PAUSES = (0.5, 2.0)
@@ -241,8 +242,10 @@ def files_below(folder: Path) -> Iterator[str]:
 
 
 def _info_of(file: Path) -> FileInfo:
-    with open_regular(file) as opened:
-        return _info(os.fstat(opened.fileno()))
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):  # a pipe or a device may have no end
+        raise OSError("it is not a regular file")
+    return _info(found)
 
 
 def _info(found: os.stat_result) -> FileInfo:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import ShiftdataError, StorageError
-from shiftdata.files import OUT_OF_SPACE
+from shiftdata.files import OUT_OF_SPACE, open_regular
 from shiftdata.format.manifest import FileRecord
 from shiftdata.places.store import MissingFileError
 from shiftdata.threads import ahead, available_cores
@@ -146,7 +146,7 @@ class Files:
             if size != record.bytes:
                 return f"has {size} bytes, the manifest says {record.bytes}", "size"
             digest = hashlib.sha256()
-            with file.open("rb", buffering=0) as stream:
+            with open_regular(file) as stream:
                 while chunk := stream.read(CHUNK):
                     digest.update(chunk)
                     if self.dataset.folder is not None:  # else they were counted when they came

@@ -147,9 +147,19 @@ class Handler(BaseHTTPRequestHandler):
         while not self.server_of.stopped and self.command != "HEAD":
             self.push(bytes(1 << 20))
 
+    def pages(self, data: bytes) -> None:
+        """A list whose pages have no end, and nothing in them."""
+        self.begin(200, 2, Link=f'<{self.server_of.url}/?cursor={time.monotonic_ns()}>; rel="next"')
+        self.push(b"[]")
+
+    def folders(self, data: bytes) -> None:
+        """A page of links to pages of links."""
+        page = "".join(f'<a href="{number}/">x</a>' for number in range(1000)).encode()
+        self.whole(page)
+
     def more(self, data: bytes) -> None:
         """More bytes than the file has."""
-        self.whole(data + bytes(50 << 20))
+        self.whole(data + bytes(10 << 20))
 
     def packed(self, data: bytes) -> None:
         import gzip

@@ -13,17 +13,22 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import datasets
 import huggingface_hub.constants
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
+from builders.publish.hub import RepoOptions
+from builders.publish.publishing import target_of
+from builders.publish.target import Source
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, ShiftdataError, StorageError
 from shiftdata.fetching.staging import staging_of
+from shiftdata.format import bounds
 from shiftdata.format.manifest import Manifest
 from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.places import catalog, client, search
+from shiftdata.places import catalog, client, http, search
 from shiftdata.places.hubs import HUB, HubRepo, token_for
 from shiftdata.verifying import verify
 from tests.fetching.conftest import contents, copied, flip, same
@@ -97,9 +102,21 @@ def test_no_login_goes_to_a_server_that_is_named_by_its_address(server, monkeypa
 
 def test_no_login_goes_where_datasets_loads_from(server, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", OWN)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     assert len(sd.load_dataset(server.http, "mini", split="test")) == 120
     assert next(iter(sd.load_dataset(server.http, "gf_k2_mu10", split="train", streaming=True)))
     assert server.secrets == []
+
+
+def test_no_login_goes_to_a_server_that_is_published_to(server, monkeypatch, tiny, tmp_path):
+    monkeypatch.setenv("HF_TOKEN", OWN)
+    target = target_of(server.url, "tiny", tmp_path, RepoOptions())
+    with suppress(Exception):
+        target.compare(Source.read(tiny))
+    assert len(server.asked) > 0
+    assert server.secrets == []
+    with pytest.raises(InputError, match="plain http"):
+        target_of("http://192.0.2.1", "tiny", tmp_path, RepoOptions(token=OWN)).compare(Source.read(tiny))
 
 
 def test_no_login_goes_to_a_catalog(server, monkeypatch, tmp_path, tiny):
@@ -233,10 +250,11 @@ def test_a_catalog_has_an_end(server, monkeypatch, way):
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("way", ["endless", "chunks", "drip"])
+@pytest.mark.parametrize("way", ["endless", "chunks", "drip", "pages", "folders"])
 @pytest.mark.parametrize("kind", PLACES)
-def test_a_list_of_files_has_an_end(server, way, kind):
-    server.answers |= {"/main": way, "/tiny/": way}
+def test_a_list_of_files_has_an_end(server, way, kind, monkeypatch):
+    monkeypatch.setattr(http, "PATIENCE", 2.0)
+    server.answers |= {"/main": way, "/": way}
     with suppress(ShiftdataError):
         assert search.store_at(getattr(server, kind)).listing() is None
     assert server.sent < 100e6
@@ -286,6 +304,30 @@ def test_a_file_is_not_read_that_unpacks_to_gigabytes(tiny, tmp_path, change):
     edit_manifest(bad, lambda raw: raw["files"][path].update(record))
     with pytest.raises(IntegrityError, match="it is not read"):
         sd.fetch(str(bad), split="test", select={"style": [1]}, out="out")
+
+
+def test_pictures_of_another_writer_do_not_unpack_to_gigabytes(tiny, tmp_path, monkeypatch):
+    """A shard that is not the manifest's is read by its row groups, and each picture is checked."""
+    monkeypatch.setattr(bounds, "ALWAYS", 50 << 20)
+    bad = copied(tiny, tmp_path / "bad")
+    table = pq.read_table(bad / TEST)
+    pictures = pa.array(
+        [{"bytes": b"x" * 1_000_000, "path": None}] * len(table), table.schema.field("image").type
+    )
+    pq.write_table(table.set_column(table.schema.get_field_index("image"), "image", pictures), bad / TEST)
+    with hostile(bad) as server:
+        for place in (server.http, str(bad)):
+            with (
+                pytest.warns(UserWarning, match="is not the file"),
+                pytest.raises(StorageError, match="would unpack to"),
+            ):
+                sd.fetch(place, split="test", select={"style": [1]}, out="out")
+            with (
+                pytest.warns(UserWarning, match="is not the file"),
+                pytest.raises(ShiftdataError, match="it is not read"),
+                ExampleReader(place, "mini") as reader,
+            ):
+                reader.read([len(reader) - 1])
 
 
 # Links
@@ -405,9 +447,19 @@ def test_nothing_is_taken_that_the_manifest_does_not_hash(tiny, tmp_path, name, 
     assert same(sd.fetch(str(tiny), out="out"), tiny)
 
 
+def test_a_false_card_is_not_followed(tiny, tmp_path):
+    """It could put test rows into train, or name files elsewhere."""
+    bad = copied(tiny, tmp_path / "bad")
+    card = (bad / "README.md").read_text()
+    (bad / "README.md").write_text(card.replace("data/mini/train", "data/mini/test"))
+    with pytest.raises(IntegrityError, match=r"README\.md is not the file that the manifest lists"):
+        sd.load_dataset(bad, "mini")
+
+
 @pytest.mark.parametrize(
     "place",
-    ["/etc", "-x", "../tiny", "file:///etc", "local:///etc", "memory://x", "simplecache::http://lab/x",
+    [
+        "/etc", "-x", "../tiny", "file:///etc", "local:///etc", "memory://x", "simplecache::http://lab/x",
      "filecache::file:///etc", "zip://x::http://lab/a.zip", "reference://x", "github://a:b@c/d", "ftp://lab/x",
      "https://me:secret@lab/x", "jar://x", "data:,x", "http://lab/\x1b[31mred", "https://lab/" + "x" * 3000],
 )  # fmt: skip

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shiftdata.errors import IntegrityError
+from shiftdata.format.bounds import read_group
 from shiftdata.format.schema import example_bytes
 from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
 from shiftdata.places.store import Store
@@ -75,8 +76,7 @@ class RowGroups:
         roles, footer = self._layout.dataset.manifest.roles, self._footer(shard)
 
         def act(file: IO[bytes]) -> pa.Table:
-            read = pq.ParquetFile(file, metadata=footer, pre_buffer=True)
-            return read.read_row_group(group, columns=list(roles.example))
+            return read_group(file, footer, group, list(roles.example), shard.record.bytes)
 
         examples = example_bytes(self._tried(shard, act), roles)
         with self._lock:
