@@ -28,7 +28,7 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(message)
         self.status, self.body = status, {"error": message}
-        line = "".join(letter if " " <= letter <= "~" else "?" for letter in shown or message)[:1000]
+        line = "".join(letter if " " <= letter <= "~" else "?" for letter in shown or message)[:1000].strip()
         self.headers = {
             "X-Error-Message": line,
             **({"X-Error-Code": code} if code else {}),

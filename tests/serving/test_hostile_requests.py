@@ -240,6 +240,13 @@ def test_a_revision_that_no_disk_can_name(hostile: Running, revision: str):
         check(answer)
 
 
+@pytest.mark.parametrize("path", ["", "%20", "%20a%20", "%0A", "%C2%85", "a" * 3000])
+def test_an_odd_path_is_said_in_a_header_that_is_valid(hostile: Running, path: str):
+    answer = request(hostile.port, "GET", f"/datasets/lab/mine/resolve/main/{path}")
+    check(answer)
+    assert answer.status == 404
+
+
 @pytest.mark.parametrize(
     "body", [{"private": 1}, {"private": "no"}, {"gated": 0}, {"gated": True}, {"gated": []}]
 )
