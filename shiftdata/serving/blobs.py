@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from shiftdata.files import open_regular
 from shiftdata.serving.names import Refusal, damaged, is_sha256
 
 #: The process or the machine has no more of something for a moment: this says nothing of a file.
@@ -30,6 +31,9 @@ KEPT = 24 * 3600
 #: out is, up to the other. Larger ones are left to the check in the background.
 HASHED_FOR_READERS = 16 << 20
 HASHED_FOR_WRITERS = 1 << 30
+
+#: Seconds for which a request that asks for many blobs hashes them; the rest is believed.
+HASHING_SECONDS = 10.0
 MOST_REMEMBERED = 50_000
 PIECE = 1 << 20
 
@@ -135,8 +139,11 @@ class Blobs:
             self._remember(self._whole, sha256, Identity.of(self.path(sha256).stat()))
         return sha256
 
-    def has(self, sha256: str, size: int | None = None) -> int | None:
-        """The size of a blob that is whole, and is then kept for a day; None if it must be sent (again)."""
+    def has(self, sha256: str, size: int | None = None, *, most: int = HASHED_FOR_WRITERS) -> int | None:
+        """The size of a blob that is whole, and is then kept for a day; None if it must be sent (again).
+
+        One that is larger than `most`, and was not hashed since the server started, is believed.
+        """
         try:
             descriptor = self._open(sha256)
         except Refusal:
@@ -145,7 +152,7 @@ class Blobs:
             now = os.fstat(descriptor)
             if size not in (None, now.st_size):
                 return None
-            if not self._is_whole(sha256, descriptor, HASHED_FOR_WRITERS):
+            if not self._is_whole(sha256, descriptor, most):
                 return None
             with self._lock:
                 identity = Identity.of(now)
@@ -204,6 +211,16 @@ class Blobs:
         free = shutil.disk_usage(self.tmp).free - RESERVE
         if size > free:
             raise Refusal(507, f"the mirror's disk has room for {max(free, 0):,} bytes, not for {size:,}")
+
+    def hasher(self) -> Callable[[str, int], bool]:
+        """Say of many blobs whether each is here and whole, in bounded time."""
+        until = time.monotonic() + HASHING_SECONDS
+
+        def is_here(sha256: str, size: int) -> bool:
+            most = HASHED_FOR_WRITERS if time.monotonic() < until else 0
+            return self.has(sha256, size, most=most) is not None
+
+        return is_here
 
     def _open(self, sha256: str) -> int:
         try:
@@ -268,10 +285,7 @@ def names_in(folder: Path) -> list[str]:
 
 def read_small(path: Path, most: int) -> bytes:
     """A regular file of at most so many bytes, without waiting for anything."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is not a regular file")
+    with open_regular(path) as stream:
         if len(content := stream.read(most + 1)) > most:
             raise ValueError(f"it is larger than {most:,} bytes")
         return content

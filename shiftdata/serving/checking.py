@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shiftdata.files import open_regular
 from shiftdata.serving.blobs import KEPT, names_in, read_small
 from shiftdata.serving.folders import FolderRepo
 from shiftdata.serving.library import Library
@@ -76,11 +77,13 @@ class Check:
         try:
             repo.read_settings()
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            if not repo.folder.is_dir():  # deleted meanwhile
+                return
             self._report(name, "its settings cannot be read: it is private until they are set")
         for kind, word in REF_KINDS.items():
             for ref in names_in(repo.folder / kind):
-                self._check_ref(repo, kind_path=repo.folder / kind / ref, what=f"its {word} {ref}")
-        if not (repo.folder / "heads" / "main").exists():
+                self._check_ref(repo, repo.folder / kind / ref, f"its {word} {ref}")
+        if not (repo.folder / "heads" / "main").exists() and repo.folder.is_dir():
             self._report(name, "its branch main is missing")
         for file in names_in(repo.commits):
             commit_id, _, ending = file.partition(".")
@@ -91,12 +94,13 @@ class Check:
             elif not (repo.commits / f"{commit_id}.json").exists():
                 self._remove_list(repo.commits / file)
 
-    def _check_ref(self, repo: UploadedRepo, *, kind_path: Path, what: str) -> None:
+    def _check_ref(self, repo: UploadedRepo, path: Path, what: str) -> None:
         try:
-            target = read_small(kind_path, LONGEST_LINE).decode("ascii").strip()
+            target = read_small(path, LONGEST_LINE).decode("ascii").strip()
         except (OSError, ValueError):
             target = ""
-        if not COMMIT_ID.fullmatch(target) or not (repo.commits / f"{target}.json").is_file():
+        missing = not COMMIT_ID.fullmatch(target) or not (repo.commits / f"{target}.json").is_file()
+        if missing and repo.folder.is_dir():
             self._report(f"{repo.owner}/{repo.name}", f"{what} names no commit")
             self._all_read = False
 
@@ -126,7 +130,7 @@ class Check:
         """The hash of a list. Of its files those are looked at that came with this commit, not before."""
         assert isinstance(commit.files, StoredFiles)
         digest, began = hashlib.sha256(), time.monotonic()
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             for at, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), 1):
                 digest.update(line)
                 if line.endswith(b",null]\n"):

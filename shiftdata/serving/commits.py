@@ -148,7 +148,7 @@ def preupload(request: Request, repo: UploadedRepo, body: Json) -> Json:
     most = mirror.resumable_bytes if request.headers.get(UPLOAD_HEADER) == "lfs" else mirror.regular_bytes
     early = _deletes_shards_early(request.headers.get("user-agent", ""))
     head = repo.commit(part(request, "revision"))
-    answers = []
+    answers, is_here = [], repo.blobs.hasher()
     for wanted in files:
         if not isinstance(wanted, dict) or type(size := wanted.get("size")) is not int or size < 0:
             raise Refusal(400, "a file is {'path': <text>, 'size': <bytes>}")
@@ -156,7 +156,7 @@ def preupload(request: Request, repo: UploadedRepo, body: Json) -> Json:
         regular = size <= most and not (early and path.endswith(".parquet"))
         answer = {"path": path, "uploadMode": "regular" if regular else "lfs", "shouldIgnore": False}
         file = head.files.get(path)
-        if file is not None and file.size == size and repo.blobs.has(file.sha256, size) is not None:
+        if file is not None and file.size == size and is_here(file.sha256, size):
             # Clients compare plain files by git's id, and others by sha256, whatever they were before.
             answer["oid"] = (
                 (file.git or git_blob_id(repo.blobs.path(file.sha256))) if regular else file.sha256
@@ -261,7 +261,7 @@ class _Receiving:
                 return self._keep_file(line)
             case "lfsFile":  # uploaded before
                 oid = line.value.get("oid")
-                size = self._repo.blobs.has(str(oid)) if is_sha256(oid) else None
+                size = self._repo.blobs.has(str(oid), most=0) if is_sha256(oid) else None
                 if size is None or line.value.get("size", size) != size:
                     path = str(line.value.get("path"))[:200]
                     raise Refusal(400, f"the file {path!a} of the commit was not uploaded")

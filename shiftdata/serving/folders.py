@@ -28,7 +28,7 @@ from shiftdata.serving.repos import OWNER, Changed, Commit, FileRecord, ListedFi
 BELIEVED = 1.0
 
 #: Seconds for which a request waits for another one that lists the same folder.
-PATIENCE = 5.0
+PATIENCE = 1.0
 
 #: Seconds after which a second change of a file surely has another time: clocks of file systems tick.
 TICK = 0.02

@@ -24,13 +24,15 @@ def batch(request: Request, repo: UploadedRepo, body: Json) -> Json:
     objects = body.get("objects")
     if body.get("operation") != "upload" or not isinstance(objects, list) or len(objects) > MOST_OBJECTS:
         raise Refusal(400, f"'operation' must be 'upload', 'objects' a list of {MOST_OBJECTS} at most")
-    answers = [_action(request, repo, *_object(one)) for one in objects]
+    is_here = repo.blobs.hasher()
+    wanted = [_object(one) for one in objects]
+    answers = [_action(request, repo, *one, is_here=is_here(*one)) for one in wanted]
     return {"transfer": "basic", "hash_algo": "sha256", "objects": answers}
 
 
-def _action(request: Request, repo: UploadedRepo, oid: str, size: int) -> Json:
+def _action(request: Request, repo: UploadedRepo, oid: str, size: int, *, is_here: bool) -> Json:
     answer: Json = {"oid": oid, "size": size, "authenticated": True}
-    if repo.blobs.has(oid, size) is not None:
+    if is_here:
         return answer
     try:
         repo.blobs.check_room(size)

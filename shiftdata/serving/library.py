@@ -63,8 +63,12 @@ class Library:
         path = self.folder / "key"
         if not path.exists():
             self.blobs.write(path, os.urandom(KEY_BYTES))
-        key = read_small(path, KEY_BYTES)
-        return key if len(key) == KEY_BYTES else os.urandom(KEY_BYTES)  # a cut one can be guessed
+        with suppress(OSError, ValueError):
+            key = read_small(path, KEY_BYTES)
+            if len(key) == KEY_BYTES:
+                return key
+        report("the key of upload URLs", "it is damaged: those that were given out are void")
+        return os.urandom(KEY_BYTES)
 
     def repos(self) -> list[Repo]:
         found: dict[tuple[str, str], Repo] = {(repo.owner, repo.name): repo for repo in self.uploaded()}

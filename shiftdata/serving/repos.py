@@ -94,11 +94,11 @@ class Files(Mapping[str, FileRecord]):
 
     def entry(self, path: str) -> Entry | None:
         """A file or a folder; None if there is neither."""
-        for wanted in (key(path), key(path) + BEHIND):
-            found = next(self.entries(wanted), None)
-            if found is not None and found.key == wanted:
-                return found
-        return None
+        wanted = key(path)
+        found = next(self.entries(wanted), None)
+        if found is not None and found.key.startswith(f"{wanted}\0"):  # in it; a folder comes behind
+            found = next(self.entries(wanted + BEHIND), None)
+        return found if found is not None and found.path == path else None
 
     def __getitem__(self, path: str) -> FileRecord:
         entry = self.entry(path)

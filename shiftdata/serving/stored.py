@@ -14,17 +14,19 @@ import heapq
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from shiftdata.serving.blobs import TOO_MANY, Blobs, read_small
-from shiftdata.serving.names import Refusal, damaged, is_sha256, no_entry
-from shiftdata.serving.repos import Commit, Entry, FileRecord, Files, hub_time, key, with_folders
+from shiftdata.files import open_regular
+from shiftdata.serving.blobs import TOO_MANY, Blobs, make_folder, read_small
+from shiftdata.serving.names import Refusal, damaged, is_sha256, no_entry, no_revision
+from shiftdata.serving.repos import BEHIND, Commit, Entry, FileRecord, Files, hub_time, key, with_folders
 
 #: Files and folders of a repo at most: every commit lists them all.
 MOST_ENTRIES = 200_000
@@ -37,6 +39,9 @@ LONGEST_LINE = 4096
 
 #: Within so many bytes a list is read line by line.
 SEARCHED = 512
+
+#: The path in a line, and whether it is that of a folder.
+START = re.compile(rb'\["((?:[^"\\]|\\")*)",(null)?')
 
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -57,7 +62,7 @@ class StoredFiles(Files):
     def entries(self, start: str = "") -> Iterator[Entry]:
         path = self.folder / f"{self.commit}.files"
         try:
-            stream = path.open("rb", buffering=LONGEST_LINE)
+            stream = open_regular(path)
         except OSError as error:
             if error.errno in TOO_MANY:
                 raise
@@ -65,7 +70,7 @@ class StoredFiles(Files):
         with stream:
             if os.fstat(stream.fileno()).st_size != self.length:
                 raise self._damaged("its list of files is cut")
-            self._seek(stream, start)
+            stream.seek(self._search(stream.fileno(), start))
             while line := stream.readline(LONGEST_LINE):
                 if (entry := self.parse(line)).key >= start:
                     yield entry
@@ -77,22 +82,33 @@ class StoredFiles(Files):
         """Search in the list; `entry` does so once for what is asked for again and again."""
         return super().entry(path)
 
-    def _seek(self, stream: BinaryIO, start: str) -> None:
-        """Go to the start of a line that is not behind the key, and not far before it."""
+    def _search(self, descriptor: int, start: str) -> int:
+        """Where a line begins that is not behind the key, and not far before it."""
         low, high = 0, self.length if start else 0
         while high - low > SEARCHED:
             middle = (low + high) // 2
-            stream.seek(middle)
-            at = middle + len(stream.readline(LONGEST_LINE))
-            if at >= high:  # no line begins between
+            piece = os.pread(descriptor, 2 * LONGEST_LINE, middle)
+            first = piece.find(b"\n") + 1
+            if first == 0 or middle + first >= high:  # no line begins between
                 high = middle
                 continue
-            line = stream.readline(LONGEST_LINE)
-            if self.parse(line).key < start:
-                low = at + len(line)
+            line = piece[first : piece.find(b"\n", first) + 1]
+            if self._key(line) < start:
+                low = middle + first + len(line)
             else:
-                high = at
-        stream.seek(low)
+                high = middle + first
+        return low
+
+    def _key(self, line: bytes) -> str:
+        """The key of a line, sooner than by parsing it: a path has no backslash, only its quotes get one."""
+        found = START.match(line)
+        try:
+            path = found[1].decode().replace('\\"', '"') if found else ""
+        except UnicodeDecodeError:
+            found = None
+        if found is None:
+            raise self._damaged("its list of files cannot be read")
+        return key(path) + BEHIND * bool(found[2])
 
     def parse(self, line: bytes) -> Entry:
         """The entry of a line."""
@@ -106,6 +122,8 @@ class StoredFiles(Files):
             raise self._damaged("its list of files cannot be read") from None
 
     def _damaged(self, what: str) -> Refusal:
+        if not (self.folder / f"{self.commit}.json").exists():  # the dataset was deleted meanwhile
+            return no_revision(self.commit)
         return damaged(f"the commit {self.commit}", what)
 
 
@@ -160,7 +178,9 @@ def write_commit(
         commit |= {"length": listed.size, "sha256": listed.sha256}
         content = json.dumps(commit, separators=(",", ":")).encode()
         commit_id = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-        listed.move(folder / f"{commit_id}.files")
+        make_folder(folder)
+        listed.settle()
+        listed.path.replace(folder / f"{commit_id}.files")  # its name is synced with the next one
         blobs.write(folder / f"{commit_id}.json", content)
         return commit_id
     finally:

@@ -110,18 +110,17 @@ class UploadedRepo:
         return found
 
     def commit(self, revision: str) -> Commit:
-        if COMMIT_ID.fullmatch(revision):
-            found = read_commit(self.commits, revision)
-        elif (commit_id := self._find(revision)) is not None:
-            found = read_commit(self.commits, commit_id)
-            if found is None and self.folder.is_dir():
-                raise self._damaged(f"{revision} names a commit that is missing")
-        else:
-            found = None
-        if found is not None:
-            return found
-        if not self.folder.is_dir():  # deleted meanwhile
+        for _ in range(3):  # deleted and made anew between two looks, it is another one
+            commit_id = revision if COMMIT_ID.fullmatch(revision) else self._find(revision)
+            found = read_commit(self.commits, commit_id) if commit_id else None
+            if found is not None:
+                return found
+            if commit_id == revision or self._find(revision) == commit_id:
+                break
+        if not self.folder.is_dir():
             raise no_repo(self.owner, self.name)
+        if commit_id not in (None, revision):
+            raise self._damaged(f"{revision} names a commit that is missing")
         raise self._damaged("its branch main is missing") if revision == "main" else no_revision(revision)
 
     def _find(self, revision: str) -> str | None:
@@ -153,6 +152,7 @@ class UploadedRepo:
             parent = found.parent
             found = read_commit(self.commits, parent) if parent else None
             if parent and found is None:
+                self.commit(revision)  # unless it was deleted meanwhile
                 raise self._damaged(f"the commit {parent} is missing from its history")
 
     def open(self, commit: Commit, path: str) -> int:
