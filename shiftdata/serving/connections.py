@@ -303,7 +303,8 @@ class Connection(H11Protocol):
 
     def end(self) -> None:
         """End it; a client that may still be listening learns why."""
-        if self.cycle is not None and not self.cycle.response_complete and self._wants_body():
+        waits = self.cycle is not None and not self.cycle.response_complete and self._wants_body()
+        if waits and not self._is_refused:
             self._answer(b"408 Request Timeout", b"the body stopped coming, or came too slowly")
             self.transport.close()
         else:

@@ -112,7 +112,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return raw
 
 
-@fuzzed(2.5)
+@fuzzed(2)
 @given(SEEDS)
 def test_a_forged_manifest_raises_nothing_but_our_errors(tiny, forged, seed):
     value = mutated(manifest_of(tiny), seed)
