@@ -19,7 +19,8 @@ TOKENS = re.compile(r"\bhf_[A-Za-z0-9]{6,}|(?<=earer )[^\s'\"]+|(?<=://)[^/\s@:]
 
 #: What an answer of a server, or an error of object storage by the name of its class, means, and what to do.
 MEANINGS = {
-    401: "it needs to know who you are: `hf auth login`, set HF_TOKEN, or give a valid --token-file",
+    401: "it needs to know who you are: `hf auth login` or HF_TOKEN for the Hub; for another server, give a "
+    "valid --token-file or an entry in ~/.config/shiftdata/tokens.json",
     403: "you have no right to write there: use a token that may write, or a name of your own",
     404: "it does not exist, or you may not see it: check the address and your token",
     413: "it accepts no file of that size",

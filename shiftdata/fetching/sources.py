@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from shiftdata.errors import ChangedError, MissingExtraError, ShiftdataError, St
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.places.store import Store
 
-#: A place that fails so often in a row is asked after the others.
+#: A place that fails so often in a row is asked after the others; one that was slow each time, not at all.
 PATIENCE = 3
+#: Seconds after which a failure is a slow one.
+SLOW = 10.0
 
 T = TypeVar("T")
 
@@ -43,6 +46,7 @@ class Sources:
     problems: dict[str, list[str]] = field(default_factory=dict)
     _opened: dict[str, OpenDataset] = field(default_factory=dict)
     _failures: Counter[str] = field(default_factory=Counter)
+    _slow: Counter[str] = field(default_factory=Counter)
     _ruled_out: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -65,16 +69,17 @@ class Sources:
         for store in self.order():
             if store.address not in self._opened and self._open(store) is None:
                 continue
-            dataset = self._opened[store.address]
+            dataset, began = self._opened[store.address], time.monotonic()
             try:
                 result = act(dataset)
             except Exception as error:  # each backend has its own kinds
                 if isinstance(error, MissingExtraError) or getattr(error, "errno", None) in OUT_OF_SPACE:
                     raise
                 self._failed(store, dataset, f"{what}: {_in_a_line(error)}")
+                self._note_time(store, time.monotonic() - began)
                 continue
             with self._lock:
-                self._failures[store.address] = 0
+                self._failures[store.address] = self._slow[store.address] = 0
             return result, store
         raise NoPlaceError(f"no place gave {what}:", self.reasons())
 
@@ -124,6 +129,13 @@ class Sources:
             self._note(store, why)
         else:
             self._note(store, why)
+
+    def _note_time(self, store: Store, seconds: float) -> None:
+        with self._lock:
+            self._slow[store.address] += seconds > SLOW
+            if self._slow[store.address] < PATIENCE:
+                return
+        self._rule_out(store, f"is not asked any more: it was slow and gave nothing {PATIENCE} times")
 
     def _note(self, store: Store, why: str, weight: int = 1) -> None:
         with self._lock:

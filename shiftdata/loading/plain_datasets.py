@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError, not_found
+from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import README, data_files, metadata_file, protocol_file
 from shiftdata.metadata.columns import read_columns
@@ -124,7 +125,7 @@ def load_dataset(
         source = str(store.folder)
     else:
         return _load_url(opened, config or manifest.default_base, split, streaming, options)
-    if README in manifest.files and not is_offline():
+    if README in manifest.files and not (store.is_far and is_offline()):
         opened.read_file(README)  # it says which files `datasets` reads
     loaded: AnyDataset = datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
     return loaded
@@ -217,5 +218,6 @@ def _access(store: Store) -> dict[str, Any]:
         return {"token": token_for(None)}
     if not isinstance(store, Http):
         return {}
+    require("aiohttp", "load_dataset of an http URL")
     of_client = {"client_kwargs": {"trust_env": False, "proxy": proxy_of(store.address)}}
     return {"token": False, "storage_options": {"http": of_client, "https": of_client}}

@@ -36,6 +36,7 @@ MOST_REDIRECTS = 5
 #: The longest answer without use that is read so that the connection can be used again.
 SHORT = 64 << 10
 PIECE = 1 << 20
+TOO_SLOW = "the server is too slow, or does not end its answer"
 #: Headers of a Hub that stand in the redirect to a file, not in the answer that has it.
 LINKED = ("x-repo-commit", "x-linked-etag", "x-linked-size")
 
@@ -264,18 +265,26 @@ class _Timed:
         self._wire.close()  # it stays open for an answer that is being read
 
     def readinto(self, buffer: Any) -> int:
-        now = time.monotonic()
-        if now >= self._until:
-            if not self._in_body or self._came < FEWEST:
-                raise StorageError("the server is too slow, or does not end its answer")
-            self._until, self._came = now + WINDOW, 0
-        if self._left <= 0:
-            raise StorageError("the answer does not end")
-        self._wire.settimeout(max(self._until - now, 0.01))
-        count = self._wire.recv_into(buffer)
-        self._left -= count
-        self._came += count
-        return count
+        while True:
+            now = time.monotonic()
+            if now >= self._until:
+                if not self._in_body or self._came < FEWEST:
+                    raise StorageError(TOO_SLOW)
+                self._until, self._came = now + WINDOW, 0
+            if self._left <= 0:
+                raise StorageError("the answer does not end")
+            self._wire.settimeout(max(self._until - now, 0.01))
+            try:
+                count = self._wire.recv_into(buffer)
+            except TimeoutError:
+                if self._in_body and self._came >= FEWEST:
+                    continue  # a window has ended, not the patience
+                if self._came:
+                    raise StorageError(TOO_SLOW) from None
+                raise  # it may be a gap in the network
+            self._left -= count
+            self._came += count
+            return count
 
 
 class _File(io.RawIOBase):

@@ -175,6 +175,13 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(0.05)
 
+    def paced(self, data: bytes) -> None:
+        """A whole file, for longer than a window, as fast as it must be."""
+        self.begin(200, 500_000)
+        for _ in range(50):
+            self.push(bytes(10_000))
+            time.sleep(0.05)
+
     def drip_head(self, data: bytes) -> None:
         self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
         while not self.server_of.stopped:

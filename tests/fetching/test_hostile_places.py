@@ -24,6 +24,7 @@ from builders.publish.hub import RepoOptions
 from builders.publish.publishing import target_of
 from builders.publish.target import Source
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, ShiftdataError, StorageError
+from shiftdata.fetching import sources
 from shiftdata.fetching.staging import staging_of
 from shiftdata.format import bounds
 from shiftdata.format.manifest import Manifest
@@ -237,6 +238,21 @@ def test_an_answer_has_an_end(server, tiny, kind, way):
     assert time.monotonic() - begun < 30
     assert server.sent < 400e6
     assert [path.name for path in Path().iterdir()] == ["out"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_answer_that_goes_on_may_take_long(server):
+    server.answers["long"] = "paced"
+    assert search.store_at(server.http).read("long") == bytes(500_000)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_place_that_is_slow_each_time_is_not_asked_for_every_file(server, monkeypatch, tiny):
+    monkeypatch.setattr(sources, "SLOW", 0.3)
+    server.answers |= {".parquet": "drip", ".md": "drip", ".jpg": "drip", ".png": "drip"}
+    with pytest.raises(StorageError, match="it was slow and gave nothing 3 times"):
+        sd.fetch(server.http, out="out", jobs=1)
+    assert len([asked for asked in server.asked if "GET" in asked and "manifest" not in asked]) < 15
 
 
 @pytest.mark.usefixtures("impatient")
