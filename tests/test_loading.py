@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter
 from itertools import islice
 
@@ -28,6 +29,30 @@ def test_plain_datasets_gives_the_promised_rows_streaming_and_not(in_tiny_out, c
     for split, record in promised.items():
         assert len(prepared[split]) == record.rows
         assert [row["key"] for row in streamed[split]] == prepared[split]["key"][:]
+
+
+@pytest.mark.parametrize("name", ["README.md", "dataset_infos.json", ".huggingface.yaml"])
+@pytest.mark.parametrize("config", [None, "content", "gf_k2_mu10", "metadata"])
+def test_our_own_load_takes_no_config_from_a_file_that_the_manifest_does_not_list(copy, name, config):
+    """A card with test rows in train; and files by which `datasets` overrides a card."""
+    whole = {split: rows["key"][:] for split, rows in shiftdata.load_dataset(copy, config).items()}
+    card = (copy / "README.md").read_text()
+    false = (
+        card.replace("/train-*", "/test-*")
+        .replace('"train"]', '"test"]')
+        .replace("/train.parq", "/test.parq")
+    )
+    infos = {"mini": {"splits": {"train": {"name": "train", "num_examples": 1}}, "config_name": "mini"}}
+    texts = {
+        "README.md": false,
+        ".huggingface.yaml": false.split("---\n")[1],
+        "dataset_infos.json": json.dumps(infos),
+    }
+    (copy / name).write_text(texts[name])
+    for streaming in (False, True):
+        loaded = shiftdata.load_dataset(copy, config, streaming=streaming)
+        assert {split: [row["key"] for row in rows] for split, rows in loaded.items()} == whole
+    assert [problem.path for problem in shiftdata.verify(copy)] == [name]
 
 
 def test_sizes_on_the_card_are_those_that_datasets_counts(in_tiny_out):

@@ -12,6 +12,8 @@ CROISSANT = "croissant.json"
 ATTRIBUTION = "ATTRIBUTION.md"
 #: Made from the manifest, which lists them: their text never depends on their own records in it.
 RENDERINGS = (README, CROISSANT)
+#: What `datasets` goes by where it lies beside a card: shiftdata never writes them.
+OVERRIDES = ("dataset_infos.json", ".huggingface.yaml")
 DROPPED = "dropped.parquet"  # names what could not be used
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
-from shiftdata.errors import InputError, IntegrityError, not_found
+from shiftdata.errors import InputError, IntegrityError, StorageError, not_found
 from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import README, data_files, metadata_file, protocol_file
+from shiftdata.format.paths import OVERRIDES, README, data_files, metadata_file, protocol_file
 from shiftdata.metadata.columns import read_columns
 from shiftdata.places.client import proxy_of
 from shiftdata.places.http import Http, Hub
@@ -117,24 +117,39 @@ def load_dataset(
     if "filters" in options:  # the card states the sizes of what its own filters keep
         options = {"verification_mode": "no_checks"} | options
     store = opened.store
-    if isinstance(store, Hub) and store.repo.endpoint is None:
+    by_name = isinstance(store, Hub) and store.repo.endpoint is None
+    # Offline, `datasets` loads what it has prepared before.
+    by_card = by_name and is_offline()
+    if not by_card and (by_name or store.folder is not None):
+        by_card = _card_is_right(opened)
+    if not by_card:
+        return _load_url(opened, config or manifest.default_base, split, streaming, options)
+    if isinstance(store, Hub):
         # The commit whose manifest was read; offline, `datasets` knows only what it has prepared before.
         pinned = {} if is_offline() else {"revision": store.revision}
         source, options = store.repo.repo_id, pinned | _access(store) | options
-    elif store.folder is not None:
-        source = str(store.folder)
     else:
-        return _load_url(opened, config or manifest.default_base, split, streaming, options)
-    if README in manifest.files and not (store.is_far and is_offline()):
-        opened.read_file(README)  # it says which files `datasets` reads
+        source = opened.address
     loaded: AnyDataset = datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
     return loaded
+
+
+def _card_is_right(opened: OpenDataset) -> bool:
+    """Whether what `datasets` loads by is the card that the manifest lists, and nothing beside it.
+
+    A false card could name other files, and so could what overrides it.
+    """
+    try:
+        opened.read_file(README)
+    except (StorageError, IntegrityError):
+        return False
+    return not any(map(opened.store.has, OVERRIDES))
 
 
 def _load_url(
     opened: OpenDataset, config: str, split: str | None, streaming: bool, options: dict[str, Any]
 ) -> AnyDataset:
-    """Load from a plain URL, whose card `datasets` does not read: the manifest says the same."""
+    """Load from a place whose card `datasets` does not read, or should not: the manifest says the same."""
     chosen = opened.manifest.configs[config]
     if chosen.filters is not None:
         options = {"filters": chosen.filters} | options

@@ -86,6 +86,14 @@ class Store(ABC):
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
         """A whole file: for small ones. One with more than `most` bytes is an `IntegrityError`."""
 
+    def has(self, path: str) -> bool:
+        """Whether there is such a file."""
+        try:
+            self.info(path)
+        except MissingFileError:
+            return False
+        return True
+
     @abstractmethod
     def range(self, path: str, start: int, end: int) -> bytes:
         """The bytes from `start` to before `end`, all of them."""

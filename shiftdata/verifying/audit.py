@@ -10,7 +10,8 @@ from pathlib import Path
 
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import RENDERINGS
+from shiftdata.format.paths import OVERRIDES, RENDERINGS
+from shiftdata.places.http import Hub
 from shiftdata.verifying.contents import file_problems, row_by_row
 from shiftdata.verifying.files import Files, Progress
 from shiftdata.verifying.manifest import manifest_problems
@@ -109,5 +110,9 @@ def _extra_files(files: Files) -> Iterator[Problem]:
         if not any(name.startswith(f"{path}/") for name in known):
             what = "is not in the manifest: an extra file; delete it, or build the dataset again"
             yield Problem(path, what, "extra")
+    store = files.dataset.store
+    for path in OVERRIDES if store.folder is not None or isinstance(store, Hub) else ():
+        if path not in (names or ()) and store.has(path):
+            yield Problem(path, "is what `datasets` would go by in place of the card: delete it", "extra")
     if files.leads_out(FILE_NAME):
         yield Problem(FILE_NAME, "points out of the dataset's folder: put the file itself there", "link")
