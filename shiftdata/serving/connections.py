@@ -54,6 +54,9 @@ LINGERS = 3.0
 #: Bytes that wait in this process for slow clients to take them, all together; then one of these gives way.
 BUFFERED = 64 << 20
 
+#: Bytes of an answer that are read at once.
+LARGE_PIECE = 256 << 10
+
 #: Seconds that the clock goes on with each turn of the server; such turns between two looks at all
 #: connections; seconds between lines of the log.
 TICK, LOOK, REPORTED = 0.1, 5, 10.0
@@ -104,7 +107,7 @@ class Connections(ServerState):
         self.at_work = asyncio.Semaphore(AT_WORK)
         #: It stands still while the server is too busy to look: no client is blamed for that.
         self.clock = 0.0
-        self.coming = 0
+        self.coming = self.buffered = 0
         self.numbers = itertools.count()
         self._open: set[Connection] = set()
         self._addresses: dict[str, set[Connection]] = {}
@@ -246,11 +249,11 @@ class Connection(H11Protocol):
             self._written += len(message.get("body", b""))
             await send(message)
             message.clear()  # its bytes are not kept while the client takes them
-            await self.flow.drain()
+            await self._drain()
             if cycle.disconnected:
                 raise _Gone
 
-        cycle = self.cycle
+        cycle, scope["state"]["piece"] = self.cycle, self._piece
         await turn.acquire()
         try:
             if not cycle.disconnected:
@@ -259,6 +262,21 @@ class Connection(H11Protocol):
             pass
         finally:
             end_turn()
+
+    async def _drain(self) -> None:
+        """Wait until the client has taken nearly all."""
+        if self.flow.write_paused:
+            size = self.transport.get_write_buffer_size()
+            self.server_state.buffered += size
+            try:
+                await self.flow.drain()
+            finally:
+                self.server_state.buffered -= size
+
+    def _piece(self) -> int:
+        """Bytes of an answer to read at once: few for who takes it slowly, where much is waiting already."""
+        is_short = self.server_state.buffered > BUFFERED // 4 and self._rate < LARGE_PIECE
+        return RECEIVED if is_short else LARGE_PIECE
 
     def rank(self) -> float:
         """Take stock. The lower, the sooner it makes room for another."""

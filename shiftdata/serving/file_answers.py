@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from anyio.to_thread import run_sync
@@ -17,8 +18,6 @@ from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import Changed, Commit
 from shiftdata.serving.request import part, repo_of
-
-PIECE = 128 << 10
 
 ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)
 
@@ -105,6 +104,7 @@ class FileAnswer(Response):
     ) -> None:
         """A file that is `watched` is one that others may change while it is sent."""
         self._descriptor: int | None = descriptor
+        self._piece: Callable[[], int] = request.scope["state"]["piece"]
         self._before = os.fstat(descriptor) if watched else None
         self.background = None
         self.init_headers(headers)
@@ -154,7 +154,7 @@ class FileAnswer(Response):
         """The next piece; with the last one the file is closed."""
         piece = b""
         if self._at < self._end and self._descriptor is not None:
-            piece = os.pread(self._descriptor, min(PIECE, self._end - self._at), self._at)
+            piece = os.pread(self._descriptor, min(self._piece(), self._end - self._at), self._at)
             if not piece:
                 raise Changed("a file was cut while it was sent")  # the connection ends, as it must
             if self._before and _is_overwritten(self._before, os.fstat(self._descriptor)):
