@@ -34,6 +34,7 @@ from shiftdata.places.hubs import HUB, HubRepo, token_for
 from shiftdata.verifying import verify
 from tests.fetching.conftest import contents, copied, flip, same
 from tests.fetching.hostile import Hostile, hostile
+from tests.test_places import hub, on_hub
 from tests.tiny import edit_manifest
 
 STORED, OWN = "hf_the_stored_login", "hf_the_one_in_the_environment"
@@ -463,13 +464,18 @@ def test_nothing_is_taken_that_the_manifest_does_not_hash(tiny, tmp_path, name, 
     assert same(sd.fetch(str(tiny), out="out"), tiny)
 
 
-def test_a_false_card_is_not_followed(tiny, tmp_path):
+def test_a_false_card_on_a_hub_is_not_followed(tiny, tmp_path):
     """It could put test rows into train, or name files elsewhere."""
-    bad = copied(tiny, tmp_path / "bad")
+    bad = copied(tiny, tmp_path / "bad/tiny")
     card = (bad / "README.md").read_text()
     (bad / "README.md").write_text(card.replace("data/mini/train", "data/mini/test"))
-    with pytest.raises(IntegrityError, match=r"README\.md is not the file that the manifest lists"):
-        sd.load_dataset(bad, "mini")
+    code = (
+        "import shiftdata\n"
+        "rows = shiftdata.load_dataset('shift/tiny', 'mini', split='train', streaming=True)\n"
+        "print({row['split'] for row in rows})"
+    )
+    with hub(bad) as endpoint:
+        assert on_hub(endpoint, tmp_path, code) == "{'train'}\n"
 
 
 @pytest.mark.parametrize(
