@@ -230,7 +230,7 @@ class FolderRepo:
         self, path: str, identity: Identity, rest: Callable[[float], None] = lambda seconds: None
     ) -> str | None:
         """The hash of a file; None if it is not the one that was listed, before or after."""
-        if time.time() - identity.touched / 1e9 < TICK:
+        if 0 <= time.time() - identity.touched / 1e9 < TICK:
             time.sleep(TICK)
         try:
             descriptor = self._open(path)
