@@ -19,10 +19,11 @@ from shiftdata.errors import StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.serving import commits, file_answers, lfs, listings, pages, repo_admin
 from shiftdata.serving.blobs import TOO_MANY
-from shiftdata.serving.connections import Connection, Limits, Server
+from shiftdata.serving.connections import Connection, Limits
 from shiftdata.serving.logs import log_config
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.request import Mirror, base_url
+from shiftdata.serving.server import Server
 
 API = "/api/datasets/{owner}/{name}"
 LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import socket
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import h11
-import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -38,9 +36,6 @@ RECEIVED = 32 << 10
 #: A body in more pieces than this, of fewer bytes on average, is refused: each costs as much as a large one.
 MANY_PIECES, SMALL_PIECE = 32, 64
 
-#: Connections that are accepted in one go; others wait with the operating system, the longest-waiting first.
-ACCEPTED, BACKLOG = 32, 4096
-
 #: Where all are taken, one that made the server wait so many seconds gives way; later by so many if it has
 #: taken an answer before, and if it is taking one (slow networks deliver in bursts).
 STALLED, EARNED, MOVING = 1.0, 5.0, 7.0
@@ -60,13 +55,6 @@ LARGE_PIECE = 256 << 10
 #: Seconds that the clock goes on with each turn of the server; such turns between two looks at all
 #: connections; seconds between lines of the log.
 TICK, LOOK, REPORTED = 0.1, 5, 10.0
-
-#: Bytes that the system keeps of an answer beyond what is on its way; it would take megabytes.
-UNSENT = 256 << 10
-
-#: Seconds after which a thread that reads a file gets its turn (Python's 0.005, several times for each
-#: request, are long while the server is busy with connections).
-SWITCH = 0.0005
 
 log = logging.getLogger("uvicorn.error")
 of_requests = log.getChild("requests")
@@ -348,65 +336,3 @@ class Connection(H11Protocol):
             head = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n" % (status, len(text))
             rest = b"cache-control: private, no-store\r\nconnection: close\r\n\r\n"
             self.transport.write(head + rest + text)
-
-
-class Server(uvicorn.Server):
-    """uvicorn's own, with limits on its connections."""
-
-    server_state: Connections
-
-    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
-        super().__init__(config)
-        self.server_state = Connections(limits)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections where there is room for them; asyncio would until descriptors run out."""
-        sys.setswitchinterval(SWITCH)
-        await self.lifespan.startup()
-        self.servers = []
-        self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or []]
-        self.started = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for one in self._accepting:
-            one.cancel()
-        await asyncio.gather(*self._accepting, return_exceptions=True)
-        await super().shutdown(sockets)
-
-    async def on_tick(self, counter: int) -> bool:
-        self.server_state.tick()
-        return await super().on_tick(counter)
-
-    async def _accept(self, listening: socket.socket) -> None:
-        loop, state = asyncio.get_running_loop(), self.server_state
-        listening.setblocking(False)
-        listening.listen(BACKLOG)
-        connecting: set[asyncio.Task[None]] = set()
-        while True:
-            await state.make_room()
-            if state.coming >= ACCEPTED:
-                await asyncio.sleep(0)
-                continue
-            try:
-                accepted, _ = await loop.sock_accept(listening)
-            except OSError:  # it was reset since, or descriptors have run out all the same
-                await asyncio.sleep(TICK)
-                continue
-            state.coming += 1
-            task = loop.create_task(self._connect(accepted))
-            connecting.add(task)
-            task.add_done_callback(connecting.discard)
-
-    async def _connect(self, accepted: socket.socket) -> None:
-        def protocol() -> Connection:
-            return Connection(self.config, self.server_state, self.lifespan.state)
-
-        try:
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
-            await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
-        except OSError:
-            accepted.close()
-        finally:
-            self.server_state.coming -= 1

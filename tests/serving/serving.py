@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.serving.app import listen, server
-from shiftdata.serving.connections import Limits, Server
+from shiftdata.serving.connections import Limits
 from shiftdata.serving.library import Library
 from shiftdata.serving.request import Mirror
+from shiftdata.serving.server import Server
 
 TOKEN = "the-token-of-the-tests"
 
