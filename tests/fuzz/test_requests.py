@@ -83,7 +83,7 @@ async def ask(app: Any, one: Asked) -> Reply:
         "headers": one.headers,
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 8000),
-        "state": {},
+        "state": {"piece": lambda: 256 << 10},  # as a `Connection` says how much to read at a time
     }
     await app(scope, receive, send)
     return reply
