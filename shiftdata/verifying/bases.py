@@ -18,8 +18,8 @@ from shiftdata.format.paths import metadata_file
 from shiftdata.format.writer import Indices, groups_of, size_of
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
-from shiftdata.verifying.rows import TERMS, BaseRows
-from shiftdata.verifying.tables import first_line, read_table
+from shiftdata.verifying.rows import BaseRows
+from shiftdata.verifying.tables import first_line, plain_texts, read_table
 
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 
@@ -207,9 +207,8 @@ def _set_problems(
         f"is frozen in {name}, and not a row of {' and '.join(one.splits)}": keys.filter(~known),
     }
     if one.filters is not None:
-        types = [(of.name, pa.string() if of.name in TERMS else of.type) for of in rows.schema]
-        try:  # filters compare texts, not dictionaries
-            kept = rows_matching(rows.cast(pa.schema(types)), one.filters)["key"]
+        try:
+            kept = rows_matching(plain_texts(rows), one.filters)["key"]
         except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
             what = f"the filters of {split.name}/{name} cannot be used ({first_line(error)})"
             yield Problem(FILE_NAME, what, "filters")

@@ -122,8 +122,9 @@ class _Audit:
             problems += shard_problems(shard, local, beside, manifest, self.files.progress)
             sound &= not problems and local.file is not None and rows is not None
             if sound and local.file is not None and rows is not None:
-                problems += statistics_problems(shard.path, local.file, rows.slice(shard.first, shard.rows))
-                kept += kept_by_filters(manifest, base, shard.split, local.file)
+                here = rows.slice(shard.first, shard.rows)
+                problems += statistics_problems(shard.path, local.file, here)
+                kept += kept_by_filters(manifest, base, shard.split, local.file, here)
                 if base.name == manifest.default_base and shard is shards[0]:
                     problems += sample_problems(manifest, local.file)
                 self.files.progress.checked["examples"] += shard.rows

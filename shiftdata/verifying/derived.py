@@ -12,7 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
@@ -29,9 +31,10 @@ from shiftdata.tasks import LeakWarning, Task
 from shiftdata.tasks.frozen import Frozen
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
-from shiftdata.verifying.tables import first_line
+from shiftdata.verifying.tables import first_line, plain_texts
 
 FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
+ROW_GROUP = "row group"
 KEY = re.compile(r"[a-z_]+(?=:)")
 
 
@@ -70,16 +73,26 @@ def _plain(record: Any) -> Any:
     return json.loads(json.dumps(asdict(record)))
 
 
-def kept_by_filters(manifest: Manifest, base: Base, split: str, file: Path) -> Counter[tuple[str, str]]:
-    """How many rows of a data file the filters of each set keep for a reader, who goes by statistics."""
+def kept_by_filters(
+    manifest: Manifest, base: Base, split: str, file: Path, rows: pa.Table
+) -> Counter[tuple[str, str]]:
+    """How many rows of a data file the filters of each set keep for a reader, who goes by statistics.
+
+    Such a reader opens the row groups that may have such rows, and filters what is in them.
+    """
     kept: Counter[tuple[str, str]] = Counter()
     opened = pads.dataset(file, format="parquet")
+    (fragment,) = opened.get_fragments()
+    numbers = np.repeat(np.arange(fragment.num_row_groups), [one.num_rows for one in fragment.row_groups])
+    rows = plain_texts(rows).append_column(ROW_GROUP, pa.array(numbers))
     for canonical in manifest.canonical_splits:
         for name, one in canonical.sets.items() if canonical.base == base.name else ():
             if one.filters is None or split not in one.splits:
                 continue
             with suppress(ValueError, TypeError, pa.ArrowException):  # others keep no row
-                kept[canonical.name, name] += opened.count_rows(filter=pq.filters_to_expression(one.filters))
+                asked = pq.filters_to_expression(one.filters)
+                groups = [group.id for group in fragment.subset(asked, schema=opened.schema).row_groups]
+                kept[canonical.name, name] += rows.filter(asked & pc.field(ROW_GROUP).isin(groups)).num_rows
     return kept
 
 

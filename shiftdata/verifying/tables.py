@@ -55,6 +55,12 @@ def read_table(
     return table.replace_schema_metadata(None), problems
 
 
+def plain_texts(rows: pa.Table) -> pa.Table:
+    """Rows whose dictionaries are texts again, as filters compare them."""
+    types = [pa.string() if pa.types.is_dictionary(of.type) else of.type for of in rows.schema]
+    return rows.cast(pa.schema(zip(rows.column_names, types, strict=True)))
+
+
 def sizes_of(file: Path, roles: Roles) -> Indices:
     """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
     with pq.ParquetFile(file) as opened:
