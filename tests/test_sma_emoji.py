@@ -15,6 +15,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import RENDERINGS
 from tests.few_emoji import few_classes
 
 SMALL = """
@@ -71,10 +72,7 @@ def test_one_worker_paints_the_same_bytes_as_two(recipe, small, tmp_path):
     again = build(str(recipe), tmp_path, bases=["mini"], workers=1, quiet=True)
     files, others = Manifest.read(small).files, Manifest.read(again).files
     painted = {path: record for path, record in files.items() if "content" not in path}
-    for path in (
-        "preview.jpg",
-        "ATTRIBUTION.md",
-    ):  # they tell of the untouched content too, where it is built
+    for path in ("preview.jpg", "ATTRIBUTION.md", *RENDERINGS):  # also about the untouched content
         del painted[path], others[path]
     assert painted == others
 

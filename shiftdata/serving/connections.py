@@ -68,6 +68,9 @@ class Limits:
     per_address: int = 1024
     patience: float = 30  # seconds for a head, between requests, and without progress of a body or an answer
     bytes_per_second: float = 1000  # of a body or an answer; what is slower uses up the patience
+    #: More seconds for who takes an answer: a training that streams pauses while it evaluates. Where all
+    #: connections are taken, such a client makes room all the same.
+    pause: float = 570
     proxies: frozenset[str] = frozenset()
 
 
@@ -148,7 +151,7 @@ class Connections(ServerState):
         ranked, buffered = [], 0
         for one in list(self._open):
             rank = one.rank()
-            if one.patience <= 0:
+            if one.patience <= one.allowed:
                 self._end(one)
             else:
                 ranked.append((rank, one.number, one))
@@ -203,6 +206,7 @@ class Connection(H11Protocol):
         self.address = self.client[0] if self.client else ""
         state = self.server_state
         self.patience, self.buffered, self.number = state.limits.patience, 0, next(state.numbers)
+        self.allowed = 0.0
         self._began = self._seen_at = state.clock
         self._received = self._written = self._moved = 0
         self._rate = 0.0
@@ -272,6 +276,7 @@ class Connection(H11Protocol):
         untaken = self._untaken()
         moved = self._received + self._written - untaken
         came, self._moved = moved - self._moved, moved
+        self.allowed = -limits.pause if untaken and not self._is_refused else 0.0
         elapsed, self._seen_at = now - self._seen_at, now
         self._rate += came - self._rate * min(elapsed, 1)  # of about the last second
         if self._is_refused:

@@ -51,7 +51,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     (folder / "inside.txt").symlink_to(folder / "a.txt")
     (top / "served" / "out").symlink_to(top / "elsewhere")
     os.mkfifo(folder / "pipe")
-    limits = Limits(patience=1)
+    limits = Limits(patience=1, pause=0)
     with serving(top / "served", writable=True, token=TOKEN, limits=limits, regular_bytes=100_000) as running:
         body = json.dumps({"name": "mine", "organization": "lab", "type": "dataset"}).encode()
         assert request(running.port, "POST", "/api/repos/create", body, token=TOKEN).status == 200

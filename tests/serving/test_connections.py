@@ -88,8 +88,11 @@ def test_connections_of_a_trusted_proxy_are_not_its_share(root: Path):
 
 def test_a_slow_client_is_served_and_one_that_stops_is_not(root: Path):
     """At 30 kB/s where 10 kB/s is the least."""
-    with serving(root, limits=Limits(patience=4, bytes_per_second=10_000)) as running:
-        reader, stuck = connected(running, ""), connected(running, GET_BIG)
+    with serving(root, limits=Limits(patience=4, bytes_per_second=10_000, pause=0)) as running:
+        stuck, reader = connected(running, GET_BIG), socket.socket()
+        # In the usual buffer of megabytes the server would see no progress for a while.
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        reader.connect(("127.0.0.1", running.port))
         reader.sendall(GET_BIG.encode())
         began, got = time.monotonic(), 0
         while time.monotonic() < began + 9:
@@ -100,6 +103,14 @@ def test_a_slow_client_is_served_and_one_that_stops_is_not(root: Path):
         reader.close()
         assert len(until_closed(stuck)) < SIZE
         wait_for(lambda: not running.server.server_state.tasks)
+
+
+def test_a_reader_may_pause_where_there_is_room(root: Path):
+    """As a training that streams a whole file does while it evaluates."""
+    with serving(root, limits=Limits(patience=1, bytes_per_second=1e9)) as running:
+        reader = connected(running, GET_BIG.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"))
+        time.sleep(4)
+        assert len(until_closed(reader)) > SIZE
 
 
 def test_a_body_in_crumbs_is_refused(few: Running):

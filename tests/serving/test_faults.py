@@ -24,6 +24,7 @@ from shiftdata.serving import blobs, uploaded
 from shiftdata.serving.checking import Check
 from shiftdata.serving.library import Library
 from shiftdata.serving.repos import git_blob_id
+from tests.serving.hostile import wait_for
 from tests.serving.serving import TOKEN, Process, Running, request
 
 ENV = {"SHIFTDATA_MIRROR_TOKEN": TOKEN}
@@ -32,14 +33,6 @@ MINE = {"repo_id": "lab/mine", "repo_type": "dataset"}
 
 def start(root: Path, port: int = 0) -> Process:
     return Process(root, "--writable", "--quiet", port=port, env=ENV)
-
-
-def wait_for(condition) -> None:
-    for _ in range(200):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come to pass")
 
 
 def half_sent(port: int, head: str, body: bytes) -> socket.socket:

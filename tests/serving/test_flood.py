@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving.hostile import wait_for
 from tests.serving.serving import Process, request
 
 FLOOD = Path(__file__).with_name("flood.py")
@@ -109,8 +110,7 @@ def test_readers_are_served_beside_hostile_clients(
             )
             assert usage.peak < 300e6
             assert len(server.said) < 2_000_000
-            time.sleep(3)
-            assert usage.descriptors() <= before + 5
+            wait_for(lambda: usage.descriptors() <= before + 5)
             assert request(server.port, "GET", "/api/datasets").status == 200
     finally:
         for flood in floods:

@@ -214,7 +214,7 @@ def test_a_client_that_takes_nothing_is_left(tmp_path: Path, capfd: pytest.Captu
     (tmp_path / "folder").mkdir()
     with (tmp_path / "folder" / "zeros.bin").open("wb") as stream:
         stream.truncate(size)
-    with serving(tmp_path, limits=Limits(patience=0.5)) as running:
+    with serving(tmp_path, limits=Limits(patience=0.5, pause=0)) as running:
         request(running.port, "GET", "/api/datasets")  # it is hashed
         head = "GET /datasets/shift/folder/resolve/main/zeros.bin HTTP/1.1\r\nHost: localhost\r\n\r\n"
         connection = connected(running, head)
