@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -187,3 +188,17 @@ def test_no_accidental_change_is_missed(tmp_path, changes, seed):
         for path, data in whole.items():
             path.write_bytes(data)
     assert missed == []
+
+
+@pytest.mark.parametrize("column", ["origin", "attribution"])
+def test_a_file_that_unpacks_to_far_more_is_not_decoded(copy, monkeypatch, column):
+    """A text that stands in a file once can come in every row: gigabytes of a few kilobytes."""
+    monkeypatch.setattr("shiftdata.format.bounds.ALWAYS", 16 << 20)
+    rows = pq.read_table(copy / METADATA)
+    place = rows.schema.get_field_index(column)
+    texts = pa.array(["x" * 500_000] * len(rows))
+    pq.write_table(rows.set_column(place, rows.schema.field(column), texts), copy / METADATA)
+    edit_file(copy, METADATA, bytes)
+    assert (copy / METADATA).stat().st_size < 200_000
+    (problem, *_) = [problem for problem in sd.verify(copy) if problem.path == METADATA]
+    assert "would unpack" in problem.what

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from shiftdata.errors import IntegrityError
 
@@ -23,6 +25,14 @@ def unpacked_fault(found: pq.FileMetaData, size: int) -> str | None:
     if unpacked > most or found.num_rows > size:
         return f"would unpack {size:,} bytes to {found.num_rows:,} rows, {unpacked:,} bytes: it is not read"
     return None
+
+
+def texts_fault(table: pa.Table, size: int) -> str | None:
+    """Why the columns that are read as numbers are not decoded: their texts are far more than the file."""
+    coded = [name for name in table.column_names if pa.types.is_dictionary(table[name].type)]
+    if sum(_decoded(table[name]) for name in coded) <= max(TIMES * size, ALWAYS):
+        return None
+    return f"would unpack {size:,} bytes to far more: it is not read"
 
 
 def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
@@ -43,10 +53,9 @@ def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
         if fault is None:
             texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
             table = pq.read_table(file, columns=schema.names, read_dictionary=texts)
-            texts = [name for name in texts if pa.types.is_dictionary(table.schema.field(name).type)]
-            if sum(_decoded(table[name]) for name in texts) <= max(TIMES * size, ALWAYS):
+            fault = texts_fault(table, size)
+            if fault is None:
                 return table.cast(pa.schema([found.field(name) for name in schema.names], found.metadata))
-            fault = f"would unpack {size:,} bytes to far more: it is not read"
     except pa.ArrowException as error:
         raise IntegrityError(f"{file.name} cannot be read ({error})") from error
     raise IntegrityError(f"{file.name} {fault}")
@@ -82,7 +91,16 @@ def read_group(
     raise IntegrityError(f"a row group would unpack to {unpacked:,} bytes: it is not read")
 
 
+def text_lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The bytes of each text of a column, 0 for none; one that is read as numbers is not decoded."""
+    if pa.types.is_dictionary(column.type):
+        parts = [pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
+        column = pa.chunked_array([part.cast(pa.int64()) for part in parts], pa.int64())
+    else:
+        column = pc.binary_length(column)
+    lengths: NDArray[np.int64] = pc.fill_null(column, 0).to_numpy().astype(np.int64)
+    return lengths
+
+
 def _decoded(column: pa.ChunkedArray) -> int:
-    """The bytes of the texts of a column that is read as numbers."""
-    chunks = [(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in column.chunks]
-    return sum(pc.sum(lengths.take(indices).cast(pa.int64())).as_py() or 0 for lengths, indices in chunks)
+    return int(text_lengths(column).sum())

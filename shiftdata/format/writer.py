@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import IntegrityError
 from shiftdata.files import sha256_of, whole_file, write_text
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.format.bounds import text_lengths
 from shiftdata.format.identity import base_content_id, dataset_content_id
 from shiftdata.format.manifest import FileRecord, Manifest, Split
 from shiftdata.format.paths import DROPPED, data_file, data_prefix, metadata_file
@@ -176,14 +177,14 @@ def row_bytes(rows: pa.Table, roles: Roles) -> Indices:
     """The bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
     total: Indices = pc.fill_null(rows["length"], 0).to_numpy().astype(np.int64)
     if roles.modality == "image":
-        total += pc.binary_length(rows["key"]).to_numpy() + len(".jpg") + 2 * OFFSET_BYTES
+        total += text_lengths(rows["key"]) + len(".jpg") + 2 * OFFSET_BYTES
     else:
         texts = sum(feature == "string" for feature in roles.example.values())
         total = total + texts * OFFSET_BYTES if texts else np.full(len(rows), 8 * len(roles.example))
     for name in columns(roles.nuisance):
         column = rows[name]
-        if pa.types.is_string(column.type):
-            total += pc.fill_null(pc.binary_length(column), 0).to_numpy() + OFFSET_BYTES
+        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+            total += text_lengths(column) + OFFSET_BYTES
         else:
             total += column.type.bit_width // 8
     return total

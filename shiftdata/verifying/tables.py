@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.format.bounds import texts_fault, unpacked_fault
 from shiftdata.format.schema import Roles, columns
 from shiftdata.format.typed import read_json
 from shiftdata.format.writer import Indices, row_bytes
@@ -29,6 +30,8 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
         found = read.schema.to_arrow_schema()
     except Exception as error:  # Arrow raises many kinds for bad files
         return False, [unreadable(local.path, error)]
+    if fault := unpacked_fault(read, local.file.stat().st_size):
+        return False, [Problem(local.path, fault, "unreadable")]
     faults = sorted(_column_faults(found, schema))
     readable = not faults
     other = [name for name, feature in _features(schema).items() if _features(found).get(name) != feature]
@@ -47,23 +50,31 @@ def read_table(
     if not readable:
         return None, problems
     try:
-        with pq.ParquetFile(local.file, read_dictionary=list(terms)) as file:
+        texts = [field.name for field in schema if field.type == pa.string()]
+        with pq.ParquetFile(local.file, read_dictionary=texts) as file:
             table = file.read([name for name in schema.names if name != without])
+        if fault := texts_fault(table, Path(local.file or "").stat().st_size):
+            return None, [*problems, Problem(local.path, fault, "unreadable")]
+        table = plain_texts(table, besides=terms)
         table.validate(full=True)
     except Exception as error:  # Arrow raises many kinds for bad pages
         return None, [*problems, unreadable(local.path, error)]
     return table.replace_schema_metadata(None), problems
 
 
-def plain_texts(rows: pa.Table) -> pa.Table:
-    """Rows whose dictionaries are texts again, as filters compare them."""
-    types = [pa.string() if pa.types.is_dictionary(of.type) else of.type for of in rows.schema]
-    return rows.cast(pa.schema(zip(rows.column_names, types, strict=True)))
+def plain_texts(rows: pa.Table, besides: Sequence[str] = ()) -> pa.Table:
+    """Rows whose dictionaries are texts again, as filters compare them; but for those of some columns."""
+    types = {
+        of.name: pa.string() if pa.types.is_dictionary(of.type) and of.name not in besides else of.type
+        for of in rows.schema
+    }
+    return rows.cast(pa.schema(types.items()))
 
 
 def sizes_of(file: Path, roles: Roles) -> Indices:
     """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
-    with pq.ParquetFile(file) as opened:
+    texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
+    with pq.ParquetFile(file, read_dictionary=texts) as opened:
         names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
         parts = opened.iter_batches(BATCH_ROWS, columns=names)
         sizes = [row_bytes(pa.Table.from_batches([part]), roles) for part in parts]
