@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from shiftdata.serving.library import Library
 
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
+#: Seconds after which a thread that reads a file gets its turn, in this process that does nothing else (Python's
+#: 0.005, several times for each request, are long while the server is busy with connections).
+SWITCH = 0.0005
 
 
 @verb(
@@ -130,6 +134,7 @@ def command(
             print(f"export HF_ENDPOINT=http://{_shown(host)}:{bound.getsockname()[1]}", flush=True)
             if not quiet:
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
+            sys.setswitchinterval(SWITCH)
             limits = Limits(connections, connections_per_address, proxies=_proxies(trusted_proxy))
             mirror = Mirror(library, token, private, hosts=_hosts(host, allowed_host))
             with Background(library):

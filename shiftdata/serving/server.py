@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 
 import uvicorn
 
@@ -15,10 +14,6 @@ ACCEPTED, BACKLOG = 32, 4096
 
 #: Bytes that the system keeps of an answer beyond what is on its way; it would take megabytes.
 UNSENT = 256 << 10
-
-#: Seconds after which a thread that reads a file gets its turn (Python's 0.005, several times for each
-#: request, are long while the server is busy with connections).
-SWITCH = 0.0005
 
 
 class Server(uvicorn.Server):
@@ -32,7 +27,6 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections where there is room for them; asyncio would until descriptors run out."""
-        sys.setswitchinterval(SWITCH)
         await self.lifespan.startup()
         self.servers = []
         self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or []]
