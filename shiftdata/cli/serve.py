@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from shiftdata.serving.library import Library
 
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
-#: Seconds after which a thread that reads a file gets its turn, in this process that does nothing else (Python's
-#: 0.005, several times for each request, are long while the server is busy with connections).
+#: Seconds after which a thread that reads a file gets its turn, in a process that does nothing else. Python's
+#: 0.005, several times for each request, are long while the server is busy with connections.
 SWITCH = 0.0005
 
 
