@@ -80,9 +80,9 @@ def with_statistics(old: float, new: float) -> Callable[[bytes], bytes]:
 
     def change(data: bytes) -> bytes:
         size = int.from_bytes(data[-8:-4], "little")
-        footer, told = data[-8 - size :], struct.pack("<d", old)
-        assert told in footer
-        return data[: -8 - size] + footer.replace(told, struct.pack("<d", new))
+        footer, stated = data[-8 - size :], struct.pack("<d", old)
+        assert stated in footer
+        return data[: -8 - size] + footer.replace(stated, struct.pack("<d", new))
 
     return change
 

@@ -48,9 +48,9 @@ def test_a_part_by_words(tiny, capsys):
     assert status == 0
     assert "rows of gf_k2_mu10 quantile<=0.5 split=train" in told
     folder = Path("shift/tiny-gf_k2_mu10-quantile-to-0.5-train")
-    status, told, _ = run(capsys, "verify", folder)
-    assert (status, told.splitlines()[-1]) == (0, "all well")
-    assert "not checked: whether the part has every row of its whole" in told
+    status, said, _ = run(capsys, "verify", folder)
+    assert (status, said.splitlines()[-1]) == (0, "all well")
+    assert "not checked: whether the part has every row of its whole" in said
     assert run(capsys, "load", folder, "--rows", 1)[0] == 0
     assert run(capsys, "info", folder)[0] == 0
     assert run(capsys, "task", folder)[0] == 0
