@@ -1,0 +1,30 @@
+"""What several steps share: one strength, and names given once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shiftdata.errors import InputError
+
+
+def check_names_once(what: str, names: tuple[str, ...]) -> None:
+    """Refuse an empty list, and a name that is given twice."""
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"{what} need at least one name, each once, got {names}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneStrength:
+    """What a seed draws for each content and nuisance, in one strength from 0 (untouched) to 1 (whole)."""
+
+    seed: int
+    dataset: str
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength <= 1:
+            raise InputError(f"strength must be between 0 and 1, got {self.strength}")
+
+    @property
+    def severities(self) -> tuple[float, ...]:
+        return (self.strength,)
