@@ -20,6 +20,7 @@ from builders.make.check import check
 from builders.recipe import load_recipe
 from builders.sample import Item, Sample
 from builders.shifts.steps import Continuous
+from builders.shifts.styles import network
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
@@ -149,6 +150,32 @@ def test_what_makes_the_pictures_identifies_the_step():
     assert first == Continuous(dataset="d", seeds=(0,)).fingerprint()
     assert first != Continuous(dataset="d", seeds=(1,)).fingerprint()
     assert first != Continuous(dataset="e", seeds=(0,)).fingerprint()
+    assert first != Continuous(dataset="d", seeds=(0,), names=("snow", "tattoo")).fingerprint()
+
+
+def test_a_shift_is_the_same_whichever_others_are_chosen(picture, monkeypatch):
+    every = {sample.key: (sample.image.tobytes(), sample.params) for sample in samples(picture)}
+    for names in (("tattoo", "snow"), ("snow", "fog")):
+        chosen = samples(picture, names=names)
+        assert [sample.nuisance for sample in chosen[::12]] == list(names)
+        assert all(every[one.key] == (one.image.tobytes(), one.params) for one in chosen)
+    known = Continuous(dataset="d", seeds=(0,), names=("snow",)).fingerprint()
+    monkeypatch.setattr(network, "fingerprint", lambda: "another")
+    assert Continuous(dataset="d", seeds=(0,), names=("snow",)).fingerprint() == known  # paints nothing
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("snwo", "fog"), "unknown shift 'snwo'; did you mean 'snow'"),
+        ("snow", r"a tuple of names, got the text 'snow'; write names=\('snow',\)"),
+        ((), "at least one name"),
+        (("fog", "fog"), "each once"),
+    ],
+)
+def test_a_choice_of_shifts_that_cannot_be_is_refused(names, message):
+    with pytest.raises(InputError, match=message):
+        Continuous(dataset="d", seeds=(0,), names=names)
 
 
 def test_mini_takes_ten_pictures_of_each_class_and_expects_what_that_makes():

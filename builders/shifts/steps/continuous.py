@@ -9,52 +9,64 @@ from typing import ClassVar
 from PIL import Image
 
 from builders.sample import Json, Sample
+from builders.shifts.steps.checks import check_chosen
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
+SHIFTS = (*SLIDERS, *WEATHERS)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Continuous:
     """Each picture along one trajectory for each shift and seed; along a trajectory only the scale changes.
 
-    The 14 shifts of CNS-Bench, from the untouched picture to a scale of 2.5. A seed chooses the style picture
-    of a style shift, and the place of every stroke, flake and cloud.
+    The shifts of CNS-Bench (8 styles and 6 weathers, or those of them in `names`), from the untouched picture
+    to a scale of 2.5. A seed chooses the style picture of a style shift, and the place of every stroke, flake
+    and cloud. A shift has the same pixels whichever others are chosen.
     """
 
     code_version: ClassVar[int] = 1
 
     dataset: str
     seeds: tuple[int, ...]
+    names: tuple[str, ...] = SHIFTS
 
     def __post_init__(self) -> None:
+        check_chosen("shift", self.names, SHIFTS)
         known = range(sliders.style_codes().size)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not set(self.seeds) <= set(known):
-            raise InputError(f"seeds are of 0 to {known[-1]}, each once, at least one; got {self.seeds}")
+            raise InputError(f"seeds are 0 to {known[-1]}, each once, at least one; got {self.seeds}")
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        return (*SLIDERS, *WEATHERS)
+        return self.names
 
     @property
     def severities(self) -> tuple[float, ...]:
         return SCALES
 
     def fingerprint(self) -> str:
-        """The parameters, the assets behind the style shifts, and the figures of the weather."""
-        parts = (self.dataset, *map(str, self.seeds), *self.nuisances, *map(str, SCALES))
-        return content_hash(*parts, sliders.fingerprint(), network.fingerprint(), repr(FIGURES))
+        """The parameters, the figures of the weathers, and the assets behind the styles, if any is chosen."""
+        parts = (self.dataset, *map(str, self.seeds), *self.names, *map(str, SCALES))
+        assets = (sliders.fingerprint(), network.fingerprint()) if self._painted else ()
+        figures = [FIGURES[name] for name in self.names if name in FIGURES]
+        return content_hash(repr(parts), repr(assets), repr(figures))
+
+    @property
+    def _painted(self) -> bool:
+        return not set(self.names) <= set(WEATHERS)
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            subject = Subject.of(sample.image)
-            for shift in self.nuisances:
+            subject = Subject.of(sample.image) if self._painted else None
+            for shift in self.names:
                 for seed in self.seeds:
                     trajectory = f"{sample.key}-{shift}-s{seed}"
                     for scale in SCALES:
-                        image, params = self._shifted(sample.key, subject, shift, seed, scale)
+                        image, params = self._shifted(sample, subject, shift, seed, scale)
                         yield replace(
                             sample,
                             key=f"{trajectory}-{round(100 * scale):03d}",
@@ -66,14 +78,14 @@ class Continuous:
                         )
 
     def _shifted(
-        self, content: str, subject: Subject, shift: str, seed: int, scale: float
+        self, sample: Sample, subject: Subject | None, shift: str, seed: int, scale: float
     ) -> tuple[Image.Image, dict[str, Json]]:
         """One picture of a trajectory, and what else is needed to make it again."""
-        key = (seed, self.dataset, content)
-        if shift in WEATHERS:
-            return render(shift, subject.image, scale, key=key), {}
+        key = (seed, self.dataset, sample.key)
+        if subject is None or shift in WEATHERS:
+            return render(shift, sample.image.convert("RGB"), scale, key=key), {}
         # A fixed order for each content and shift: no two seeds have the same style picture.
-        order = rng(self.dataset, "style-picture", content, shift).permutation(sliders.style_codes().size)
+        order = rng(self.dataset, "style-picture", sample.key, shift).permutation(sliders.style_codes().size)
         index, strength = int(order[seed]), sliders.strength_at(shift, scale)
         image = sliders.slide(subject, shift, index, strength, (*key, shift))
         blend = sliders.blend_at(strength)

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from builders.sample import Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from builders.shifts.steps.checks import check_names_once
-from shiftdata.errors import InputError, not_found
+from builders.shifts.steps.checks import check_chosen
+from shiftdata.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +24,7 @@ class Corrupt:
     steps: tuple[int, ...] = (0, *SEVERITIES)
 
     def __post_init__(self) -> None:
-        for name in self.names:
-            if name not in CORRUPTIONS:
-                raise not_found("corruption", name, CORRUPTIONS)
-        check_names_once("corruptions", self.names)
+        check_chosen("corruption", self.names, CORRUPTIONS)
         allowed = (0, *SEVERITIES)
         if not self.steps or list(self.steps) != sorted(set(self.steps) & set(allowed)):
             raise InputError(f"severities must be some of {allowed}, ascending, got {self.steps}")
