@@ -35,7 +35,18 @@ from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import DOMAINS
 from builders.shifts.contexts.scene import Stage
 from builders.shifts.contexts.scenery import MATERIALS, PATTERNS
-from builders.shifts.steps import Contexts, Continuous, Corrupt, Domains, OnGround, Stylize
+from builders.shifts.steps import (
+    Contexts,
+    Continuous,
+    Corrupt,
+    CropSquare,
+    Domains,
+    OnGround,
+    Pad,
+    Resize,
+    Stylize,
+)
+from builders.shifts.steps.framing import Framing
 from builders.shifts.styles.sliders import SLIDERS
 from shiftdata.errors import InputError
 from shiftdata.stable import rng
@@ -193,6 +204,7 @@ def _on_ground(size: int) -> Image.Image:
 def _steps() -> Iterator[tuple[str, Golden]]:
     ground = _made_by(OnGround(size=48, ground=(40, 90, 160), margin=0.1), _cutout())
     yield "on_ground", Golden(OnGround.code_version, ground[0].image)
+    yield from _framed()
     passed = _made_by(Domains(names=("here", "there")), ground[0].image)
     yield "domains", Golden(Domains.code_version, f"{passed[0].nuisance} {passed[0].image.tobytes().hex()}")
     for strength, kept in ((1.0, 20), (0.5, 5)):
@@ -203,6 +215,21 @@ def _steps() -> Iterator[tuple[str, Golden]]:
     for name in Corrupt.names:
         picture = _sheet([sample.image for sample in corrupted if sample.nuisance == name])
         yield f"corrupt/{name}", Golden(Corrupt.code_version, picture)
+
+
+def _framed() -> Iterator[tuple[str, Golden]]:
+    """A cut-out, a photograph that is wide and one that is tall, in each frame."""
+    wide = Image.composite(_cutout().convert("RGB"), Image.new("RGB", (60, 72), (20, 90, 60)), _cutout())
+    pictures = (_cutout(), wide.crop((0, 20, 60, 50)), wide.crop((20, 0, 40, 72)))
+    steps: Sequence[Framing] = (
+        *(Pad(size=48, fill=fill) for fill in ("reflect", "edge", "blur")),
+        CropSquare(size=48),
+        Resize(size=48),
+    )
+    for step in steps:
+        made = [_made_by(step, picture)[0].image for picture in pictures]
+        name = type(step).__name__.lower() + (f"/{step.fill}" if isinstance(step, Pad) else "")
+        yield name, Golden(step.code_version, _sheet(made))
 
 
 def _continuous() -> Iterator[tuple[str, Golden]]:

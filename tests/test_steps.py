@@ -6,7 +6,7 @@ from PIL import Image
 
 from builders.encode import ImageEncoding
 from builders.sample import Item, Sample
-from builders.shifts.steps import OnGround, Stylize
+from builders.shifts.steps import CropSquare, OnGround, Pad, Resize, Stylize
 from shiftdata.errors import InputError
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
@@ -41,6 +41,86 @@ def test_transparent_pixels_do_not_colour_the_edge():
 def test_a_photograph_fills_the_frame():
     made = composed(Image.new("RGB", (30, 30), (9, 9, 9)), size=50, margin=0)
     assert made.getcolors() == [(2500, (9, 9, 9))]
+
+
+FRAMES = [
+    *(Pad(size=40, fill=fill) for fill in ("reflect", "edge", "blur")),
+    CropSquare(size=40),
+    Resize(size=40),
+    OnGround(size=40),
+]
+
+
+def odd_pictures() -> dict[str, Image.Image]:
+    pixels = np.random.default_rng(0).integers(0, 256, (96, 128, 4), dtype=np.uint8)
+    noise = Image.fromarray(pixels[..., :3])
+    return {
+        "thread": noise.resize((1, 2000)),
+        "tiny": noise.resize((8, 8)),
+        "pixel": noise.resize((1, 1)),
+        "wide": noise,
+        "grey": noise.convert("L"),
+        "bits": noise.convert("1"),
+        "palette": noise.quantize(16),
+        "cut-out": Image.fromarray(pixels),
+        "grey cut-out": Image.fromarray(pixels).convert("LA"),
+        "empty": Image.new("RGBA", (30, 20)),
+    }
+
+
+@pytest.mark.parametrize("step", FRAMES, ids=repr)
+@pytest.mark.parametrize("name", odd_pictures())
+def test_every_picture_ends_in_one_form_and_the_same_each_time(step, name):
+    made, again = (step.compose(odd_pictures()[name], "a") for _ in range(2))
+    assert (made.mode, made.size) == ("RGB", (40, 40))
+    assert made.tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize("step", [step for step in FRAMES if not isinstance(step, OnGround)], ids=repr)
+@pytest.mark.parametrize("size", [(80, 20), (20, 80), (33, 32)])
+def test_no_frame_adds_a_bar_of_one_colour(step, size):
+    """The border of a picture without plain parts has none either, whatever its shape."""
+    made = np.asarray(step.compose(odd_pictures()["wide"].resize(size))).astype(int)
+    for edge in (made[:3], made[-3:], made[:, :3], made[:, -3:]):
+        assert edge.std(axis=(0, 1)).min() > 2
+
+
+def test_padding_keeps_the_whole_picture_and_cropping_its_middle():
+    halves = np.zeros((20, 40, 3), dtype=np.uint8)
+    halves[:, :4] = halves[:, -4:] = (255, 0, 0)  # seen only where the whole picture is
+    wide = Image.fromarray(halves)
+    kept = {repr(step): step.compose(wide).getpixel((1, 20))[0] > 200 for step in FRAMES}
+    assert kept == {repr(step): not isinstance(step, CropSquare) for step in FRAMES}
+    assert CropSquare(size=10).compose(wide).getcolors() == [(100, (0, 0, 0))]
+
+
+@pytest.mark.parametrize("step", FRAMES[:-1], ids=repr)
+def test_the_ground_of_a_cut_out_is_its_own_and_shows_the_object(step):
+    """One colour behind all would give away which pictures were transparent."""
+    corners, apart = [], []
+    for number in range(12):
+        fill = np.random.default_rng(number).integers(0, 256, 3)
+        cutout = np.zeros((30, 30, 4), dtype=np.uint8)
+        cutout[8:22, 8:22] = (*fill, 255)
+        made = np.asarray(step.compose(Image.fromarray(cutout), str(number))).astype(int)
+        corners.append(tuple(made[0, 0]))
+        apart.append(np.abs(made[0, 0] - fill).sum())
+    assert len(set(corners)) == len(corners)
+    assert min(apart) > 60
+
+
+def test_a_ground_may_be_one_colour():
+    made = Resize(size=20, ground=(1, 2, 3)).compose(Image.new("RGBA", (9, 9)))
+    assert made.getcolors() == [(400, (1, 2, 3))]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [(lambda: Pad(size=8, fill="black"), "'reflect', 'edge' or 'blur'"), (lambda: Resize(size=0), "1 pixel")],
+)
+def test_bad_frames_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
 
 
 @pytest.mark.parametrize("form", ["jpeg", "png"])

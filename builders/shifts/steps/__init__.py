@@ -4,7 +4,17 @@ from builders.shifts.steps.contexts import Contexts
 from builders.shifts.steps.continuous import Continuous
 from builders.shifts.steps.corrupt import Corrupt
 from builders.shifts.steps.domains import Domains
-from builders.shifts.steps.framing import OnGround
+from builders.shifts.steps.framing import CropSquare, OnGround, Pad, Resize
 from builders.shifts.steps.stylize import Stylize
 
-__all__ = ["Contexts", "Continuous", "Corrupt", "Domains", "OnGround", "Stylize"]
+__all__ = [
+    "Contexts",
+    "Continuous",
+    "Corrupt",
+    "CropSquare",
+    "Domains",
+    "OnGround",
+    "Pad",
+    "Resize",
+    "Stylize",
+]

@@ -2,40 +2,170 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageFilter
 
 from builders.sample import Sample
+from shiftdata.errors import InputError
+from shiftdata.stable import rng
+
+#: What stands behind transparent pixels: one colour for all, or a soft ground that each key draws.
+Ground: TypeAlias = tuple[int, int, int] | Literal["drawn"]
+
+Box: TypeAlias = tuple[float, float, float, float]
+
+CANDIDATES = 8  # colours to choose a drawn ground from
+NEAR = 100  # colours whose parts differ by less in sum may be mistaken for each other
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnGround:
-    """Compose each picture on a plain ground: centred, scaled to fit, with a margin (a share of the side)."""
+class Framing(ABC):
+    """What the steps share. A picture with transparent pixels ends on a `ground`, as RGB like every other.
+
+    One colour behind all of them would give away which pictures were transparent, and with them the domain
+    where only one has such files. So a ground is `"drawn"`: shaded and grained, in a colour that differs
+    from the object's.
+    """
+
+    size: int
+    ground: Ground = "drawn"
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError(f"{type(self).__name__} needs a size of at least 1 pixel, got {self.size}")
+
+    def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+        for sample in samples:
+            yield replace(sample, example=self.compose(sample.image, sample.item.key))
+
+    def compose(self, picture: Image.Image, key: str = "") -> Image.Image:
+        """The picture in its frame; `key` draws the ground."""
+        cutout = picture.convert("RGBA")
+        opaque = cutout.getchannel("A").getextrema()[0] == 255
+        framed = self.frame(cutout.convert("RGB") if opaque else cutout)
+        if framed.mode == "RGB":
+            return framed
+        if self.ground == "drawn":
+            ground = _drawn(framed, key)
+        else:
+            ground = Image.new("RGBA", framed.size, (*self.ground, 255))
+        ground.alpha_composite(framed)
+        return ground.convert("RGB")
+
+    @abstractmethod
+    def frame(self, picture: Image.Image) -> Image.Image:
+        """A picture of the step's size, from one in RGB or RGBA; RGBA where the ground is to be seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resize(Framing):
+    """Resize each picture to a square, which stretches it: for pictures that nearly are squares."""
 
     code_version: ClassVar[int] = 1
 
-    size: int
-    ground: tuple[int, int, int] = (244, 241, 234)
+    def frame(self, picture: Image.Image) -> Image.Image:
+        return _resized(picture, (self.size, self.size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CropSquare(Framing):
+    """The largest square in the middle of each picture, resized. What lies beside it is lost."""
+
+    code_version: ClassVar[int] = 1
+
+    def frame(self, picture: Image.Image) -> Image.Image:
+        side = min(picture.size)
+        left, top = (picture.width - side) // 2, (picture.height - side) // 2
+        return _resized(picture, (self.size, self.size), (left, top, left + side, top + side))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pad(Framing):
+    """Each whole picture, with bars filled from itself: mirrored, by its edge pixels, or by its blurred self.
+
+    Bars of one colour would give away the shape of the file. Those of a transparent picture show the ground.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    fill: Literal["reflect", "edge", "blur"] = "reflect"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fill not in ("reflect", "edge", "blur"):
+            raise InputError(f"Pad fills by 'reflect', 'edge' or 'blur', got {self.fill!r}")
+
+    def frame(self, picture: Image.Image) -> Image.Image:
+        fitted = _fitted(picture, self.size)
+        if picture.mode == "RGBA":
+            return _centred(fitted, self.size)
+        if self.fill == "blur":
+            behind = CropSquare(size=self.size).frame(picture)
+            return _centred(fitted, self.size, behind.filter(ImageFilter.GaussianBlur(self.size / 16)))
+        spare = [self.size - fitted.height, self.size - fitted.width, 0]
+        bars = [(room // 2, room - room // 2) for room in spare]
+        mode: Literal["symmetric", "edge"] = "symmetric" if self.fill == "reflect" else "edge"
+        return Image.fromarray(np.pad(np.asarray(fitted), bars, mode=mode))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnGround(Framing):
+    """Cut-outs on a plain ground: centred, scaled to fit, with a margin (a share of the side).
+
+    For albums that are transparent throughout: an opaque picture that is not square gets bars in the colour
+    of the ground.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    ground: Ground = (244, 241, 234)
     margin: float = 0
 
     @property
     def inner(self) -> int:
         return self.size - 2 * round(self.size * self.margin)
 
-    def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
-        for sample in samples:
-            yield replace(sample, example=self.compose(sample.image))
+    def frame(self, picture: Image.Image) -> Image.Image:
+        return _centred(_fitted(picture.convert("RGBA"), self.inner), self.size)
 
-    def compose(self, picture: Image.Image) -> Image.Image:
-        scale = self.inner / max(picture.size)
-        fitted = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
-        cutout = picture.convert("RGBA")
-        if cutout.size != fitted:
-            # Premultiplied, so that the colour of fully transparent pixels does not bleed into the edge.
-            cutout = cutout.convert("RGBa").resize(fitted, Image.Resampling.LANCZOS).convert("RGBA")
-        canvas = Image.new("RGBA", (self.size, self.size), (*self.ground, 255))
-        canvas.alpha_composite(cutout, ((self.size - fitted[0]) // 2, (self.size - fitted[1]) // 2))
-        return canvas.convert("RGB")
+
+def _fitted(picture: Image.Image, size: int) -> Image.Image:
+    """The whole picture, as large as fits."""
+    scale = size / max(picture.size)
+    return _resized(picture, (max(1, round(picture.width * scale)), max(1, round(picture.height * scale))))
+
+
+def _centred(picture: Image.Image, size: int, behind: Image.Image | None = None) -> Image.Image:
+    canvas = behind or Image.new(picture.mode, (size, size))
+    canvas.paste(picture, ((size - picture.width) // 2, (size - picture.height) // 2))
+    return canvas
+
+
+def _resized(picture: Image.Image, size: tuple[int, int], box: Box | None = None) -> Image.Image:
+    if picture.mode != "RGBA":
+        return picture.resize(size, Image.Resampling.LANCZOS, box)
+    if picture.size == size and box is None:
+        return picture
+    # Premultiplied, so that the colour of fully transparent pixels does not bleed into the edge.
+    return picture.convert("RGBa").resize(size, Image.Resampling.LANCZOS, box).convert("RGBA")
+
+
+def _drawn(cutout: Image.Image, key: str) -> Image.Image:
+    """A shaded, grained ground; of some drawn colours it has the one that stands out from the cut-out."""
+    random = rng("ground", key)
+    vivid = random.uniform(0, 255, (CANDIDATES, 3))
+    grey = vivid.mean(axis=1, keepdims=True)
+    colours = grey + (vivid - grey) * random.uniform(0, 0.7, (CANDIDATES, 1))  # as muted as most things are
+    pixels = np.asarray(cutout).reshape(-1, 4).astype(np.int64)
+    seen = pixels[pixels[:, 3] > 127][:, :3]
+    near = [int((np.abs(seen - colour).sum(axis=1) < NEAR).sum()) for colour in colours]
+    shades = colours[int(np.argmin(near))] + random.normal(0, random.uniform(0, 25), (3, 3, 3))
+    coarse = Image.fromarray(np.clip(shades, 0, 255).astype(np.uint8))
+    soft = np.asarray(coarse.resize(cutout.size, Image.Resampling.BICUBIC), dtype=np.float64)
+    grain = random.normal(0, random.uniform(0, 6), (*soft.shape[:2], 1))
+    return Image.fromarray(np.clip(soft + grain, 0, 255).astype(np.uint8)).convert("RGBA")
