@@ -16,15 +16,15 @@ from typing import Any, TypeAlias, TypeVar, cast
 from shiftdata.errors import (
     ChangedError,
     IntegrityError,
-    NotFoundError,
+    MissingExtraError,
     ShiftdataError,
     StorageError,
-    not_found,
 )
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.places.catalog import look_up, unknown_dataset
 from shiftdata.places.http import Hub
-from shiftdata.places.search import find, is_offline, local_datasets, no_manifest, search_path
-from shiftdata.places.store import MissingFileError, Store, is_url
+from shiftdata.places.search import find, is_offline, no_manifest, store_at
+from shiftdata.places.store import MissingFileError, Store, in_a_line, is_url
 
 #: How long a place that is far away is believed to be unchanged, in seconds.
 BELIEVED = 10.0
@@ -140,14 +140,31 @@ def open_dataset(name: DatasetName) -> OpenDataset:
     if isinstance(name, OpenDataset):
         return name
     store = find(name)
+    if isinstance(store, Hub) and not is_url(str(name)):
+        return _open_by_name(str(name), store)
     try:
         return open_store(store)[0]
     except StorageError as error:
-        if isinstance(store, Hub) and not is_url(str(name)):
-            raise _nowhere(store, error) from error
         if isinstance(store, Hub) or isinstance(error, MissingFileError):
             raise no_manifest(store.address) from error
         raise
+
+
+def _open_by_name(name: str, hub: Hub) -> OpenDataset:
+    """Open a dataset that is in no folder: from the places of its catalog entry, or else from the Hub."""
+    offline = is_offline()
+    entry, notes = look_up(name, offline=offline)
+    reasons = []
+    for store in map(store_at, entry.places) if entry else [hub]:
+        try:
+            dataset = open_store(store)[0]
+        except (StorageError, MissingExtraError) as error:
+            reasons.append(f"{store.address}: {in_a_line(error)}")
+            continue
+        if entry is None or dataset.sha256 == entry.manifest:
+            return dataset
+        reasons.append(f"{store.address}: has another version than the catalog names")
+    raise unknown_dataset(hub.repo.repo_id.partition("/")[2], reasons, notes, offline=offline)
 
 
 def open_store(store: Store) -> tuple[OpenDataset, bytes]:
@@ -170,16 +187,3 @@ def opened(store: Store, written: bytes, version: str | None = None) -> OpenData
     except ValueError as error:  # not UTF-8, or lists of a wrong length
         raise IntegrityError(f"{where} is not a shiftdata manifest ({error})") from error
     return OpenDataset(store, manifest, hashlib.sha256(written).hexdigest(), version)
-
-
-def _nowhere(store: Hub, error: Exception) -> NotFoundError:
-    name = store.repo.repo_id.partition("/")[2]
-    reason = str(error.__cause__ or error).partition("\n")[0]
-    where = f"and on the Hub ({type(error.__cause__ or error).__name__}: {reason})"
-    if is_offline():
-        where = (
-            "and in the Hub's cache; the network is off (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set): with "
-            f"the network, run `shiftdata fetch {name}`"
-        )
-    hint = f"Looked in {', '.join(map(str, search_path()))} (set SHIFTDATA_HOME to add folders) {where}"
-    return not_found("dataset", name, [path.name for path in local_datasets()], hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -18,9 +19,11 @@ import fsspec
 import pytest
 
 import shiftdata
+from shiftdata.cli.app import main
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.format.manifest import Manifest
 from shiftdata.places import store
+from shiftdata.places.catalog import Catalog, Entry
 from shiftdata.places.http import Hub
 from shiftdata.places.search import find
 from tests.serving import serving as mirror
@@ -144,7 +147,10 @@ def test_the_manifest_of_a_dataset_that_is_not_here_comes_from_the_hub(endpoint,
 def test_a_dataset_that_is_nowhere_is_said_with_all_places(endpoint, tmp_path):
     message = info(endpoint, "shift/toy", tmp_path)
     assert message.startswith("unknown dataset 'toy'.")
-    assert "on the Hub (FileNotFoundError: status 404 Not Found RepoNotFound)" in message
+    assert "hf://datasets/shift/toy: does not exist, or cannot be reached" in message
+    assert "shift: there is no such folder" in message
+    assert "What to do:" in message
+    assert "SHIFTDATA_CATALOG=<file or URL" in message
     message = info(endpoint, "hf://datasets/shift/toy", tmp_path)
     assert message.startswith("hf://datasets/shift/toy has no manifest.json: it is not a shiftdata dataset")
 
@@ -187,6 +193,43 @@ def test_an_error_that_passes_is_tried_again(tiny, at_once):
         pytest.raises(StorageError, match="cannot be read"),
     ):
         shiftdata.info(f"{url}/tiny")
+
+
+@pytest.mark.parametrize(
+    "error", [socket.gaierror(-2, "Name or service not known"), ConnectionRefusedError(111, "refused")]
+)
+def test_a_server_that_was_never_reached_is_not_asked_again(error, monkeypatch):
+    tries, pauses = [], []
+    monkeypatch.setattr(store.time, "sleep", pauses.append)
+
+    def away() -> None:
+        tries.append(1)
+        raise error
+
+    with pytest.raises(OSError, match=error.strerror):
+        store.persistently(away, "https://new.invalid/datasets/x")
+    assert (len(tries), pauses) == (1, [])
+    store.persistently(lambda: None, "https://new.invalid/datasets/y")  # the server answers once
+    with pytest.raises(OSError, match=error.strerror):
+        store.persistently(away, "https://new.invalid/datasets/x")
+    assert (len(tries), pauses) == (4, list(store.PAUSES))
+    store._reached.clear()
+
+
+def test_a_name_of_a_catalog_is_opened_from_its_places(tiny, other, tmp_path, monkeypatch, capsys):
+    """As whoever has only installed the package does: no folder, a catalog in the environment."""
+    monkeypatch.chdir(tmp_path)
+    digest = hashlib.sha256((tiny / "manifest.json").read_bytes()).hexdigest()
+    monkeypatch.setenv("SHIFTDATA_CATALOG", str(tmp_path / "lab.json"))
+    Catalog({"toy": Entry(digest, ("/gone", str(tiny)))}).write(tmp_path / "lab.json")
+    assert shiftdata.open_dataset("shift/toy").folder == shiftdata.open_dataset("toy").folder == tiny
+    assert main(["list"]) == 0
+    assert "toy: in the catalog" in capsys.readouterr().out
+    Catalog({"toy": Entry(digest, ("/gone", str(other)))}).write(tmp_path / "lab.json")
+    with pytest.raises(NotFoundError) as caught:
+        shiftdata.open_dataset("toy")
+    for line in ("/gone: does not exist", f"{other}: has another version than the catalog names"):
+        assert line in str(caught.value)
 
 
 def test_a_manifest_that_is_no_text_is_an_integrity_error(copy):

@@ -30,7 +30,8 @@ APP = Verbs(
       shiftdata evaluate mine.parquet predictions.csv
       shiftdata export sma_emoji --help       explains a verb, with examples
 
-    A dataset is looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then on the Hub.
+    A dataset is looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of
+    $SHIFTDATA_CATALOG (files or URLs, with commas between them), then on the Hub.
     Exit status: 0 all well, 1 an error or problems in the data, 2 a command that cannot be read, 130 Ctrl-C.
     """,
 )

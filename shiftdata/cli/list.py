@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shiftdata.cli.verbs import verb
 from shiftdata.loading.plain_datasets import list_datasets
-from shiftdata.places.search import search_path
+from shiftdata.places.catalog import VARIABLE, catalogued
+from shiftdata.places.search import is_offline, search_path
 
 
 @verb("""
@@ -13,9 +14,9 @@ from shiftdata.places.search import search_path
       SHIFTDATA_HOME=/data/shift shiftdata list
 """)
 def command() -> None:
-    """Show the datasets on this machine: name, family, size, folder and licence.
+    """Show the datasets on this machine, and what catalogs name: name, family, size, folder and licence.
 
-    Looks in $SHIFTDATA_HOME, ./build/shift and ./shift.
+    Looks in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of $SHIFTDATA_CATALOG.
     """
     datasets = list_datasets()
     width = max((len(one.name) for one in datasets), default=0) + 2
@@ -23,6 +24,15 @@ def command() -> None:
         size = f"{one.rows:>10,} rows {one.bytes / 1e6:>9,.1f} MB"
         print(f"{one.name:<{width}}{one.family:<12}{size}  {one.where}")
         print(f"{'':<{width}}{one.license}")
-    if not datasets:
+    known = catalogued(offline=is_offline())
+    for name in sorted(set(known) - {one.name for one in datasets}):
+        print(f"{name}: in the catalog {known[name]}; shiftdata fetch {name}")
+    if not datasets and not known:
         where = ", ".join(map(str, search_path()))
-        print(f"no dataset in {where}: set SHIFTDATA_HOME, `shiftdata fetch` one, or build one (see README)")
+        print(
+            f"no dataset in {where}. What to do:\n"
+            "  SHIFTDATA_HOME=<folder of datasets>   if they are on this machine\n"
+            f"  {VARIABLE}=<file or URL>    the catalog of your lab: lists and fetches what it has\n"
+            "  shiftdata fetch <name or URL>         from the Hub, a server or a folder\n"
+            "  python -m builders list               from a checkout of shiftdata: what can be built"
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftdata.errors import NotFoundError, ShiftdataError, not_found
+from shiftdata.errors import NotFoundError
 from shiftdata.places import catalog
 from shiftdata.places import search as places
 from shiftdata.places.store import is_url
@@ -26,8 +26,6 @@ def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) ->
     """Where to fetch it from: `extra` first, then its catalog entry, or else what `places.find` says."""
     short, target = short_name(given), target.absolute()
     entry, notes = (None, []) if is_url(given) else catalog.look_up(given, offline=offline)
-    if entry is None and given.startswith(f"{places.NAMESPACE}/"):
-        entry, notes = catalog.look_up(short, offline=offline)
     found = list(entry.places) if entry else _by_name(given, bool(extra))
     addresses = [
         one  # the target cannot mend itself
@@ -39,17 +37,8 @@ def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) ->
 
 def unknown(candidates: Candidates, reasons: Sequence[str], offline: bool) -> NotFoundError:
     """The error for a dataset that no place gave: each place with its reason, and what to do."""
-    known = {path.name for path in places.local_datasets()} | _in_catalogs(offline)
-    lines = [*(reasons or ["no place: none is known but the folder to write to"])]
-    lines += [f"catalog: {note}" for note in candidates.notes]
-    if not catalog.addresses():
-        lines.append(f"catalogs: none (name one in ${catalog.VARIABLE})")
-    advice = "Check the name and the network, or give a place that has it: --from FOLDER_OR_URL."
-    if offline:
-        advice = "Offline, only folders of this machine are asked; with the network, run "
-        advice += f"`shiftdata fetch {candidates.name}`."
-    hint = "\n  ".join(["Places that were asked:", *lines]) + f"\n{advice}"
-    return not_found("dataset", candidates.name, known, hint)
+    reasons = [*(reasons or ["no place: none is known but the folder to write to"])]
+    return catalog.unknown_dataset(candidates.name, reasons, candidates.notes, offline=offline)
 
 
 def _by_name(given: str, more: bool) -> list[str]:
@@ -75,14 +64,3 @@ def short_name(given: str) -> str:
     if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
         text = str(Path(text).expanduser().absolute())  # such as `.`
     return text.rpartition("/")[2].partition("@")[0]
-
-
-def _in_catalogs(offline: bool) -> set[str]:
-    names: set[str] = set()
-    for address in catalog.addresses():
-        if not (offline and is_url(address)):
-            try:
-                names |= set(catalog.Catalog.read(address).entries)
-            except ShiftdataError:
-                continue
-    return names

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shiftdata.dataset import OpenDataset, open_store
-from shiftdata.errors import ChangedError, MissingExtraError, ShiftdataError, StorageError
+from shiftdata.errors import ChangedError, MissingExtraError, StorageError
 from shiftdata.files import OUT_OF_SPACE
-from shiftdata.places.store import Store
+from shiftdata.places.store import Store, in_a_line
 
 #: A place that fails so often in a row is asked after the others; one that was slow each time, not at all.
 PATIENCE = 3
@@ -75,7 +75,7 @@ class Sources:
             except Exception as error:  # each backend has its own kinds
                 if isinstance(error, MissingExtraError) or getattr(error, "errno", None) in OUT_OF_SPACE:
                     raise
-                self._failed(store, dataset, f"{what}: {_in_a_line(error)}")
+                self._failed(store, dataset, f"{what}: {in_a_line(error)}")
                 self._note_time(store, time.monotonic() - began)
                 continue
             with self._lock:
@@ -105,10 +105,10 @@ class Sources:
         try:
             dataset, written = open_store(store)
         except MissingExtraError as error:  # the others may do
-            self._rule_out(store, _in_a_line(error))
+            self._rule_out(store, in_a_line(error))
             return None
         except Exception as error:  # each backend has its own kinds
-            self._note(store, f"manifest.json: {_in_a_line(error)}", PATIENCE)
+            self._note(store, f"manifest.json: {in_a_line(error)}", PATIENCE)
             return None
         with self._lock:
             self.wanted = self.wanted or dataset.sha256
@@ -124,7 +124,7 @@ class Sources:
         try:
             dataset.check_unchanged()
         except ChangedError as changed:
-            self._rule_out(store, _in_a_line(changed))
+            self._rule_out(store, in_a_line(changed))
         except Exception:  # it is away: the failure says so already
             self._note(store, why)
         else:
@@ -149,12 +149,3 @@ class Sources:
             if store.address not in self._ruled_out:
                 self._ruled_out.add(store.address)
                 self.problems.setdefault(store.address, []).append(why)
-
-
-def _in_a_line(error: BaseException) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "does not exist, or cannot be reached"
-    if isinstance(error, StorageError) and error.__cause__ is not None:
-        return _in_a_line(error.__cause__)  # without the address, which is said already
-    line = str(error).strip().partition("\n")[0]
-    return line if isinstance(error, ShiftdataError) else f"{type(error).__name__}: {line}".rstrip(": ")

@@ -9,18 +9,20 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import write_text
+from shiftdata.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.format.names import is_path_part, line_fault
 from shiftdata.format.typed import read_json
 from shiftdata.places.hubs import config_folder
-from shiftdata.places.search import store_at
+from shiftdata.places.search import NAMESPACE, local_datasets, search_path, store_at
 from shiftdata.places.store import MissingFileError, is_url
 
 FILE_NAME = "catalog.json"
@@ -103,9 +105,10 @@ def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str
     """The entry of a name in the first catalog that has one, and why catalogs could not be read.
 
     One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read. Places
-    that a catalog may not name are left out.
+    that a catalog may not name are left out. `shift/<name>` is also looked up as `<name>`.
     """
     notes: list[str] = []
+    short = name.removeprefix(f"{NAMESPACE}/")
     for address in addresses():
         if offline and is_url(address):
             notes.append(f"{address}: not asked (offline)")
@@ -117,12 +120,57 @@ def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str
                 raise  # the user's own file
             notes.append(str(error))
             continue
-        if name in entries:
-            entry = entries[name]
+        entry = entries.get(name) or entries.get(short)
+        if entry is not None:
             faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
             notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
             return replace(entry, places=tuple(one for one in entry.places if not faults[one])), notes
     return None, notes
+
+
+def catalogued(*, offline: bool = False) -> dict[str, str]:
+    """Each name in a catalog that can be read, and the first catalog that has it."""
+    names: dict[str, str] = {}
+    for address in addresses():
+        if not (offline and is_url(address)):
+            with suppress(ShiftdataError):
+                names = dict.fromkeys(Catalog.read(address).entries, address) | names
+    return names
+
+
+def unknown_dataset(
+    name: str, reasons: Sequence[str], notes: Sequence[str] = (), *, offline: bool = False
+) -> NotFoundError:
+    """The error for a dataset that no place has.
+
+    Args:
+        name: what was looked for.
+        reasons: the places that were asked, a line each: why it did not come from there.
+        notes: what went wrong with catalogs.
+        offline: whether places far away were left out.
+
+    """
+    known = {path.name for path in local_datasets()} | set(catalogued(offline=offline))
+    folders = [f"{root}: {_contents(root)}" for root in search_path()]
+    catalogs = [f"catalog {note}" for note in notes]
+    catalogs = catalogs or [f"catalog {one}: has no entry of this name" for one in addresses()]
+    advice = [
+        "check the name; or give the folder or URL of the dataset itself",
+        "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
+        f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
+        "to build one, from a checkout of shiftdata: python -m builders list",
+    ]
+    if offline:
+        advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
+    lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
+    return not_found("dataset", name, known, "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice))
+
+
+def _contents(root: Path) -> str:
+    if not root.is_dir():
+        return "there is no such folder"
+    count = len(list(root.glob(f"*/{MANIFEST}")))
+    return f"{count} dataset{'s' if count != 1 else ''}, not this one"
 
 
 def place_fault(place: str, *, far: bool) -> str | None:

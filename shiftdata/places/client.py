@@ -24,9 +24,10 @@ from urllib.request import getproxies, proxy_bypass
 
 from shiftdata.errors import IntegrityError, StorageError
 from shiftdata.places.hubs import check_token, is_private, origin_of
+from shiftdata.places.store import ConnectTimeout
 
 #: Seconds for a connection, for the head of an answer, and between two checks of how fast a body comes.
-CONNECT, HEAD, WINDOW = 30.0, 30.0, 30.0
+CONNECT, HEAD, WINDOW = 10.0, 30.0, 30.0
 #: The fewest bytes that a body must give in a window.
 FEWEST = 32 << 10
 #: Bytes of an answer beside its content: its head, and the frames of chunks.
@@ -213,7 +214,10 @@ class _Connection:
 
     def ask(self, method: Method, url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
         if not self.is_open:
-            self._wire.connect()
+            try:
+                self._wire.connect()
+            except TimeoutError as error:
+                raise ConnectTimeout(f"no connection within {CONNECT:g} s") from error
             self._wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._timed = _Timed(self._wire.sock)
             self._wire.sock = self._timed  # it is all that http.client asks of a socket

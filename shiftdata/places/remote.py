@@ -51,7 +51,7 @@ class Remote(Store):
         system, root = self._system()
         system.invalidate_cache()  # what is there now, not when it was last asked
         try:
-            found = persistently(lambda: system.find(root, detail=True))
+            found = persistently(lambda: system.find(root, detail=True), self.address)
         except Exception:  # each backend has its own
             return None
         names = {name: name.removeprefix(root + "/") for name in found if name.startswith(root + "/")}

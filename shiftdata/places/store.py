@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
+import socket
+import ssl
 import stat
 import threading
 import time
@@ -30,10 +33,18 @@ MOST_SMALL = MOST_BYTES
 
 #: Seconds to wait before each new try.
 PAUSES = (0.5, 2.0)
+#: Errors of a server to which there is no way: another try gives the same.
+NO_WAY = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL)
+#: Servers that this process has reached: of those, a refused connection may pass.
+_reached: set[str] = set()
 
 T = TypeVar("T")
 #: Called with how many more bytes came; a negative number takes back what has to come again.
 OnBytes: TypeAlias = Callable[[int], object]
+
+
+class ConnectTimeout(TimeoutError):
+    """No connection came about in time."""
 
 
 class MissingFileError(StorageError, FileNotFoundError):
@@ -121,7 +132,7 @@ class Store(ABC):
     def persistently(self, path: str, act: Callable[[], T]) -> T:
         """Do something with a file, again where the error may pass, and say what failed."""
         try:
-            return persistently(act)
+            return persistently(act, self.address)
         except ShiftdataError:
             raise
         except Exception as error:  # each backend has its own
@@ -141,16 +152,49 @@ class Store(ABC):
         return self.address
 
 
-def persistently(act: Callable[[], T]) -> T:
-    """Do something with a place, with a few more tries where the error may pass."""
-    for pause in PAUSES:
+def persistently(act: Callable[[], T], address: str = "") -> T:
+    """Do something with the place at an address, with a few more tries where the error may pass.
+
+    A server that this process never reached, and to which there is no way, is not asked again.
+    """
+    server = "/".join(address.split("/")[:3])
+    for pause in (*PAUSES, None):
         try:
-            return act()
+            result = act()
         except Exception as error:  # each backend has its own
-            if _is_final(error):
+            away = is_unreachable(error)
+            if not away:
+                _reached.add(server)
+            if pause is None or _is_final(error) or (away and server and server not in _reached):
                 raise
             time.sleep(pause)
-    return act()
+        else:
+            _reached.add(server)
+            return result
+    raise AssertionError("the last try returns or raises")
+
+
+def is_unreachable(error: BaseException | None) -> bool:
+    """Whether no connection came about: the name is not known, or the server refuses or is not reached."""
+    while error is not None:
+        if isinstance(error, socket.gaierror | ssl.SSLCertVerificationError | ConnectTimeout):
+            return True
+        if isinstance(error, OSError) and error.errno in NO_WAY:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def in_a_line(error: BaseException) -> str:
+    """What was wrong with a place, without its address, which is said already."""
+    if isinstance(error, FileNotFoundError):
+        return "does not exist, or cannot be reached"
+    if isinstance(error, StorageError) and error.__cause__ is not None:
+        return in_a_line(error.__cause__)
+    if is_unreachable(error):
+        return f"cannot be reached ({type(error).__name__}: {error})"
+    line = str(error).strip().partition("\n")[0]
+    return line if isinstance(error, ShiftdataError) else f"{type(error).__name__}: {line}".rstrip(": ")
 
 
 def _is_final(error: Exception) -> bool:
