@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from PIL import Image
 
+from builders.terms import check_license
 from shiftdata.errors import InputError
 
 #: A picture, a text, or the features of a table's row by column.
@@ -34,6 +35,9 @@ class Item:
     attribution: str
     nuisance: str | None = None
     source: Mapping[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_license(self.license, str(self.source.get("file", self.key)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,7 +54,7 @@ def test_another_recipe_or_other_words_are_named(tiny, recipe):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("free", "'free' is not an SPDX licence"), ("cc0-1.0", "'cc0-1.0' is written 'CC0-1.0' in SPDX")],
+    [("free", "'free' is not an SPDX identifier"), ("cc0-1.0", "'cc0-1.0' is written 'CC0-1.0' in SPDX")],
 )
 def test_a_licence_must_be_one(copy, name, message):
     rewritten(copy, credits=[Credit(license=name, attribution="x", rows=1360)])

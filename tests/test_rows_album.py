@@ -122,6 +122,8 @@ def test_columns_give_keys_origins_and_licences(tmp_path):
         {"row": "Doc 7"},
     )
     assert (second.key, second.license, second.attribution) == ("doc-8", "CC0-1.0", "made here")
+    with pytest.raises(InputError, match=r"row 1 of .*: the licence 'mit' is written 'MIT' in SPDX"):
+        album(written(tmp_path / "b.csv", text.replace("MIT", "mit")), columns).items()
     assert second.nuisance is None
     assert second.origin.startswith("pos/")
 

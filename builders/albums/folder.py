@@ -17,6 +17,7 @@ from typing import ClassVar, NoReturn
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
+from builders.terms import check_license
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import sha256_of
 from shiftdata.format.names import line_fault
@@ -65,6 +66,7 @@ class FolderAlbum:
     def __post_init__(self) -> None:
         if not self.root.is_dir():
             raise InputError(f"there is no folder {self.root}: give the folder with the pictures")
+        check_license(self.license, f"the album {self.root}")
         if sorted(self.layout) not in (["label"], ["domain", "label"]):
             raise InputError(
                 f"a layout names each level of folders: ('label',), ('domain', 'label') or "

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from builders.albums.folder import DIGITS_OF_MANY, slug
 from builders.sample import Example, Item
+from builders.terms import check_license
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash
 
@@ -95,6 +96,7 @@ class RowsAlbum:
             raise InputError(f"{self.path} is not a table: its name must end in {', '.join(SEPARATORS)}")
         if not self.path.is_file():
             raise InputError(f"there is no file {self.path}: give the table with the rows")
+        check_license(self.license, f"the album {self.path}")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -194,6 +196,8 @@ class RowsAlbum:
                     f"row {self._number(parts[part].index(''))} of {self.path} has no {part}: "
                     f"its column {name!r} is empty; fill it in, or take the row out"
                 )
+        for terms in sorted(set(parts["license"]) - {""}):
+            check_license(terms, f"row {self._number(parts['license'].index(terms))} of {self.path}")
         for label in sorted(set(parts["label"]) - set(self.allowed or parts["label"])):
             row = self._number(parts["label"].index(label))
             raise not_found("label", label, self.allowed or (), f"It is in row {row} of {self.path}.")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from builders.describe.renderings import description_of, renderings
 from builders.recipe import Recipe, load_recipe, recipe_names
+from builders.terms import spdx_problem
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import CROISSANT, README, protocol_file
@@ -86,8 +86,7 @@ def _license_problems(manifest: Manifest) -> Iterator[Problem]:
     for credit in manifest.credits:
         said = spdx_problem(credit.license)
         if said:
-            what = f"{said} ({credit.rows} rows); see spdx.org/licenses, or use LicenseRef-<name>"
-            yield Problem(path=FILE_NAME, what=what)
+            yield Problem(path=FILE_NAME, what=f"{credit.rows} rows: {said}")
 
 
 def _croissant_problems(folder: Path) -> Iterator[Problem]:
@@ -186,18 +185,3 @@ def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:
         if smallest < expected.smallest_group:
             what = f"the base {expected.base!r} has a group of {smallest} rows, the recipe expects at least "
             yield Problem(path=FILE_NAME, what=what + str(expected.smallest_group))
-
-
-def spdx_problem(terms: str) -> str | None:
-    """Why a text is not an SPDX licence expression, or None if it is one as SPDX writes it.
-
-    >>> spdx_problem("CC-BY-4.0 AND MIT"), spdx_problem("LicenseRef-My-Terms")
-    (None, None)
-    >>> spdx_problem("free"), spdx_problem("mit")
-    ("'free' is not an SPDX licence", "'mit' is written 'MIT' in SPDX")
-    """
-    try:
-        canonical = canonicalize_license_expression(terms)
-    except InvalidLicenseExpression:
-        return f"{terms!r} is not an SPDX licence"
-    return None if canonical == terms else f"{terms!r} is written {str(canonical)!r} in SPDX"

@@ -1,0 +1,71 @@
+"""Licences as SPDX writes them: what a recipe may give, and what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+from shiftdata.errors import InputError
+from shiftdata.format.licenses import OTHER_NAME, SAME_NAME
+
+#: What people write, and the identifiers that they may mean.
+MEANT = {
+    r"affero": ("AGPL-3.0-only", "AGPL-3.0-or-later"),
+    r"lesser|\blgpl": ("LGPL-3.0-only", "LGPL-2.1-only"),
+    r"general public|\bgnu\b|^gpl": ("GPL-3.0-only", "GPL-2.0-only"),
+    r"public domain|cc.?0|zero": ("CC0-1.0", "CC-PDDC"),
+    r"non.?commercial|by.nc": ("CC-BY-NC-4.0", "CC-BY-NC-SA-4.0"),
+    r"share.?alike|by.sa": ("CC-BY-SA-4.0",),
+    r"creative commons|^cc\b|attribution": ("CC-BY-4.0", "CC-BY-SA-4.0", "CC0-1.0"),
+    r"\bbsd\b": ("BSD-3-Clause", "BSD-2-Clause"),
+    r"apache": ("Apache-2.0",),
+    r"open database": ("ODbL-1.0",),
+}
+
+
+def check_license(terms: str, where: str) -> None:
+    """Raise an error, with what was probably meant, if a text is not an SPDX licence expression."""
+    if problem := spdx_problem(terms):
+        raise InputError(f"{where}: {problem}")
+
+
+@cache
+def spdx_problem(terms: str) -> str | None:
+    """Why a text is not an SPDX licence expression, or None if it is one as SPDX writes it.
+
+    >>> spdx_problem("CC-BY-4.0 AND MIT"), spdx_problem("LicenseRef-My-Terms")
+    (None, None)
+    >>> spdx_problem("mit")
+    "the licence 'mit' is written 'MIT' in SPDX"
+    >>> print(str(spdx_problem("Gnu General Public")).partition("?")[0])
+    the licence 'Gnu General Public' is not an SPDX identifier; did you mean GPL-3.0-only or GPL-2.0-only
+    """
+    try:
+        canonical = canonicalize_license_expression(terms)
+    except InvalidLicenseExpression:
+        near = _near(terms)
+        guess = f"; did you mean {' or '.join(near)}?" if near else "."
+        return (
+            f"the licence {terms!r} is not an SPDX identifier{guess} All are listed at spdx.org/licenses. "
+            "Terms that are not there, such as 'research use only', get a name that begins with LicenseRef-, "
+            "such as LicenseRef-my-lab: say in the attribution what it means"
+        )
+    return None if canonical == terms else f"the licence {terms!r} is written {str(canonical)!r} in SPDX"
+
+
+def _near(terms: str) -> list[str]:
+    """The identifiers that a text may mean.
+
+    >>> _near("CC BY 4.0"), _near("apache 2"), _near("secret")
+    (['CC-BY-4.0', 'CC-BY-3.0', 'CC-BY-2.0'], ['Apache-2.0'], [])
+    """
+    known = {name: str(canonicalize_license_expression(name)) for name in [*SAME_NAME.split(), *OTHER_NAME]}
+    plain = re.sub(
+        r"[\s_]+", "-", re.sub(r"(?i)\b(the|license|licence|version|v)\b", " ", terms).strip().lower()
+    )
+    close = difflib.get_close_matches(plain, known, n=3, cutoff=0.75)
+    meant = next((names for words, names in MEANT.items() if re.search(words, terms, re.IGNORECASE)), ())
+    return [known[name] for name in close] or list(meant)
