@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from builders.cli.app import main
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
@@ -231,15 +232,55 @@ def folds_of(folder: Path, base: str) -> dict[str, int]:
     return {row["key"]: row["fold"] for row in rows}
 
 
-def test_stray_files_are_named_and_change_nothing(own, tiny, tmp_path, capsys):
-    for name in ("notes.txt", ".DS_Store", "Thumbs.db", "cut.png"):
+def test_stray_files_change_nothing(own, tiny, tmp_path):
+    for name in ("notes.txt", ".DS_Store", "Thumbs.db"):
         (own.parent / "pictures" / "ring" / name).write_text("not a picture")
-    folder = build(str(own), tmp_path / "out", workers=1)
-    said = capsys.readouterr().err
-    assert "not an item: ring/Thumbs.db (not one of .bmp, .gif" in said
-    assert "not an item: ring/cut.png (not a picture by its first bytes)" in said
+    folder = build(str(own), tmp_path / "out", workers=1, quiet=True)
     for name in ("manifest.json", "README.md", "croissant.json"):
         assert (folder / name).read_bytes() == (tiny / name).read_bytes()
+    assert not (tmp_path / "out/tiny_dropped.tsv").exists()
+
+
+def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
+    pictures, out = own.parent / "pictures", tmp_path / "out"
+    (pictures / "ring" / "cut.png").write_text("not a picture")
+    for name, width in (("ring00", 8001), ("ring01", 8002)):
+        Image.new("1", (width, 8000)).save(pictures / "ring" / f"{name}.png")
+    command = ["build", str(own), "--out", str(out), "--workers", "1", "--quiet", "--bases", "content"]
+    for more in ([], ["--verbose"]):  # the second time, the build was complete already
+        assert main([*command, *more]) == 0
+        said = capsys.readouterr().err
+        assert "left out before any base: 1: not a picture by its first bytes" in said
+        assert "left out of content: 2: too many pixels\n" in said
+        assert f"left out, each by name: {out / 'tiny_dropped.tsv'}" in said
+        assert ("ring/ring00.png: too many pixels (8001 x 8000; the most is 64 million)" in said) == bool(
+            more
+        )
+    lines = [line.split("\t") for line in (out / "tiny_dropped.tsv").read_text().splitlines()]
+    assert lines[:3] == [
+        ["base", "what", "reason"],
+        ["*", "ring/cut.png", "not a picture by its first bytes"],
+        ["content", "ring/ring00.png", "too many pixels (8001 x 8000; the most is 64 million)"],
+    ]
+    card = (out / "shift/tiny/README.md").read_text()
+    assert "2 left out of `content`: too many pixels." in card
+    assert "1 of the files or rows given never became examples: not a picture by its first bytes." in card
+    assert check(out / "shift/tiny", load_recipe(str(own))) == []
+    (pictures / "ring" / "cut.png").unlink()
+    assert [problem.what for problem in check(out / "shift/tiny", load_recipe(str(own)))] == [
+        "has another description than the recipe: run the build again"
+    ]
+    assert main(command) == 0
+    assert "*" not in (out / "tiny_dropped.tsv").read_text()
+
+
+def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
+    for file in (own.parent / "pictures").rglob("*.png"):
+        Image.new("1", (4, 4)).save(file)
+    with pytest.raises(
+        InputError, match=r"all 160 pictures of tiny were dropped: 160: a side below 8 pixels"
+    ):
+        build(str(own), tmp_path / "out", workers=1, quiet=True)
 
 
 def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):

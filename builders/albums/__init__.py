@@ -37,8 +37,11 @@ class Album(Protocol):
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """An album that says what lies beside its items."""
+    """An album of somebody's files: it says where its items lie, and what it cannot use."""
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """What is not an item, by name, and why; it changes nothing of the others."""
+        """What was meant as an item and is not one, by place, and why; it changes nothing of the others."""
+
+    def place(self, item: Item, /) -> str:
+        """Where an item lies: a file, or the row of a table."""

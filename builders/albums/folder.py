@@ -8,7 +8,8 @@ import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +26,17 @@ from shiftdata.stable import content_hash, hash64
 
 TABLE = "items.csv"
 LEVELS = ("label", "domain")
+SKIPPED = "-"  # a level of folders that says nothing
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 MIN_SIDE = 8
 MAX_PIXELS = 64_000_000
+MOST_PIXELS = f"{MAX_PIXELS // 10**6} million"
 
 #: What a picture's name ends in; a table may list others.
 ENDINGS = (".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+#: Endings of pictures that are not read here: who has such files must hear of it.
+UNREAD = (".avif", ".cr2", ".dng", ".heic", ".heif", ".jp2", ".jxl", ".nef", ".psd", ".raw", ".svg")
 
 #: The longest slug: a step may append the name of a style, and the key must stay below 120.
 SLUG_LENGTH = 80
@@ -43,16 +49,17 @@ DIGITS_OF_MANY = 12
 class FolderAlbum:
     """Pictures in a folder, labelled by sub-folder or by `items.csv` in the folder.
 
-    `layout` names each level of folders: `("domain", "label")` is `<root>/<domain>/<label>/<picture>`.
+    `layout` names each level of folders: `("domain", "label")` is `<root>/<domain>/<label>/<picture>`; a
+    level named `"-"` says nothing, such as one of splits.
     `items.csv` has the columns `file` and `label`, and optionally `domain`, `origin`, `license`,
     `attribution`; every other file is then ignored. Without an origin each picture is its own; an origin of
     the table is shared by all domains of a label. `allowed` fixes the allowed labels; without it they are
     those of the pictures.
 
     An item is a file with the ending of a picture and a header that Pillow can read; of a table, any file
-    with such a header. All else (notes, thumbnails, folders, empty or cut files) is named in `left_out` and
-    changes nothing: no fold, no identity. A picture that cannot be decoded later keeps its place, and is
-    dropped with its reason.
+    with such a header. All else changes nothing: no fold, no identity. What was meant as a picture (an empty
+    or cut file, one with another ending) is named in `left_out`; notes, hidden files and the like are not. A
+    picture that cannot be decoded later keeps its place, and is dropped with its reason.
     """
 
     code_version: ClassVar[int] = 1
@@ -67,10 +74,11 @@ class FolderAlbum:
         if not self.root.is_dir():
             raise InputError(f"there is no folder {self.root}: give the folder with the pictures")
         check_license(self.license, f"the album {self.root}")
-        if sorted(self.layout) not in (["label"], ["domain", "label"]):
+        named = sorted(level for level in self.layout if level != SKIPPED)
+        if isinstance(self.layout, str) or named not in (["label"], ["domain", "label"]):
             raise InputError(
                 f"a layout names each level of folders: ('label',), ('domain', 'label') or "
-                f"('label', 'domain'), got {self.layout!r}"
+                f"('label', 'domain'), with '{SKIPPED}' for a level that says nothing, got {self.layout!r}"
             )
 
     @property
@@ -84,18 +92,21 @@ class FolderAlbum:
     def left_out(self) -> Mapping[str, str]:
         return self._listed[1]
 
+    def place(self, item: Item) -> str:
+        return str(item.source["file"])
+
     def load(self, item: Item) -> Image.Image:
         try:
             with (
-                warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
+                warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
                 Image.open(self.root / str(item.source["file"])) as picture,
             ):
                 _refuse(picture)
                 upright = ImageOps.exif_transpose(picture)  # as every viewer shows it
                 alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
                 return upright.convert("RGBA" if alpha else "RGB")
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise BadItem("too many pixels") from error
+        except Image.DecompressionBombError as error:  # over twice `Image.MAX_IMAGE_PIXELS`
+            raise BadItem(f"too many pixels (more than 170 million; the most is {MOST_PIXELS})") from error
         except (OSError, SyntaxError, ValueError) as error:
             raise BadItem("not a readable picture") from error
 
@@ -115,26 +126,34 @@ class FolderAlbum:
     @cached_property
     def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
         left_out: dict[str, str] = {}
-        items: dict[str, Item] = {}
+        rows: list[Mapping[str, str]] = []
         table = (self.root / TABLE).is_file()
         with warnings.catch_warnings(action="ignore"):  # what Pillow thinks of a header
             for row in self._table() if table else self._folders(left_out):
-                if not _has_header(self.root / row["file"]):
+                if _has_header(self.root / row["file"]):
+                    rows.append(row)
+                else:
                     left_out[row["file"]] = "not a picture by its first bytes"
-                    continue
-                item = self._item(row)
-                if item.key in items:
-                    raise InputError(
-                        f"the key {item.key!r} is given to both {items[item.key].source['file']} and "
-                        f"{row['file']} in {self.root}: keys are made of label, file name without ending, "
-                        "and domain; rename one"
-                    )
-                items[item.key] = item
-        if not items:
-            raise InputError(f"{self.root} has no picture: expected {self._expected} or a table {TABLE}")
-        return tuple(items[key] for key in sorted(items)), left_out
+        if not rows:
+            some = "; ".join(f"{file}: {why}" for file, why in sorted(left_out.items())[:3])
+            raise InputError(
+                f"{self.root} has no picture: expected {self._expected} or a table {TABLE}"
+                + (f" ({len(left_out):,} files are left out, such as {some})" if some else "")
+            )
+        return tuple(sorted(self._items(rows), key=lambda item: item.key)), left_out
 
-    def _item(self, row: Mapping[str, str]) -> Item:
+    def _items(self, rows: Sequence[Mapping[str, str]]) -> Iterator[Item]:
+        """The items, each with a key of its own: `1.jpg` beside `1.png` needs more than its name."""
+        items = [self._item(row, Path(row["file"]).stem) for row in rows]
+        keys, files = (Counter(each) for each in ([one.key for one in items], [row["file"] for row in rows]))
+        for row, item in zip(rows, items, strict=True):
+            file = row["file"]
+            if files[file] > 1:
+                raise InputError(f"{TABLE} in {self.root} lists {file} {files[file]} times: list it once")
+            stem = f"{Path(file).stem} {_digits(file, DIGITS_OF_MANY)}"
+            yield item if keys[item.key] == 1 else self._item(row, stem)
+
+    def _item(self, row: Mapping[str, str], stem: str) -> Item:
         label = row["label"]
         if fault := line_fault(row["file"]):
             raise InputError(f"the name of the file {row['file']!a} in {self.root} {fault}: rename it")
@@ -142,7 +161,7 @@ class FolderAlbum:
             raise InputError(
                 f"{row['file']} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
             )
-        stem, domain = Path(row["file"]).stem, row.get("domain")
+        domain = row.get("domain")
         return Item(
             key=_key(label, stem, domain),
             label=label,
@@ -166,12 +185,15 @@ class FolderAlbum:
             links = {name for name in below if len(levels) >= depth and Path(folder, name).is_symlink()}
             deeper = set(below) if len(levels) == depth else set()
             below[:] = sorted(set(below) - hidden - links)  # a link may lead in a circle
-            for name in sorted([*files, *deeper, *hidden]):
+            for name in sorted([*files, *deeper]):
                 file = "/".join((*levels, name))
-                picture = name.lower().endswith(ENDINGS) and name not in deeper | hidden
-                if not picture:
-                    why = "a folder" if name in deeper else f"not one of {', '.join(ENDINGS)}"
-                    left_out[file] = "hidden" if name in hidden else why
+                if name in hidden:
+                    continue
+                if name in deeper:
+                    left_out |= {file: "a linked folder so deep is not followed"} if name in links else {}
+                elif not name.lower().endswith(ENDINGS):
+                    if name.lower().endswith(UNREAD) or _has_header(self.root / file):
+                        left_out[file] = f"its ending is not one of {', '.join(ENDINGS)}"
                 elif len(levels) != depth:
                     raise InputError(
                         f"{file} in {self.root} lies {len(levels)} folders deep; the layout {self.layout!r} "
@@ -188,7 +210,7 @@ class FolderAlbum:
             columns, rows = set(reader.fieldnames or ()), list(reader)
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{self.root / TABLE} cannot be read: {error}") from error
-        missing = {"file", "label", *self.layout} - columns
+        missing = {"file", "label", *self.layout} - columns - {SKIPPED}
         if missing:
             raise InputError(f"{self.root / TABLE} lacks the column {', '.join(sorted(missing))}")
         for row in rows:
@@ -274,8 +296,8 @@ def _has_header(file: Path) -> bool:
 
 def _refuse(picture: Image.Image) -> None:
     if picture.width * picture.height > MAX_PIXELS:
-        raise BadItem("too many pixels")
+        raise BadItem(f"too many pixels ({picture.width} x {picture.height}; the most is {MOST_PIXELS})")
     if min(picture.size) < MIN_SIDE:
-        raise BadItem(f"a side below {MIN_SIDE} pixels")
+        raise BadItem(f"a side below {MIN_SIDE} pixels ({picture.width} x {picture.height})")
     if picture.mode not in MODES:
         raise BadItem(f"colour mode {picture.mode}, which has no one conversion to RGB")

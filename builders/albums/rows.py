@@ -112,6 +112,9 @@ class RowsAlbum:
         values = {name: column[row].as_py() for name, column in self._examples.items()}
         return values if self.columns.text is None else str(values[self.columns.text])
 
+    def place(self, item: Item) -> str:
+        return f"row {self._number(self._rows[item.key])}"
+
     @property
     def left_out(self) -> Mapping[str, str]:
         return {f"row {row + 1}": "no text" for row in np.flatnonzero(self._blank).tolist()}

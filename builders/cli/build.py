@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +12,9 @@ import pyarrow.parquet as pq
 
 from builders.filters import Stages, judged_rows, slider_report
 from builders.make.build import Format, build
+from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.recipe import load_recipe
+from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
 from shiftdata.format.manifest import Manifest
 
@@ -34,8 +38,9 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
+@click.option("--verbose", is_flag=True, help="Name everything that was left out, and why.")
 @quiet_option
-def command(recipe: str, bases: str | None, **options: Any) -> None:
+def command(recipe: str, bases: str | None, verbose: bool, **options: Any) -> None:
     """Build a dataset from a recipe.
 
     A build that was stopped goes on when the same command is run again, and ends in the same bytes.
@@ -45,14 +50,27 @@ def command(recipe: str, bases: str | None, **options: Any) -> None:
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
         print(f"{base.name}: {counts}")
-        for reason, count in base.dropped.items():
-            print(f"{base.name}: dropped {count:,}: {reason}")
         if not manifest.is_webdataset:
             _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(folder, base.name, recipe)
     for one in [folder, folder.with_name(f"{folder.name}_wds")] if options["format"] == "both" else [folder]:
         _print_size(one)
+    _print_dropped(report_path(options["out"], manifest.name.removesuffix("_wds")), verbose)
+
+
+def _print_dropped(report: Path, verbose: bool) -> None:
+    """Say what was left out, on the stream of the progress bars."""
+    rows = read_report(report)
+    bases = dict.fromkeys(base for base, _, _ in rows)
+    for base in bases:
+        where = "before any base" if base == NO_ITEM else f"of {base}"
+        for reason, count in by_reason(Counter(why for of, _, why in rows if of == base)).items():
+            print(f"left out {where}: {count:,}: {reason}", file=sys.stderr)
+    for _, what, why in rows if verbose else ():
+        print(f"left out: {what}: {why}", file=sys.stderr)
+    if rows:
+        print(f"left out, each by name: {report}", file=sys.stderr)
 
 
 def _print_size(folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.sample import by_reason
 from shiftdata.extras import require
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.front_matter import (
@@ -61,7 +62,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         config_table=_config_table(manifest),
         totals={base.name: base.rows for base in manifest.bases},
         empty_groups=_empty_groups(manifest),
-        dropped=[(base.name, *one) for base in manifest.bases for one in base.dropped.items()],
+        dropped=[(base.name, *one) for base in manifest.bases for one in by_reason(base.dropped).items()],
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
         attribution=ATTRIBUTION if ATTRIBUTION in manifest.files else None,
         **{

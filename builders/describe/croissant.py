@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from builders.sample import by_reason
 from shiftdata.errors import InputError
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, FileRecord, Manifest, Split
@@ -173,7 +174,7 @@ def _about_dataset(manifest: Manifest) -> Json:
     rai["rai:dataCollectionMissingData"] = " ".join(
         f"{count:,} left out of {base.name}: {reason}."
         for base in manifest.bases
-        for reason, count in base.dropped.items()
+        for reason, count in by_reason(base.dropped).items()
     )
     more: Json = {name: text for name, text in rai.items() if text}
     # A manifest knows no more of its creators than their names.

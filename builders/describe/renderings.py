@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from builders.albums import LeavesOut
 from builders.describe.card import CARDS, render_card
 from builders.describe.contact_sheet import PREVIEW
 from builders.describe.croissant import render_croissant
 from builders.recipe import Recipe
+from builders.sample import by_reason
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card as wds_card
 from shiftdata.format.attribution import credited, terms
@@ -55,6 +58,7 @@ def draft(recipe: Recipe) -> Manifest:
 
 def description_of(recipe: Recipe) -> dict[str, Any]:
     """The part of a manifest that can change without building anything again."""
+    album = recipe.album
     return {
         "title": recipe.title,
         "summary": recipe.summary,
@@ -63,6 +67,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
         "released": recipe.released,
         "datasheet": recipe.datasheet.stated(),
         "publish_pixels": recipe.publish_pixels,
+        "left_out": by_reason(Counter(album.left_out.values())) if isinstance(album, LeavesOut) else {},
     }
 
 

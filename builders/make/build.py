@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tqdm import tqdm
 
-from builders.albums import LeavesOut
 from builders.describe.renderings import describe, description_of
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
 from builders.make import assign
 from builders.make.canonical import check_protocols
+from builders.make.dropped import write_report
 from builders.make.pack import Rendered, pack
 from builders.make.render import Block, cut_into_blocks, render, render_item
 from builders.recipe import Recipe, file_versions, load_recipe
@@ -29,12 +27,10 @@ from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.names import shown
 from shiftdata.format.paths import RENDERINGS
 from shiftdata.places.search import NAMESPACE
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
-MOST_NAMES = 20  # of files that are not items
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,8 @@ def build(
     Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
     to some of the recipe's bases; those of an earlier build stay. `replace` allows to overwrite the dataset
     of another recipe. With the format "both" it is also written as tars, in `out/shift/<name>_wds`;
-    with "webdataset" that alone, and its folder is returned.
+    with "webdataset" that alone, and its folder is returned. What could not be used is named in
+    `out/<name>_dropped.tsv`.
     """
     recipe = load_recipe(reference)
     keep = format != "webdataset" or (out / NAMESPACE / recipe.name).exists()
@@ -117,6 +114,8 @@ def build(
         for folder, done in earlier.items():
             if done and folder in complete:
                 _update_description(folder, done, recipe)
+        if workshop.folder.exists():
+            write_report(out, recipe, workshop.folder)
         if not keep:
             shutil.rmtree(workshop.folder, ignore_errors=True)
     return folders[-1] if format == "webdataset" else workshop.folder
@@ -133,8 +132,6 @@ def _make(
 ) -> None:
     """Render what is missing, and pack it as Parquet."""
     items = recipe.album.items()
-    if isinstance(recipe.album, LeavesOut) and not quiet:
-        _print_left_out(recipe.album.left_out)
     assign.check_items(recipe, items)
     fold_of = assign.folds(items)
     assign.check_splits(recipe, fold_of)
@@ -169,14 +166,6 @@ def plan_blocks(
             if base.name in bases:
                 plan[base.name] = blocks
     return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
-
-
-def _print_left_out(left_out: Mapping[str, str]) -> None:
-    """Name what lies beside the items of an album, on the stream of the progress bars."""
-    for name, why in islice(sorted(left_out.items()), MOST_NAMES):
-        print(f"not an item: {shown(name)} ({why})", file=sys.stderr)
-    if len(left_out) > MOST_NAMES:
-        print(f"not an item: {len(left_out) - MOST_NAMES:,} others", file=sys.stderr)
 
 
 def available_cores() -> int:

@@ -15,11 +15,13 @@ from builders.filters.report import Stages
 from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
 from builders.recipe import Recipe
-from builders.sample import Item
+from builders.sample import Item, by_reason
 from builders.spool import Spool
 from shiftdata.errors import InputError
 from shiftdata.format.schema import SPLITS, columns, split_of_fold
 from shiftdata.metadata.folds import quantiles
+
+EXAMPLES = {"image": "pictures", "text": "texts", "table": "rows"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def gather(
         rows = _whole_trajectories(rows, len(recipe.shift.severities), drops)
     if judged is not None:
         rows = _kept(recipe, rows, judged, drops)
+    if not len(rows):
+        raise InputError(
+            f"all {len(drops):,} {EXAMPLES[recipe.encoding.modality]} of {recipe.name} were dropped: "
+            f"{reasons_of(drops)}. Mend the data, or what the recipe says of it"
+        )
     of_item = _item_table(recipe, items, fold_of).take(
         pc.index_in(rows["item"], value_set=pa.array([item.key for item in items]))
     )
@@ -79,6 +86,12 @@ def gather(
         dropped=drops,
         judged=judged,
     )
+
+
+def reasons_of(drops: Sequence[tuple[str, str]]) -> str:
+    """The reasons of what was dropped, with their counts, for an error."""
+    counts = by_reason(Counter(reason for _, reason in drops))
+    return "; ".join(f"{count:,}: {reason}" for reason, count in counts.items()) or "nothing"
 
 
 def _numbered(tables: Sequence[pa.Table]) -> pa.Table:

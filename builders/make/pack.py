@@ -17,7 +17,7 @@ from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze
-from builders.make.gather import Gathered, gather
+from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
 from builders.recipe import Recipe, file_versions
 from builders.sample import Item
 from builders.spool import Spool
@@ -94,7 +94,8 @@ def _write_base(
         members = np.flatnonzero(pc.equal(gathered.table["split"], split).to_numpy())
         if not len(members):
             raise InputError(
-                f"the base {name!r} has no row in {split}: the album has too few usable pictures"
+                f"the base {name!r} has no row in {split}: too few {EXAMPLES[manifest.roles.modality]} can "
+                f"be used. Dropped: {reasons_of(gathered.dropped)}"
             )
         groups = _row_groups(gathered, members, images=manifest.roles.modality == "image")
         tables[split] = write_split(folder, manifest, name, split, gathered.table, groups, read, on_rows)

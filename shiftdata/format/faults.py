@@ -55,6 +55,7 @@ def _text_faults(manifest: Manifest) -> Iterator[str]:
     lines += [*manifest.labels, *manifest.nuisances, *manifest.versions, *manifest.versions.values()]
     lines += [text for credit in manifest.credits for text in (credit.license, credit.attribution)]
     texts = [manifest.summary, manifest.citation, *manifest.datasheet, *manifest.datasheet.values()]
+    texts += manifest.left_out
     for base in manifest.bases:
         texts += [base.summary, *base.dropped]
     for split in manifest.canonical_splits:
@@ -113,6 +114,7 @@ def _number_faults(manifest: Manifest) -> Iterator[str]:
     sizes += [one.size for split in manifest.canonical_splits for one in split.sets.values()]
     counts = [number for base in manifest.bases for number in base.dropped.values()]
     counts += [credit.rows for credit in manifest.credits] + [manifest.more_credits]
+    counts += manifest.left_out.values()
     for record in manifest.all_files.values():
         counts += [record.bytes, record.rows or 0]
     if negative(sizes) or any(number < 0 for number in counts):

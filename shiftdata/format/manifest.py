@@ -155,7 +155,8 @@ class Manifest:
 
     Where the licence of the content forbids publishing, a build says `publish_pixels=False`; the dataset that
     is published then lacks `data/`, whose files it lists as `withheld`: another build makes them again and is
-    compared with them.
+    compared with them. `left_out` counts, by reason, files and rows that never were examples: no identity
+    knows them.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Manifest:
     part: Part | None = None
     publish_pixels: bool = True
     withheld: Mapping[str, FileRecord] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def pixels_included(self) -> bool:

@@ -1,0 +1,50 @@
+"""What a build could not use, by name: a report for the owner of the data, beside `shift/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from builders.albums import LeavesOut
+from builders.recipe import Recipe
+from shiftdata.files import write_text
+from shiftdata.format.names import shown
+from shiftdata.format.paths import DROPPED
+
+HEADER = ("base", "what", "reason")
+NO_ITEM = "*"  # the base of what never became an item: no base has it
+
+
+def report_path(out: Path, name: str) -> Path:
+    """Where a build into `out` says what it could not use."""
+    return out / f"{name}_dropped.tsv"
+
+
+def write_report(out: Path, recipe: Recipe, folder: Path) -> None:
+    """Name what the dataset in a folder lacks, a line each; where nothing is missing, no report is left."""
+    rows = [[shown(cell) for cell in row] for row in _rows(recipe, folder)]  # no cell has a tab
+    path = report_path(out, recipe.name)
+    if rows:
+        write_text(path, "".join("\t".join(row) + "\n" for row in [HEADER, *rows]))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read_report(path: Path) -> list[tuple[str, str, str]]:
+    """Base, file or row, and reason of each line; nothing where there is no report."""
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    return [(base, what, reason) for base, what, reason in (line.split("\t") for line in lines)]
+
+
+def _rows(recipe: Recipe, folder: Path) -> Iterator[tuple[str, str, str]]:
+    album, places = recipe.album, {}
+    if isinstance(album, LeavesOut):
+        yield from ((NO_ITEM, what, why) for what, why in sorted(album.left_out.items()))
+        places = {item.key: album.place(item) for item in album.items()}
+    if (folder / DROPPED).is_file():
+        for row in pq.read_table(folder / DROPPED).to_pylist():
+            yield row["base"], places.get(row["key"], row["key"]), row["reason"]
