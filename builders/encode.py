@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from PIL import Image
 
+from builders.cells import misfit, read_cell
 from builders.sample import BadItem, Sample
 from shiftdata.errors import InputError
 from shiftdata.format.schema import FEATURE_TYPES, Feature, Modality, features_as_bytes
@@ -88,7 +88,10 @@ class TextEncoding:
 
 @dataclass(frozen=True, kw_only=True)
 class TableEncoding:
-    """The features of a table's rows: each column has a type, or the names of its categories."""
+    """The features of a table's rows: each column has a type, or the names of its categories.
+
+    Each value is read as `builders.cells.read_cell` says; a row with one that cannot be is left out.
+    """
 
     code_version: ClassVar[int] = 1
     modality: ClassVar[Modality] = "table"
@@ -130,17 +133,8 @@ def _misfit(sample: Sample, wanted: str) -> InputError:
 
 def _stored(name: str, feature: Feature, value: Any) -> Any:
     """One feature as its column stores it; a value of another type drops the row."""
-    if value is None:
-        return None
-    if not isinstance(feature, str):
-        if value not in feature:
-            raise BadItem(f"{name} is not one of its categories")
-        return list(feature).index(value)
-    number = type(value) in (int, float) and math.isfinite(value)
-    if feature == "float64" and number:
-        return float(value)
-    if feature == "int64" and number and value == int(value):  # as tables with gaps write whole numbers
-        return int(value)
-    if type(value) is {"string": str, "bool": bool, "int64": int}.get(feature):
-        return value
-    raise BadItem(f"{name} is not of the type {feature}")
+    try:
+        read = read_cell(feature, value)
+    except ValueError as error:
+        raise BadItem(misfit(name, feature)) from error
+    return read if read is None or isinstance(feature, str) else list(feature).index(str(read))

@@ -5,36 +5,29 @@ Keys and origins come from what a row says, never from where it stands: the orde
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from builders.albums.folder import DIGITS_OF_MANY, slug
-from builders.sample import Example, Item
+from builders.albums.table_file import ENDINGS, TableFile, read_table_file
+from builders.cells import Cell, misfit, read_cell
+from builders.sample import BadItem, Example, Item
 from builders.terms import check_license
 from shiftdata.errors import InputError, not_found
+from shiftdata.format.schema import Feature
 from shiftdata.stable import content_hash
-
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": None}
 
 #: What a column can say about an example.
 PARTS = ("label", "domain", "key", "origin", "license", "attribution")
-
-#: How a CSV file writes that a number or a boolean is not known; in texts, only an empty cell means that.
-MISSING = pa.array(["", "#N/A", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"], pa.large_string())
-
-#: Types of Parquet, beside numbers, whose values are plain in Python.
-PLAIN = ("bool", "null", "string", "large_string", "string_view")
 
 LABEL_LENGTH = 48  # of a label in a key: a hash, a number and the name of a style may follow
 HASH_DIGITS = 16
@@ -44,15 +37,16 @@ HASH_DIGITS = 16
 class Columns:
     """The columns of the file that are used, by name.
 
-    The example is a `text`, or a dict of `features`: numbers, booleans, texts. `domain` is what shifts, used
-    as spelled. `key` is a unique name of each row; without it, keys are made from label, domain and example.
-    `origin` is what rows come from, such as an author: rows of one origin and label share a split; where it
-    is empty, equal examples of a label have one origin. An empty `license` or `attribution` is the album's.
+    The example is a `text`, or the `features`: each column with its type or the names of its categories, as
+    in the recipe's `TableEncoding`. `domain` is what shifts, used as spelled. `key` is a unique name of each
+    row; without it, keys are made from label, domain and example. `origin` is what rows come from, such as an
+    author: rows of one origin and label share a split; where it is empty, equal examples of a label have one
+    origin. An empty `license` or `attribution` is the album's.
     """
 
     label: str
     text: str | None = None
-    features: tuple[str, ...] = ()
+    features: Mapping[str, Feature] = field(default_factory=dict)
     domain: str | None = None
     key: str | None = None
     origin: str | None = None
@@ -60,40 +54,53 @@ class Columns:
     attribution: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.features, str) or (self.text is None) == (not self.features):
+        if not isinstance(self.features, Mapping):
             raise InputError(
-                "name the columns of an example: text='a column', or features=('a column', ...), and not "
-                f"both; got text={self.text!r}, features={self.features!r}"
+                "features give each column its type or its categories, as the recipe's TableEncoding does: "
+                f"features={{'age': 'int64', 'smoker': ('no', 'yes')}}; got {self.features!r}"
             )
-        if len(set(self.features)) < len(self.features) or self.label in self.features:
-            raise InputError(f"features are named once, without the label {self.label!r}: {self.features!r}")
+        if (self.text is None) == (not self.features):
+            raise InputError(
+                "name the columns of an example: text='a column', or features={'a column': 'int64', ...}, "
+                f"and not both; got text={self.text!r}, features={self.features!r}"
+            )
+        if self.label in self.features:
+            raise InputError(f"the label {self.label!r} is one of the features: a model would read it there")
 
 
 @dataclass(frozen=True)
 class RowsAlbum:
     """The rows of a CSV, TSV or Parquet file, known by its ending; `columns` says what is where.
 
-    CSV and TSV have a header, are in UTF-8 and quote as spreadsheets do. There, a feature is whole numbers,
-    numbers or booleans if all its cells are, else texts. `allowed` fixes the allowed labels and their order;
-    without it they are those of the rows, sorted.
+    CSV has a header and quotes as spreadsheets do; its separator (comma, semicolon, tab or bar) is the one
+    under which the header has the columns. It is in UTF-8, or UTF-16 with its mark, else `encoding` names
+    what it is in. `decimal=","` reads numbers with a decimal comma. `allowed` fixes the allowed labels and
+    their order; without it they are those of the rows, sorted.
 
-    A row without a text is named in `left_out` and changes nothing: no fold, no identity. A feature that is
-    empty or NaN is None; one that does not fit the recipe's encoding drops its row later: it keeps its place.
-    A row without a label, or with an empty cell for its domain or key, is an error. Equal rows share their
-    origin, and have a number behind their key.
+    A row without a text is named in `left_out` and changes nothing: no fold, no identity. A feature is read
+    as its type by `builders.cells.read_cell`; a row with one that cannot be is dropped later: it keeps its
+    place. A row without a label, or with an empty cell for its domain or key, is an error. Equal rows share
+    their origin, and have a number behind their key.
     """
 
-    code_version: ClassVar[int] = 1
+    code_version: ClassVar[int] = 2
 
     path: Path
     columns: Columns
     license: str
     attribution: str
     allowed: tuple[str, ...] | None = None
+    encoding: str | None = None
+    decimal: Literal[".", ","] = "."
 
     def __post_init__(self) -> None:
-        if self.path.suffix.lower() not in SEPARATORS:
-            raise InputError(f"{self.path} is not a table: its name must end in {', '.join(SEPARATORS)}")
+        if self.path.suffix.lower() not in ENDINGS:
+            raise InputError(
+                f"{self.path} is not a table: its name must end in {', '.join(ENDINGS)}. Save a spreadsheet "
+                "as CSV, and unpack a compressed file"
+            )
+        if self.decimal not in (".", ","):
+            raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}")
         if not self.path.is_file():
             raise InputError(f"there is no file {self.path}: give the table with the rows")
         check_license(self.license, f"the album {self.path}")
@@ -109,7 +116,9 @@ class RowsAlbum:
         row = self._rows.get(item.key)
         if row is None:
             raise InputError(f"{self.path} has no row {item.key}: it changed while it was used, run again")
-        values = {name: column[row].as_py() for name, column in self._examples.items()}
+        if row in self._unreadable:
+            raise BadItem(self._unreadable[row])
+        values = {name: column[row] for name, column in self._examples.items()}
         return values if self.columns.text is None else str(values[self.columns.text])
 
     def place(self, item: Item) -> str:
@@ -117,7 +126,7 @@ class RowsAlbum:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        return {f"row {row + 1}": "no text" for row in np.flatnonzero(self._blank).tolist()}
+        return {self._file.place(row): "no text" for row in np.flatnonzero(self._blank).tolist()}
 
     def fingerprint(self) -> str:
         """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""
@@ -162,7 +171,7 @@ class RowsAlbum:
             times[key] += 1
             if given and key in rows:
                 raise InputError(
-                    f"rows {self._number(rows[key])} and {self._number(row)} of {self.path} have the key "
+                    f"{self._place(rows[key])} and {self._place(row)} of {self.path} have the key "
                     f"{key!r}: keys must differ in more than case and signs; mend them, or name no key column"
                 )
             rows[key if times[key] == 1 else f"{key}-{times[key]}"] = row
@@ -181,7 +190,7 @@ class RowsAlbum:
     @cached_property
     def _digests(self) -> list[str]:
         """A hash of each example, equal for equal ones: the order of the features does not count."""
-        examples = [self._examples[name].to_pylist() for name in sorted(self._examples)]
+        examples = [self._examples[name] for name in sorted(self._examples)]
         return [content_hash(ascii(values)) for values in zip(*examples, strict=True)]
 
     @cached_property
@@ -196,129 +205,98 @@ class RowsAlbum:
                 ]
             if name is not None and part in ("label", "domain", "key") and "" in parts[part]:
                 raise InputError(
-                    f"row {self._number(parts[part].index(''))} of {self.path} has no {part}: "
+                    f"{self._place(parts[part].index(''))} of {self.path} has no {part}: "
                     f"its column {name!r} is empty; fill it in, or take the row out"
                 )
         for terms in sorted(set(parts["license"]) - {""}):
-            check_license(terms, f"row {self._number(parts['license'].index(terms))} of {self.path}")
+            check_license(terms, f"{self._place(parts['license'].index(terms))} of {self.path}")
         for label in sorted(set(parts["label"]) - set(self.allowed or parts["label"])):
-            row = self._number(parts["label"].index(label))
-            raise not_found("label", label, self.allowed or (), f"It is in row {row} of {self.path}.")
+            place = self._place(parts["label"].index(label))
+            raise not_found("label", label, self.allowed or (), f"It is in {place} of {self.path}.")
         return parts
 
+    @property
+    def _examples(self) -> dict[str, list[Cell]]:
+        return self._read[0]
+
+    @property
+    def _unreadable(self) -> dict[int, str]:
+        """Why a row has to be dropped; one reason a column, whatever its cells are."""
+        return self._read[1]
+
     @cached_property
-    def _examples(self) -> dict[str, pa.ChunkedArray]:
-        """The columns of the example: one of texts, or features whose values are plain in Python."""
+    def _read(self) -> tuple[dict[str, list[Cell]], dict[int, str]]:
+        """The columns of the example, with cells that cannot be read as they are."""
         text = self.columns.text
         if text is not None:
-            return {text: _as_texts(self.path, text, self._table[text])}
-        return {name: _feature(self.path, name, self._table[name]) for name in self.columns.features}
+            return {text: _as_texts(self.path, text, self._table[text]).to_pylist()}, {}
+        examples, reasons = dict[str, list[Cell]](), dict[int, str]()
+        for name, feature in self.columns.features.items():
+            cells = _cells(self.path, name, self._table[name])
+            values, wrong = self._values(feature, cells)
+            examples[name] = [values[cell] for cell in cells]
+            if wrong:
+                reason = misfit(name, feature, list(map(str, wrong)))
+                for row in [row for row, cell in enumerate(cells) if cell in wrong]:
+                    reasons.setdefault(row, reason)
+        return examples, reasons
 
-    def _number(self, row: int) -> int:
-        return int(np.flatnonzero(~self._blank)[row]) + 1
+    def _values(self, feature: Feature, cells: list[Cell]) -> tuple[dict[Cell, Cell], dict[Cell, None]]:
+        """What each distinct cell means, and those that cannot be read, the most frequent first."""
+        values, wrong = dict[Cell, Cell](), dict[Cell, None]()
+        for cell, _ in sorted(Counter(cells).items(), key=lambda one: (-one[1], str(one[0]))):
+            try:
+                values[cell] = read_cell(feature, cell, decimal=self.decimal)
+            except ValueError:
+                values[cell], wrong[cell] = cell, None
+        return values, wrong
+
+    def _place(self, row: int) -> str:
+        return self._file.place(int(np.flatnonzero(~self._blank)[row]))
 
     @cached_property
     def _table(self) -> dict[str, pa.ChunkedArray]:
         rows = pa.array(~self._blank)
-        return {name: column.filter(rows) for name, column in self._file.items()}
+        return {name: column.filter(rows) for name, column in self._file.columns.items()}
 
     @cached_property
     def _blank(self) -> NDArray[np.bool_]:
+        columns = self._file.columns
         if self.columns.text is None:
-            return np.zeros(len(self._file[self.columns.label]), dtype=bool)
-        texts = _as_texts(self.path, self.columns.text, self._file[self.columns.text])
+            return np.zeros(len(columns[self.columns.label]), dtype=bool)
+        texts = _as_texts(self.path, self.columns.text, columns[self.columns.text])
         return np.array([not (text or "").strip() for text in texts.to_pylist()], dtype=bool)
 
     @cached_property
-    def _file(self) -> dict[str, pa.ChunkedArray]:
+    def _file(self) -> TableFile:
         parts = [getattr(self.columns, part) for part in (*PARTS, "text")]
         names = list(dict.fromkeys(name for name in (*parts, *self.columns.features) if name is not None))
-        between = SEPARATORS[self.path.suffix.lower()]
-        table = _read_csv(self.path, names, between) if between else _read_parquet(self.path, names)
-        if not len(table[self.columns.label]):
-            raise InputError(f"{self.path} has no row: give it content")
-        return table
-
-
-def _read_csv(path: Path, names: Sequence[str], separator: str) -> dict[str, pa.ChunkedArray]:
-    """Some columns as texts.
-
-    By Python's reader: at a quote that nobody closes, Arrow's takes all that follows for one text, silently.
-    """
-    columns: dict[str, list[str]] = {name: [] for name in names}
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, delimiter=separator, strict=True)
-        try:
-            header = next(reader, [])
-            _check_names(path, names, header)
-            places = [(columns[name], header.index(name)) for name in names]
-            for cells in filter(None, reader):  # an empty line is not a row
-                if len(cells) != len(header):
-                    raise csv.Error(f"{len(cells)} cells under a header of {len(header)}")
-                for column, place in places:
-                    column.append(cells[place])
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path}, near line {reader.line_num}: {error}. The file must be in UTF-8, and cells that "
-                "contain a quote, a separator or a line break in quotes; mend it, or save it as Parquet"
-            ) from error
-    return {name: pa.chunked_array([cells], pa.large_string()) for name, cells in columns.items()}
-
-
-def _read_parquet(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    try:
-        with pq.ParquetFile(path) as file:  # `read_table` would add columns that the folders' names spell
-            _check_names(path, names, file.schema_arrow.names)
-            table = file.read(columns=list(names))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from error
-    return {name: table[name] for name in names}
-
-
-def _check_names(path: Path, names: Sequence[str], header: Sequence[str]) -> None:
-    for name in names:
-        if name not in header:
-            raise not_found("column", name, header, f"These are the columns of {path}.")
-        if header.count(name) > 1:
-            raise InputError(f"{path} has {header.count(name)} columns named {name!r}: rename all but one")
+        file = read_table_file(self.path, names, self.encoding)
+        if not len(file.columns[self.columns.label]):
+            raise InputError(f"{self.path} has a header and no row: give it content")
+        return file
 
 
 def _as_texts(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column as texts: numbers are written out, and NaN is null."""
-    """A column as texts: numbers are written out, and NaN is null."""
     try:
         return _without_nan(column).cast(pa.large_string())
     except pa.ArrowException as error:
-        kind = column.type
-        raise InputError(f"the column {name!r} of {path} has the type {kind}: make it texts") from error
-
-
-def _feature(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if path.suffix.lower() != ".parquet":
-        return _inferred(column)
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _feature(path, name, column.cast(kind.value_type))
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _without_nan(column.cast(pa.float64()))
-    if not pa.types.is_integer(kind) and str(kind) not in PLAIN:
         raise InputError(
-            f"the column {name!r} of {path} has the type {kind}: make it numbers, booleans or texts"
-        )
-    return column
+            f"the column {name!r} of {path} has the type {column.type}: make it numbers, booleans or texts"
+        ) from error
 
 
-def _inferred(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers, numbers or booleans if all texts are; a leading zero, as in a postcode, is for texts."""
-    trimmed = pc.utf8_trim_whitespace(texts)
-    present = pc.if_else(pc.is_in(trimmed, MISSING), None, trimmed)
-    if not pc.any(pc.match_substring_regex(present, "^[+-]?0[0-9xX]")).as_py():
-        for kind in (pa.int64(), pa.float64(), pa.bool_()):
-            try:
-                return _without_nan(present.cast(kind))
-            except pa.ArrowInvalid:
-                continue
-    return pc.if_else(pc.equal(texts, ""), None, texts)
+def _cells(path: Path, name: str, column: pa.ChunkedArray) -> list[Cell]:
+    """The cells of a feature: numbers and booleans as they are, all else as texts."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+        column = _without_nan(column.cast(pa.float64()))
+    elif not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        column = _as_texts(path, name, column)
+    cells: list[Cell] = column.to_pylist()
+    return cells
 
 
 def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:

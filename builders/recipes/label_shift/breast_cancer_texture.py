@@ -36,7 +36,7 @@ RECIPE = Recipe(
     ),
     album=RowsAlbum(
         TABLE,
-        Columns(features=tuple(FEATURES), label="diagnosis", domain="texture"),
+        Columns(features=FEATURES, label="diagnosis", domain="texture"),
         license="CC-BY-4.0",
         attribution="W. Wolberg, O. Mangasarian, N. Street, W. Street; UCI Machine Learning Repository",
     ),

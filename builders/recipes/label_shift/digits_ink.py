@@ -31,7 +31,7 @@ RECIPE = Recipe(
     ),
     album=RowsAlbum(
         TABLE,
-        Columns(features=tuple(FEATURES), label="digit", domain="ink"),
+        Columns(features=FEATURES, label="digit", domain="ink"),
         license="CC-BY-4.0",
         attribution="E. Alpaydin, C. Kaynak; UCI Machine Learning Repository",
     ),

@@ -21,7 +21,7 @@ RECIPE = Recipe(
     citation="None.",
     album=RowsAlbum(
         Path(__file__).parent / "patients.csv",
-        Columns(features=tuple(FEATURES), label="outcome", domain="clinic", key="id"),
+        Columns(features=FEATURES, label="outcome", domain="clinic", key="id"),
         license="CC-BY-4.0",
         attribution="A. Maker",
     ),

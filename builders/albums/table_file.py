@@ -1,0 +1,207 @@
+"""Read columns of a CSV, TSV or Parquet file; what is wrong with the file is said by its line."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shiftdata.errors import InputError, not_found
+
+ENDINGS = (".csv", ".tsv", ".parquet")
+SEPARATORS = (",", ";", "\t", "|")
+
+#: The longest cell. Python's own limit of 131,072 is a guard against quotes that nobody closes, which
+#: `_read_csv` finds anyway.
+LONGEST_CELL = 2**31 - 1
+
+#: What other files begin with.
+OTHER_FILES = {
+    b"PK\x03\x04": "a spreadsheet or another zip file: save it as CSV",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet: save it as CSV",
+    b"\x1f\x8b": "compressed: unpack it",
+    b"PAR1": "a Parquet file: let its name end in .parquet",
+}
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SHOWN = 60  # letters of a line in a message
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """Some columns of a file: of CSV and TSV as texts; `lines` are those in which each row begins."""
+
+    path: Path
+    columns: dict[str, pa.ChunkedArray]
+    lines: list[int] | None = None
+
+    def place(self, row: int) -> str:
+        """What to call a row in a message."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+
+def read_table_file(path: Path, names: Sequence[str] | None, encoding: str | None = None) -> TableFile:
+    """Some columns of a table, or all."""
+    if path.suffix.lower() == ".parquet":
+        return _read_parquet(path, names)
+    with path.open("rb") as file:
+        begin = file.read(4)
+    for magic, what in OTHER_FILES.items():
+        if begin.startswith(magic):
+            raise InputError(f"{path} is {what}")
+    used = _encoding(path, encoding, begin)
+    limit = csv.field_size_limit(LONGEST_CELL)
+    try:
+        return _read_csv(path, names, used)
+    except UnicodeError as error:
+        raise _wrong_encoding(path, used, error) from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _read_csv(path: Path, names: Sequence[str] | None, encoding: str) -> TableFile:
+    """By Python's reader: at a quote that nobody closes, Arrow's takes all that follows for one text."""
+    separator = _separator(path, names, encoding)
+    with path.open(newline="", encoding=encoding) as stream:
+        reader = csv.reader(_lines(path, stream), delimiter=separator, strict=True)
+        begins = reader.line_num + 1
+        try:
+            header = next(filter(any, reader), None)
+            if header is None:
+                raise InputError(f"{path} is empty: give it a header and rows")
+            names = _checked(path, names, header)
+            read = [(header.index(name), list[str]()) for name in names]
+            lines: list[int] = []
+            begins = reader.line_num + 1
+            for cells in reader:
+                if any(cells):  # not an empty line, or one of separators that a spreadsheet leaves
+                    if len(cells) != len(header):
+                        raise csv.Error(
+                            f"it has {len(cells)} cells, and the header {len(header)}. Cells are separated "
+                            f"by {separator!r}: put a cell that contains one in quotes"
+                        )
+                    lines.append(begins)
+                    for place, column in read:
+                        column.append(cells[place])
+                begins = reader.line_num + 1
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, the row that begins in line {begins}: {_explained(error, reader.line_num)}"
+            ) from error
+    columns = {
+        name: pa.chunked_array([cells], pa.large_string())
+        for name, (_, cells) in zip(names, read, strict=True)
+    }
+    return TableFile(path, columns, lines)
+
+
+def _explained(error: csv.Error, line: int) -> str:
+    if "unexpected end of data" in str(error):
+        return (
+            'a quote that opens in it is never closed. Close it, or double it ("") if it is part of the text'
+        )
+    if "expected after" in str(error):
+        return (
+            f"in line {line} a quote ends a cell that goes on. Double a quote within a quoted cell; or the "
+            "quote that opened the cell was never closed"
+        )
+    return str(error)
+
+
+def _lines(path: Path, stream: TextIO) -> Iterator[str]:
+    for number, line in enumerate(stream, start=1):
+        if "\0" in line:
+            raise InputError(f"{path}, line {number}: it has a NUL character, which no text has; take it out")
+        yield line
+
+
+def _separator(path: Path, names: Sequence[str] | None, encoding: str) -> str:
+    """The one under which the header has most of the wanted columns, else most columns."""
+    own = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open(newline="", encoding=encoding) as stream:
+        first = [line for line in islice(stream, 100) if line.strip()]
+
+    def fits(separator: str) -> tuple[int, int]:
+        header = next(csv.reader(first, delimiter=separator), [])
+        return len(set(names or ()) & set(header)), len(header)
+
+    return max((own, *SEPARATORS), key=fits)
+
+
+def _encoding(path: Path, given: str | None, begin: bytes) -> str:
+    if given is None:
+        if begin.startswith(UTF_16):
+            return "utf-16"
+        if b"\0" in begin:
+            likely = "utf-16-be" if begin[0] == 0 else "utf-16-le"
+            raise InputError(
+                f'{path} is in UTF-16 without its mark: give RowsAlbum(..., encoding="{likely}")'
+            )
+        return "utf-8-sig"
+    try:
+        name = codecs.lookup(given).name
+    except LookupError:
+        raise InputError(
+            f"unknown encoding {given!r} for {path}; common: utf-8, utf-16, cp1252, latin-1"
+        ) from None
+    if name.startswith("utf"):
+        return "utf-8-sig" if name == "utf-8" else name
+    data = path.read_bytes()
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return name
+        raise InputError(
+            f"{path} is in UTF-8, and encoding={given!r} would garble its letters: leave encoding out"
+        )
+    return name
+
+
+def _wrong_encoding(path: Path, used: str, error: UnicodeError) -> InputError:
+    """Which line cannot be decoded, and what it may be meant to be: only the file's owner knows."""
+    if used != "utf-8-sig":
+        return InputError(f"{path} is not in {used}: {error}. Name its encoding, or save it in UTF-8")
+    data = path.read_bytes()
+    try:
+        data.decode()
+        return InputError(f"{path} changed while it was read: run again")
+    except UnicodeDecodeError as wrong:
+        at = wrong.start
+    try:
+        data.decode(other := "cp1252")
+    except UnicodeDecodeError:
+        other = "latin-1"
+    start = data.rfind(b"\n", 0, at) + 1
+    line = data.count(b"\n", 0, start) + 1
+    shown = data[max(start, at - SHOWN // 2) : at + SHOWN // 2].decode(other).splitlines()[0]
+    return InputError(
+        f"{path} is not in UTF-8: line {line} has the byte 0x{data[at]:02x}. If it should read {shown!r}, "
+        f'give RowsAlbum(..., encoding="{other}"); else name its encoding, or save it in UTF-8'
+    )
+
+
+def _read_parquet(path: Path, names: Sequence[str] | None) -> TableFile:
+    try:
+        with pq.ParquetFile(path) as file:  # `read_table` would add columns that the folders' names spell
+            names = _checked(path, names, file.schema_arrow.names)
+            table = file.read(columns=list(names))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from error
+    return TableFile(path, {name: table[name] for name in names})
+
+
+def _checked(path: Path, names: Sequence[str] | None, header: Sequence[str]) -> Sequence[str]:
+    """The columns to read, each of which the file has once."""
+    for name in header if names is None else names:
+        if name not in header:
+            raise not_found("column", name, header, f"These are the columns of {path}.")
+        if header.count(name) > 1:
+            raise InputError(f"{path} has {header.count(name)} columns named {name!r}: rename all but one")
+    return list(header if names is None else names)
