@@ -122,7 +122,7 @@ class RowsAlbum:
         return values if self.columns.text is None else str(values[self.columns.text])
 
     def place(self, item: Item) -> str:
-        return f"row {self._number(self._rows[item.key])}"
+        return self._place(self._rows[item.key])
 
     @property
     def left_out(self) -> Mapping[str, str]:
