@@ -19,6 +19,11 @@ WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def absolute(path: str | Path) -> Path:
+    """The path from the root, `~` expanded where that user exists: `pathlib` raises where not."""
+    return Path(os.path.expanduser(path)).absolute()
+
+
 def sha256_of(path: Path) -> str:
     """The sha256 of a file, in hexadecimal digits."""
     with path.open("rb") as stream:

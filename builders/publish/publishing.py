@@ -17,7 +17,7 @@ from builders.publish.plain_errors import in_plain_words
 from builders.publish.target import Changes, Source, Target, Verify
 from builders.recipe import Recipe
 from shiftdata.errors import InputError
-from shiftdata.files import locked
+from shiftdata.files import absolute, locked
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import Manifest
 from shiftdata.places.catalog import Catalog, Entry
@@ -46,7 +46,7 @@ def target_of(to: str, name: str, work: Path, options: RepoOptions) -> Target:
         to = filesystem(to)[1]
     if is_url(to):
         return ObjectTarget(_with_name(to, name), work)
-    return FolderTarget(Path(_with_name(str(Path(to).expanduser().absolute()), name)))
+    return FolderTarget(Path(_with_name(str(absolute(to)), name)))
 
 
 def _with_name(to: str, name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shiftdata.errors import NotFoundError
+from shiftdata.files import absolute
 from shiftdata.places import catalog
 from shiftdata.places import search as places
 from shiftdata.places.store import is_url
@@ -30,7 +31,7 @@ def resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) ->
     addresses = [
         one  # the target cannot mend itself
         for one in dict.fromkeys([*extra, *found])
-        if is_url(one) or Path(one).expanduser().absolute() != target
+        if is_url(one) or absolute(one) != target
     ]
     return Candidates(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
 
@@ -62,5 +63,5 @@ def short_name(given: str) -> str:
     """
     text = given.rstrip("/").removesuffix("/manifest.json")
     if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
-        text = str(Path(text).expanduser().absolute())  # such as `.`
+        text = str(absolute(text))  # such as `.`
     return text.rpartition("/")[2].partition("@")[0]

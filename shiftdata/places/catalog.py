@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
-from shiftdata.files import write_text
+from shiftdata.files import absolute, write_text
 from shiftdata.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.format.names import is_path_part, line_fault
 from shiftdata.format.typed import read_json
@@ -55,7 +55,7 @@ class Catalog:
     @classmethod
     def read(cls, address: str | Path) -> Catalog:
         where = str(address)
-        place, name = os.path.split(where) if is_url(where) else os.path.split(Path(where).expanduser())
+        place, name = os.path.split(where) if is_url(where) else os.path.split(absolute(where))
         if where.startswith(("http://", "https://")):  # which may have a query
             place, name = where, ""
         try:

@@ -15,6 +15,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from shiftdata.errors import InputError
+from shiftdata.files import absolute
 from shiftdata.format.typed import read_json
 
 HUB = "https://huggingface.co"
@@ -143,13 +144,13 @@ def origin_of(url: str) -> str:
 
 def config_folder() -> Path:
     """The folder of the user's own settings of shiftdata."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "shiftdata"
+    return absolute(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "shiftdata"
 
 
 def bound_tokens() -> dict[str, str]:
     """The tokens of the file of tokens, by origin."""
     given = os.environ.get(TOKENS)
-    path = Path(given).expanduser() if given else config_folder() / "tokens.json"
+    path = absolute(given) if given else config_folder() / "tokens.json"
     if not path.is_file():
         if given:
             raise InputError(f"${TOKENS} is {given}, which is not a file")

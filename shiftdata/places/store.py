@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
-from shiftdata.files import OUT_OF_SPACE, open_new, open_regular
+from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular
 from shiftdata.format.manifest import MOST_BYTES, FileRecord
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
@@ -219,7 +219,7 @@ class Folder(Store):
     """A folder on this machine; reading by position needs no lock."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder: Path = folder.expanduser().absolute()  # another working directory must not move it
+        self.folder: Path = absolute(folder)  # another working directory must not move it
         self.address = str(self.folder)
         self._handles: dict[str, int] = {}
         self._lock = threading.Lock()

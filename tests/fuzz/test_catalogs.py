@@ -53,6 +53,7 @@ PLACES = [
         "dir::x",
         "/etc/passwd",
         "~root",
+        "~nobody-of-that-name",
     ),
     *("/dev/stdin", "/proc/self/mem", "two\nlines", "\x1b[2J", "nul\0", " ", ".", "..", "-", "x" * 5000),
 ]
