@@ -163,7 +163,10 @@ def unknown_dataset(
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
     lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
-    return not_found("dataset", name, known, "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice))
+    said = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
+    if name.rpartition("/")[2] in known:
+        return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {said}")
+    return not_found("dataset", name, known, said)
 
 
 def _contents(root: Path) -> str:
