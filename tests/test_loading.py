@@ -154,7 +154,7 @@ def test_an_unknown_config_offers_the_nearest(in_tiny_out):
 
 def test_an_unknown_dataset_says_where_it_was_looked_for(in_tiny_out):
     with pytest.raises(
-        NotFoundError, match=r"unknown dataset 'tini'; did you mean .*SHIFTDATA_HOME.*the network is off"
+        NotFoundError, match=r"(?s)unknown dataset 'tini'; did you mean .*the network is off.*SHIFTDATA_HOME"
     ):
         shiftdata.load_dataset("tini")
 
