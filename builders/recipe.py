@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -61,12 +62,17 @@ class Shift(Protocol):
     def nuisances(self) -> tuple[str, ...]:
         """Every nuisance, in the order that fixes the integer of each."""
 
-    @property
-    def severities(self) -> tuple[float, ...]:
-        """Every severity that a nuisance comes in, ascending; empty where it has no scale."""
-
     def __call__(self, samples: Iterator[Sample], /) -> Iterator[Sample]:
         """The samples of each content sample in its nuisances, with a key of its own for each."""
+
+
+@runtime_checkable
+class Scaled(Protocol):
+    """A shift that makes each nuisance in several severities."""
+
+    @property
+    def severities(self) -> tuple[float, ...]:
+        """Every severity, ascending."""
 
 
 @runtime_checkable
@@ -134,6 +140,7 @@ class Recipe:
     publish_pixels: bool = True
 
     def __post_init__(self) -> None:
+        self._check_parts()
         names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]
         taken = {"metadata", "splits", "labels", f"{self.nuisance}s"}  # configs, and sets of croissant.json
         repeated = sorted({name for name in names if names.count(name) > 1} | taken & set(names))
@@ -153,6 +160,16 @@ class Recipe:
         self._check_texts()
         self._check_columns()
         self._check_filters()
+
+    def _check_parts(self) -> None:
+        for name in ("creators", "bases", "prepare", "protocols", "expected"):
+            if not isinstance(value := getattr(self, name), tuple | list):
+                raise InputError(f"{name} is a tuple, got {value!r:.80}: write {name}=(..., ) with a comma")
+        for step in self.prepare:
+            _check_part("step", step, "__call__")
+        _check_part("shift", self.shift, "__call__", "nuisances")
+        _check_part("album", self.album, "labels", "items", "load", "fingerprint")
+        _check_part("encoding", self.encoding, "modality", "columns", "encode")
 
     def _check_texts(self) -> None:
         for name in (self.version, *(base.name for base in self.bases)):
@@ -178,7 +195,9 @@ class Recipe:
     def _check_filters(self) -> None:
         if self.filters is None:
             return
-        steps = self.shift.severities
+        for scorer in self.filters.scorers:
+            _check_part("scorer", scorer, "__call__", "name", "fingerprint")
+        steps = self.severities
         if len(steps) < 2 or steps[0] != 0 or self.encoding.modality != "image":
             raise InputError(
                 f"the recipe {self.name} filters {self.encoding.modality} examples in the severities "
@@ -189,6 +208,11 @@ class Recipe:
     def roles(self) -> Roles:
         """The role of each column."""
         return Roles(nuisance=self.nuisance, modality=self.encoding.modality, example=self.encoding.columns)
+
+    @property
+    def severities(self) -> tuple[float, ...]:
+        """Every severity of the shift, ascending; empty where its nuisances have no scale."""
+        return tuple(self.shift.severities) if isinstance(self.shift, Scaled) else ()
 
     def base(self, name: str) -> Base:
         """The base of that name."""
@@ -234,12 +258,46 @@ def part_identity(part: Any) -> Any:
     """
     if isinstance(part, tuple | list):
         return [part_identity(one) for one in part]
-    if part is not None and type(getattr(type(part), "code_version", None)) is not int:
+    if part is not None:
+        _check_code_version(part)
+    return identity_of(part)
+
+
+#: What a part of your own needs, as its class would write it.
+NEEDED = {
+    "__call__": "`def __call__`, from samples to samples (of a scorer: from views to a number for each)",
+    "nuisances": "`nuisances: tuple[str, ...] = ('red', 'blue')`: every nuisance that it makes",
+    "labels": "`labels`: every label, in order",
+    "items": "`def items(self)`: a tuple of Items, sorted by key",
+    "load": "`def load(self, item)`: the picture, text or features of an item",
+    "name": "`name: str = 'sharpness'`, for reports and columns",
+    "fingerprint": "`def fingerprint(self)`: a hash of what it would give, such as content_hash(*parts)",
+}
+
+
+def _check_part(what: str, part: Any, *needed: str) -> None:
+    """Refuse, when a recipe is read, a part that lacks something; nothing of it is run."""
+    if isinstance(part, type):
+        raise InputError(f"the {what} of the recipe is the class {part.__name__}: write {part.__name__}(...)")
+    if inspect.isroutine(part):
+        raise InputError(
+            f"the {what} of the recipe is the function {part.__name__}: write a frozen dataclass with "
+            "`code_version: ClassVar[int] = 1` and `def __call__(self, samples)`"
+        )
+    for name in needed:
+        if inspect.getattr_static(part, name, None) is None:
+            raise InputError(
+                f"class {type(part).__name__} is not a {what}: it needs {NEEDED.get(name, name)}"
+            )
+    _check_code_version(part)
+
+
+def _check_code_version(part: Any) -> None:
+    if type(getattr(type(part), "code_version", None)) is not int:
         name = type(part).__name__
         raise InputError(
             f"class {name} needs `code_version: ClassVar[int] = 1`: raise it when its output changes"
         )
-    return identity_of(part)
 
 
 def identity_of(value: Any) -> Any:
@@ -259,12 +317,39 @@ def identity_of(value: Any) -> Any:
     if hasattr(value, "fingerprint"):
         parts = {name: one for name, one in known.items() if hasattr(type(one), "code_version")}
         within = {name: part_identity(one) for name, one in parts.items()}
-        return {**identity, "fingerprint": value.fingerprint(), "parts": within}
+        fingerprint = value.fingerprint()
+        if not isinstance(fingerprint, str):
+            raise InputError(
+                f"the fingerprint of class {type(value).__name__} is a text, got {fingerprint!r}"
+            )
+        return {**identity, "fingerprint": fingerprint, "parts": within}
     if record:
+        _check_paths(type(value).__name__, known)
         return {**identity, "fields": {name: identity_of(one) for name, one in known.items()}}
     raise InputError(
-        f"a recipe cannot contain {value!r}: use a frozen dataclass, a tuple, text or numbers, "
-        "so that the recipe can be identified by what it says"
+        f"a recipe cannot contain {value!r}: use a frozen dataclass, a tuple, text or numbers, or write "
+        "`fingerprint`, so that the recipe can be identified by what it says"
+    )
+
+
+def _check_paths(record: str, fields: Mapping[str, Any]) -> None:
+    """Refuse a path: it differs from machine to machine, and identifies nothing."""
+    one = [name for name, value in fields.items() if isinstance(value, PurePath)]
+    several = [
+        name
+        for name, value in fields.items()
+        if isinstance(value, tuple | list) and any(isinstance(path, PurePath) for path in value)
+    ]
+    if not one and not several:
+        return
+    parts = [f"repr(self.{name})" for name in fields if name not in (*one, *several)]
+    parts += [f"self.{name}.read_bytes()" for name in one]
+    parts += [f"*(path.read_bytes() for path in self.{name})" for name in several]
+    raise InputError(
+        f"the field {(one + several)[0]!r} of class {record} is a path, which does not say what the file "
+        f"contains; write a fingerprint in {record} that does, such as\n"
+        "    def fingerprint(self) -> str:\n"
+        f"        return shiftdata.stable.content_hash({', '.join(parts)})"
     )
 
 
@@ -309,8 +394,13 @@ def _run_file(path: Path) -> ModuleType:
     except ShiftdataError:
         raise
     except Exception as error:  # a recipe is anybody's Python
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-        where = f"{path}, line {lines[-1]}" if lines else str(path)
+        where = place_of(error, {str(path)}) or str(path)
         raise InputError(f"{where}: {type(error).__name__}: {error}") from error
     return module
+
+
+def place_of(error: Exception, files: Collection[str]) -> str | None:
+    """File and line of some files that were last at work when an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"{frame.filename}, line {frame.lineno}" for frame in frames if frame.filename in files]
+    return lines[-1] if lines else None

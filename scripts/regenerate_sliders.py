@@ -113,7 +113,8 @@ def check() -> int:
         codes, calibration = Path(folder) / CODES.name, Path(folder) / CALIBRATION.name
         write_codes(codes)
         write_calibration(calibration)
-        worst = np.abs(read_bank(codes).codes - sliders.style_codes().codes).max()
+        made, ships = read_bank(codes).codes, sliders.style_codes().codes
+        worst = max(np.abs(made[name] - ships[name]).max() for name in ships)
         equal = codes.read_bytes() == CODES.read_bytes()
         same = calibration.read_bytes() == CALIBRATION.read_bytes()
     print(f"{CODES.name}: {'equal bytes' if equal else f'largest difference {worst:.2e}'}")

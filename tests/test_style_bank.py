@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from builders.cli.app import main
+from builders.sample import Item, Sample
+from builders.shifts.steps import Stylize
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank
 from scripts.style_pictures import STYLES, description, draw_style
@@ -38,13 +42,11 @@ def test_bank_is_complete(bank: StyleBank) -> None:
     assert len(bank.names) == 20
     assert list(bank.names) == sorted(bank.names)
     assert all(re.fullmatch(r"[a-z0-9_]+", name) for name in bank.names)
-    assert bank.size == 40
-    assert bank.codes.shape == (20, 40, 100)
-    assert np.isfinite(bank.codes).all()
+    assert {codes.shape for codes in bank.codes.values()} == {(40, 100)}
 
 
 def test_no_two_codes_are_close(bank: StyleBank) -> None:
-    flat = bank.codes.reshape(-1, 100).astype(np.float64)
+    flat = np.concatenate(list(bank.codes.values())).astype(np.float64)
     squares = (flat**2).sum(axis=1)
     apart = squares[:, None] + squares[None] - 2 * flat @ flat.T
     np.fill_diagonal(apart, np.inf)
@@ -52,8 +54,9 @@ def test_no_two_codes_are_close(bank: StyleBank) -> None:
 
 
 def test_every_style_varies_less_than_the_styles_differ(bank: StyleBank) -> None:
-    centres = bank.codes.mean(axis=1)
-    inside = np.linalg.norm(bank.codes - centres[:, None], axis=2).mean(axis=1)
+    every = np.stack(list(bank.codes.values()))
+    centres = every.mean(axis=1)
+    inside = np.linalg.norm(every - centres[:, None], axis=2).mean(axis=1)
     assert (inside > 0.1 * np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()).all()
     between = np.linalg.norm(centres[:, None] - centres[None], axis=2)
     np.fill_diagonal(between, np.inf)
@@ -169,3 +172,119 @@ def test_every_candidate_is_kept_by_the_rule(candidates: dict[str, dict[str, str
 def test_kept_styles_can_be_told_apart(candidates: dict[str, dict[str, str]]) -> None:
     recalls = [float(row["separability_among_kept"]) for row in candidates.values() if row["kept"] == "yes"]
     assert np.mean(recalls) >= 0.8
+
+
+# --- styles of your own ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> Path:
+    """Two styles of three pictures and one: a photograph's size, a transparent one, a stray file."""
+    folder = tmp_path_factory.mktemp("own") / "my_styles"
+    draw = np.random.default_rng(0)
+    for style, name in (
+        ("Van Gogh", "a.jpg"),
+        ("Van Gogh", "b.PNG"),
+        ("Van Gogh", "c.png"),
+        ("Größe", "x.png"),
+    ):
+        (folder / style).mkdir(parents=True, exist_ok=True)
+        pixels = draw.integers(0, 255, (5, 6, 4 if name == "x.png" else 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((90, 70)).save(folder / style / name)
+    (folder / "Van Gogh/notes.txt").write_text("not a picture")
+    return folder
+
+
+def painted(step: Stylize) -> dict[str | None, Sample]:
+    item = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
+    picture = draw_style("discs", 0).resize((24, 24))
+    return {one.nuisance: one for one in step(iter([Sample(item=item, key="k", example=picture)]))}
+
+
+def test_a_style_of_a_subset_has_the_pictures_of_the_whole_bank(bank: StyleBank) -> None:
+    chosen = (bank.names[3], bank.names[0])
+    step = Stylize(seed=0, dataset="d", styles=chosen)
+    whole, some = painted(Stylize(seed=0, dataset="d")), painted(step)
+    assert tuple(some) == step.nuisances == chosen
+    for style in chosen:
+        assert some[style].key == whole[style].key
+        assert some[style].image.tobytes() == whole[style].image.tobytes()
+    assert step.fingerprint() != Stylize(seed=0, dataset="d").fingerprint()
+
+
+def test_a_folder_of_pictures_makes_styles_and_so_does_its_file_of_codes(own: Path, tmp_path, capsys) -> None:
+    assert main(["encode-styles", str(own), str(tmp_path / "codes.parquet")]) == 0
+    assert "Van Gogh: 3 pictures" in capsys.readouterr().out
+    shutil.copytree(own, tmp_path / "elsewhere")
+    steps = [
+        Stylize(seed=0, dataset="d", styles=place)
+        for place in (own, tmp_path / "elsewhere", tmp_path / "codes.parquet")
+    ]
+    assert len({step.fingerprint() for step in steps}) == 1
+    made = [painted(step) for step in steps]
+    assert [sample.key for sample in made[0].values()] == ["k-gr-e-e54d87", "k-van-gogh"]
+    assert made[0]["Van Gogh"].image.tobytes() == made[2]["Van Gogh"].image.tobytes()
+    drawn = {
+        painted(Stylize(seed=seed, dataset="d", styles=own))["Van Gogh"].params["style_picture"]
+        for seed in range(20)
+    }
+    assert drawn == {0, 1, 2}
+    Image.new("RGB", (9, 9)).save(tmp_path / "elsewhere/Van Gogh/a.jpg")
+    assert Stylize(seed=0, dataset="d", styles=tmp_path / "elsewhere").fingerprint() != steps[0].fingerprint()
+
+
+def broken(own: Path, folder: Path, what: str) -> object:
+    """What a user may give by mistake."""
+    shutil.copytree(own, folder)
+    if what == "cut":
+        (folder / "Van Gogh/bad.jpg").write_bytes(b"\xff\xd8\xff")
+    elif what == "empty":
+        (folder / "none").mkdir()
+    elif what in ("flat", "deep"):
+        where = folder / ("x.png" if what == "flat" else "Van Gogh/more/x.png")
+        where.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (9, 9)).save(where)
+    elif what == "twins":
+        shutil.copytree(own / "Van Gogh", folder / "van-gogh")
+    elif what in ("order", "network", "no codes", "text"):
+        table = pq.read_table(BANK)
+        table = {
+            "order": lambda: table.take([1, 0]),
+            "network": lambda: table.replace_schema_metadata({}),
+            "no codes": lambda: table.drop_columns(["code"]),
+            "text": lambda: table,
+        }[what]()
+        pq.write_table(table, folder / "codes.parquet")
+        if what == "text":
+            (folder / "codes.parquet").write_text("style,code")
+        return folder / "codes.parquet"
+    return {"none": folder / "no", "bare": "mosaic", "unknown": ("mistt",), "nothing": (), "number": 5}.get(
+        what, folder
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (
+            "cut",
+            r"the style picture .*Van Gogh/bad\.jpg cannot be used: not a readable picture; replace",
+        ),
+        ("empty", r"/none has no picture \(\.bmp, .*\): add some, or remove the folder"),
+        ("flat", r"x\.png is not in the folder of a style: expected .*/<style>/<picture>"),
+        ("deep", r"more/x\.png is not in the folder of a style"),
+        ("twins", "keys cannot keep the styles 'Van Gogh' and 'van-gogh' of .* apart: rename one"),
+        ("order", "its rows are not the pictures 0, 1, 2 and so on of each style"),
+        ("network", "has codes of another network: encode the style pictures again"),
+        ("no codes", "is not a file of style codes .* write one by `python -m builders encode-styles FOLDER"),
+        ("text", "is not a file of style codes"),
+        ("none", "there is no .*/no: styles are a folder <style>/<picture>, or a file of codes"),
+        ("bare", r"styles is 'mosaic': write Path\('my_styles'\) for a folder"),
+        ("unknown", "unknown style 'mistt'; did you mean 'mist'"),
+        ("nothing", "styles need at least one name"),
+        ("number", "styles is 5: write Path"),
+    ],
+)
+def test_styles_that_cannot_be_used_are_named_with_what_to_do(own: Path, tmp_path, what, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Stylize(seed=0, dataset="d", styles=broken(own, tmp_path / "styles", what)).fingerprint()

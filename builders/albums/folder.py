@@ -96,19 +96,7 @@ class FolderAlbum:
         return str(item.source["file"])
 
     def load(self, item: Item) -> Image.Image:
-        try:
-            with (
-                warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
-                Image.open(self.root / str(item.source["file"])) as picture,
-            ):
-                _refuse(picture)
-                upright = ImageOps.exif_transpose(picture)  # as every viewer shows it
-                alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
-                return upright.convert("RGBA" if alpha else "RGB")
-        except Image.DecompressionBombError as error:  # over twice `Image.MAX_IMAGE_PIXELS`
-            raise BadItem(f"too many pixels (more than 170 million; the most is {MOST_PIXELS})") from error
-        except (OSError, SyntaxError, ValueError) as error:
-            raise BadItem("not a readable picture") from error
+        return picture_at(self.root / str(item.source["file"]))
 
     def fingerprint(self) -> str:
         """A hash of names, labels and pictures; the folder's own path does not count."""
@@ -225,6 +213,23 @@ class FolderAlbum:
             if empty:
                 raise InputError(f"{TABLE} in {self.root} gives {row['file']} no {empty[0]}: fill it in")
             yield row
+
+
+def picture_at(file: Path) -> Image.Image:
+    """A picture as every viewer shows it, in RGB or RGBA; raises `BadItem` where it cannot be used."""
+    try:
+        with (
+            warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
+            Image.open(file) as picture,
+        ):
+            _refuse(picture)
+            upright = ImageOps.exif_transpose(picture)  # as every viewer shows it
+            alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
+            return upright.convert("RGBA" if alpha else "RGB")
+    except Image.DecompressionBombError as error:  # over twice `Image.MAX_IMAGE_PIXELS`
+        raise BadItem(f"too many pixels (more than 170 million; the most is {MOST_PIXELS})") from error
+    except (OSError, SyntaxError, ValueError) as error:
+        raise BadItem("not a readable picture") from error
 
 
 def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:

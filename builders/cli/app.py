@@ -13,6 +13,7 @@ APP = Verbs(
         "build": "Build a dataset, or go on building it.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "card": "Print the card of a recipe before anything is built.",
+        "encode-styles": "Encode a folder of your own style pictures.",
         "contact-sheet": "Draw one picture of each class in each nuisance.",
         "publish": "Put a built dataset where others find it.",
     },

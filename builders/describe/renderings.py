@@ -38,7 +38,7 @@ def draft(recipe: Recipe) -> Manifest:
         origins_shared=False,
         labels=list(recipe.album.labels),
         nuisances=list(recipe.shift.nuisances),
-        severities=list(recipe.shift.severities),
+        severities=list(recipe.severities),
         default_base=recipe.default_base,
         bases=[Base(name=b.name, summary=b.summary, content_id="", splits={}) for b in recipe.bases],
         canonical_splits=[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from builders.recipe import Base, Recipe
@@ -31,13 +31,8 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
         check_names(what, filter(None, texts), f"the album of {recipe.name}")
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
     labels: dict[str, str] = {}
-    keys: set[str] = set()
+    _check_keys(type(recipe.album).__name__, [item.key for item in items])
     for item in items:
-        if not KEY_PATTERN.fullmatch(item.key):
-            raise InputError(f"the album gives the key {item.key!r}; a key is made of {KEY_PATTERN.pattern}")
-        if item.key in keys:
-            raise InputError(f"the album gives the key {item.key!r} twice; keys must be unique")
-        keys.add(item.key)
         if item.label not in known_labels:
             raise InputError(
                 f"{item.key} has the label {item.label!r}; the album lists {_listed(recipe.album.labels)}"
@@ -54,6 +49,18 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
                 f"the origin {item.origin!r} occurs under {labels[item.origin]!r} and {item.label!r}: "
                 "pictures that share an origin must share a label, or they would leak over splits"
             )
+
+
+def _check_keys(album: str, keys: Sequence[str]) -> None:
+    for key in keys:
+        if not KEY_PATTERN.fullmatch(key):
+            raise InputError(f"the album gives the key {key!r}; a key is made of {KEY_PATTERN.pattern}")
+    if repeated := [key for key, count in Counter(keys).items() if count > 1]:
+        raise InputError(f"the album gives the key {repeated[0]!r} twice; keys must be unique")
+    if list(keys) != sorted(keys):
+        raise InputError(
+            f"{album} gives its items in no order: return tuple(sorted(items, key=lambda i: i.key))"
+        )
 
 
 def folds(items: Sequence[Item]) -> dict[str, int]:

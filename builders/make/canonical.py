@@ -32,7 +32,7 @@ def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str,
     if base.layer == "content" or not recipe.protocols:
         return
     several = recipe.shift if isinstance(recipe.shift, SomeNuisances) else None
-    severities = recipe.shift.severities
+    severities = recipe.severities
     steps = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
     cells = [
         (item, nuisance, severity)

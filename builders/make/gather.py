@@ -52,9 +52,9 @@ def gather(
     judged = None
     if recipe.filters is not None:
         tables = dict(zip(blocks, (table for table, _ in read), strict=True))
-        judged = judged_samples(recipe.filters, spool, tables, items, recipe.shift.severities)
-    if len(recipe.shift.severities) > 1:
-        rows = _whole_trajectories(rows, len(recipe.shift.severities), drops)
+        judged = judged_samples(recipe.filters, spool, tables, items, recipe.severities)
+    if len(recipe.severities) > 1:
+        rows = _whole_trajectories(rows, len(recipe.severities), drops)
     if judged is not None:
         rows = _kept(recipe, rows, judged, drops)
     if not len(rows):
@@ -152,7 +152,7 @@ def _cells(
     split = pc.index_in(of_item["split"], value_set=pa.array(list(SPLITS))).to_numpy()
     label = of_item["label"].to_numpy()
     kind = pc.fill_null(nuisance, kinds - 1).to_numpy()
-    steps = pa.array(recipe.shift.severities, pa.float64())
+    steps = pa.array(recipe.severities, pa.float64())
     step = pc.fill_null(pc.index_in(severity, value_set=steps), len(steps)).to_numpy()
     group = (split.astype(np.int64) * len(recipe.album.labels) + label) * kinds + kind
     cells: NDArray[np.int64] = group * (len(steps) + 1) + step

@@ -10,16 +10,17 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
 
-from builders.recipe import Recipe, SomeNuisances, load_recipe
-from builders.sample import BadItem, Item, Sample
+from builders.recipe import Recipe, SomeNuisances, load_recipe, place_of
+from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.format.schema import KEY_PATTERN
@@ -60,8 +61,10 @@ def render(
 ) -> None:
     """Render every block that the spool lacks. `reference` names the recipe, so that workers can load it."""
     missing = [block for block in blocks if block.id not in spool]
+    recipe = load_recipe(reference)
+    if missing:
+        _check_repeatable(recipe, missing[0].items[0], missing[0].layer)
     if workers <= 1 or len(missing) <= 1:
-        recipe = load_recipe(reference)
         for block in missing:
             render_block(recipe, block, spool)
             on_done(block)
@@ -86,36 +89,97 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
     drops: dict[str, str] = {}
     for item in block.items:
         try:
-            rows += [_row(recipe, sample) for sample in render_item(recipe, block.layer, item)]
+            made = _rows(recipe, block.layer, item)
         except BadItem as error:
             drops[item.key] = str(error)
+            continue
+        if not made:
+            drops[item.key] = "no step gave a sample of it"
+        rows += made
     spool.write(block.id, rows, drops)
 
 
 def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
-    """All samples of one item in one layer."""
-    content = recipe.album.load(item)
-    samples = iter([Sample(item=item, key=item.key, example=content, params=dict(item.source))])
-    for step in recipe.prepare:
-        samples = step(samples)
-    return samples if layer == "content" else recipe.shift(samples)
+    """All samples of one item in one layer; an error of album or steps says where it was raised, for what."""
+    try:
+        content = recipe.album.load(item)
+        samples = iter([Sample(item=item, key=item.key, example=content, params=dict(item.source))])
+        steps: list[Step] = [*recipe.prepare, *([recipe.shift] if layer == "shift" else [])]
+        for step in steps:
+            samples = step(samples)
+            if not isinstance(samples, Iterable):
+                name = type(step).__name__
+                raise InputError(
+                    f"{name} gave {samples!r}: its `__call__` must yield the samples that it makes"
+                )
+        for sample in samples:
+            if not isinstance(sample, Sample):
+                name = type(step).__name__
+                raise InputError(f"{name} gave {sample!r:.80}: yield replace(sample, key=..., example=...)")
+            yield sample
+    except (BadItem, ShiftdataError, MemoryError):
+        raise
+    except Exception as error:  # a recipe is anybody's Python
+        parts = (recipe.album, *recipe.prepare, recipe.shift)
+        where = place_of(error, {str(sys.modules[type(part).__module__].__file__) for part in parts})
+        raise InputError(
+            f"{where}, on the item {item.key}: {type(error).__name__}: {error}; correct it, or "
+            "raise builders.sample.BadItem('why') to leave the item out"
+        ) from error
 
 
-def _row(recipe: Recipe, sample: Sample) -> dict[str, object]:
+def _rows(recipe: Recipe, layer: str, item: Item) -> list[dict[str, object]]:
+    """What the spool keeps of an item, each sample under a key of its own."""
+    rows: dict[str, dict[str, object]] = {}
+    for sample in render_item(recipe, layer, item):
+        row = _row(recipe, layer, sample)
+        if rows.setdefault(sample.key, row) is not row:
+            other = rows[sample.key]["nuisance"]
+            raise InputError(
+                f"{item.key} has two samples with the key {sample.key!r} (of the nuisances {other} and "
+                f"{sample.nuisance}): give each its own, such as key=f'{{sample.key}}-{{nuisance}}'"
+            )
+    return list(rows.values())
+
+
+def _check_repeatable(recipe: Recipe, item: Item, layer: str) -> None:
+    """Refuse code of your own that gives other examples the second time: no such build could go on."""
+    parts = (recipe.album, *recipe.prepare, recipe.shift)
+    own = [type(part) for part in parts if not type(part).__module__.startswith("builders.")]
+    if not own:
+        return
+    try:
+        first, second = ([row["sha256"] for row in _rows(recipe, layer, item)] for _ in range(2))
+    except BadItem:
+        return
+    if first != second:
+        names = ", ".join(kind.__name__ for kind in own)
+        raise InputError(
+            f"the examples of {item.key} differ when they are made again (own code: {names}): draw with "
+            "shiftdata.stable.rng(seed, sample.key), from no generator that is kept and from no clock"
+        )
+
+
+def _row(recipe: Recipe, layer: str, sample: Sample) -> dict[str, object]:
     if not KEY_PATTERN.fullmatch(sample.key):
         raise InputError(
-            f"the recipe {recipe.name} makes the key {sample.key!r}; a key is made of {KEY_PATTERN.pattern}"
+            f"the recipe {recipe.name} makes the key {sample.key!r}; a key is made of {KEY_PATTERN.pattern}: "
+            "make its parts by builders.albums.folder.slug"
         )
-    if sample.nuisance is not None:
+    if layer == "shift":
         _check_shifted(recipe, sample)
     example = recipe.encoding.encode(sample)
+    try:
+        params = json.dumps({"content": sample.item.key, **sample.params}, sort_keys=True)
+    except TypeError as error:
+        raise InputError(f"the params of {sample.key} are not text and numbers alone: {error}") from error
     return {
         "item": sample.item.key,
         "key": sample.key,
         "nuisance": sample.nuisance,
         "trajectory": sample.trajectory or sample.key,
-        "severity": sample.severity,
-        "params": json.dumps({"content": sample.item.key, **sample.params}, sort_keys=True),
+        "severity": sample.severity if recipe.severities or layer == "content" else None,
+        "params": params,
         "sha256": hashlib.sha256(example).digest(),
         "size": len(example),
         "example": example,
@@ -123,15 +187,23 @@ def _row(recipe: Recipe, sample: Sample) -> dict[str, object]:
 
 
 def _check_shifted(recipe: Recipe, sample: Sample) -> None:
-    """Refuse a nuisance or a severity that the shift does not list."""
-    nuisances, severities = recipe.shift.nuisances, recipe.shift.severities
+    """Refuse what the shift does not list, and a sample of a scale without its trajectory."""
+    nuisances, severities = recipe.shift.nuisances, recipe.severities
+    if sample.nuisance is None:
+        name = type(recipe.shift).__name__
+        raise InputError(f"{name} gives {sample.key} no nuisance: yield replace(sample, nuisance=..., ...)")
     if sample.nuisance not in nuisances:
         raise InputError(
             f"{sample.key} has the nuisance {sample.nuisance!r}; the shift lists {', '.join(nuisances)}"
         )
-    if sample.severity not in (severities or (None,)):
+    if sample.severity not in (severities or (None, 0)):
         raise InputError(
             f"{sample.key} has the severity {sample.severity}; the shift lists {severities or 'none'}"
+        )
+    if len(severities) > 1 and sample.trajectory is None:
+        raise InputError(
+            f"{sample.key} has no trajectory: yield replace(sample, trajectory=..., ...), one for each "
+            "content and nuisance, the same in all severities"
         )
 
 
@@ -141,7 +213,7 @@ def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
         return 1
     shift = recipe.shift
     some = shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances
-    return (1 if item.nuisance else len(some)) * max(1, len(shift.severities))
+    return (1 if item.nuisance else len(some)) * max(1, len(recipe.severities))
 
 
 def _feed(

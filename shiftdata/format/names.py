@@ -66,6 +66,10 @@ def from_csv_cell(text: str) -> str:
 
 def check_names(what: str, names: Iterable[str], where: str) -> None:
     """Refuse names that cannot stand in one line, and those that come twice."""
+    if isinstance(names, str):
+        raise InputError(
+            f"{where} has the {what} names {names!r:.100}: give a tuple of names, each with a comma"
+        )
     names = list(names)
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)

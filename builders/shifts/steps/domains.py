@@ -26,14 +26,10 @@ class Domains:
     def nuisances(self) -> tuple[str, ...]:
         return self.names
 
-    @property
-    def severities(self) -> tuple[float, ...]:
-        return ()
-
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
             if sample.item.nuisance is None:
                 raise InputError(
                     f"the album gives {sample.item.key} no domain: name the folder or column that gives it"
                 )
-            yield replace(sample, nuisance=sample.item.nuisance, severity=None)
+            yield replace(sample, nuisance=sample.item.nuisance)

@@ -1,64 +1,167 @@
-"""The style bank: 20 styles of generative art with 40 style pictures each, as codes of the style network.
+"""Banks of styles: the codes that the style network computed of some pictures of each style.
 
-No picture ships: `scripts/regenerate_style_bank.py` draws and encodes them again from their seeds. Which
-candidates became the 20 styles, with every number behind it, is in `assets/candidates.tsv`.
+The bank that ships has 20 styles of generative art with 40 pictures each, as codes alone:
+`scripts/regenerate_style_bank.py` draws and encodes the pictures again from their seeds. Which candidates
+became the 20 styles, with every number behind it, is in `assets/candidates.tsv`. Your own bank is a folder
+of pictures, or a file of their codes.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from PIL import Image
 
+from builders.albums.folder import ENDINGS, picture_at, slug
+from builders.sample import BadItem
+from builders.shifts.styles import network
 from builders.shifts.styles.network import ASSETS, CODE_LENGTH
 from shiftdata.errors import InputError, not_found
+from shiftdata.files import whole_file
+from shiftdata.format.names import check_names
 from shiftdata.stable import content_hash
 
 BANK = ASSETS / "bank.parquet"
+SLUG_LENGTH = 39  # behind the longest key of content and a hyphen it makes the longest key
+EXPECTED = "<style>/<picture>, one folder a style"
 
 
 @dataclass(frozen=True, eq=False)
 class StyleBank:
-    """Codes of all style pictures by style name and index; the file also says how each was drawn."""
+    """By name of a style, a code for each of its pictures: picture x 100."""
 
-    names: tuple[str, ...]
-    codes: NDArray[np.float32]  # style x index x 100
+    codes: Mapping[str, NDArray[np.float32]]
+
+    def __post_init__(self) -> None:
+        for name, codes in self.codes.items():
+            if codes.shape[1:] != (CODE_LENGTH,) or not len(codes) or not np.isfinite(codes).all():
+                raise InputError(f"the style {name!r} needs rows of {CODE_LENGTH} finite numbers")
 
     @staticmethod
     @cache
     def load() -> StyleBank:
+        """The bank that ships."""
         return read_bank(BANK)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.codes)
+
+    @property
     def size(self) -> int:
-        return int(self.codes.shape[1])
+        """How many pictures every style has, at least."""
+        return min(map(len, self.codes.values()))
 
     def code(self, style: str, index: int) -> NDArray[np.float32]:
-        if style not in self.names:
-            raise not_found("style", style, self.names)
-        if not 0 <= index < self.size:
-            raise InputError(f"style {style!r} has style pictures 0 to {self.size - 1}, got {index}")
-        return np.array(self.codes[self.names.index(style), index])
+        if style not in self.codes:
+            raise not_found("style", style, self.codes)
+        size = len(self.codes[style])
+        if not 0 <= index < size:
+            raise InputError(f"style {style!r} has style pictures 0 to {size - 1}, got {index}")
+        return np.array(self.codes[style][index])
 
     def fingerprint(self) -> str:
         """A hash of all names and codes, part of what determines a stylized dataset."""
-        little_endian = np.ascontiguousarray(self.codes, dtype="<f4")
-        return content_hash(*self.names, str(self.codes.shape), little_endian.tobytes())
+        little_endian = [np.ascontiguousarray(codes, dtype="<f4").tobytes() for codes in self.codes.values()]
+        return content_hash(*self.names, *little_endian)
+
+    def write(self, path: Path) -> None:
+        """Write a file of codes, which `read_bank` reads; `Stylize` makes the same pictures from it."""
+        rows = [(style, index) for style, codes in self.codes.items() for index in range(len(codes))]
+        flat = pa.array(np.concatenate(list(self.codes.values())).astype(np.float32).ravel())
+        columns = {
+            "style": pa.array([style for style, _ in rows]),
+            "index": pa.array([index for _, index in rows], pa.int32()),
+            "code": pa.FixedSizeListArray.from_arrays(flat, CODE_LENGTH),
+        }
+        table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary, compression="zstd", use_dictionary=["style"])
 
 
 def read_bank(path: Path) -> StyleBank:
-    """Read a bank file: one row a style picture, sorted by style and index, as many rows for every style."""
-    table = pq.read_table(path)
-    rows = table.select(["style", "index"]).to_pylist()
-    names = tuple(sorted({row["style"] for row in rows}))
-    size = len(rows) // len(names)
-    expected = [(name, index) for name in names for index in range(size)]
-    if [(row["style"], row["index"]) for row in rows] != expected:
-        raise InputError(f"{path.name}: rows are not {len(names)} styles x {size} style pictures in order")
-    flat = table["code"].combine_chunks().flatten().to_numpy()
-    codes = np.array(flat, dtype=np.float32).reshape(len(names), size, CODE_LENGTH)
-    return StyleBank(names, codes)
+    """Read a file of codes: one row a style picture, sorted by style and index, for one network."""
+    try:
+        table = pq.read_table(path)
+        rows = table.select(["style", "index"]).to_pylist()
+        codes = np.array(table["code"].to_pylist(), dtype=np.float32)
+    except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
+        raise InputError(
+            f"{path} is not a file of style codes (columns style, index and code): {error}; "
+            f"write one by `python -m builders encode-styles FOLDER {path.name}`"
+        ) from error
+    sizes = {row["style"]: 0 for row in rows}
+    for row in rows:
+        sizes[row["style"]] += 1
+    expected = [(name, index) for name in sorted(sizes) for index in range(sizes[name])]
+    if not rows or [(row["style"], row["index"]) for row in rows] != expected:
+        raise InputError(f"{path}: its rows are not the pictures 0, 1, 2 and so on of each style, in order")
+    if (table.schema.metadata or {}).get(b"network", b"").decode() != network.fingerprint():
+        raise InputError(f"{path} has codes of another network: encode the style pictures again")
+    check_style_names(list(sizes), str(path))
+    ends = np.cumsum(list(sizes.values()))[:-1]
+    return StyleBank(dict(zip(sizes, np.split(codes, ends), strict=True)))
+
+
+def style_pictures(folder: Path) -> dict[str, list[Path]]:
+    """The pictures of each style in `<folder>/<style>/<picture>`, sorted by name; no picture is read."""
+    styles: dict[str, list[Path]] = {}
+    for at, below, files in os.walk(folder):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        levels = Path(at).relative_to(folder).parts
+        pictures = [
+            Path(at, name)
+            for name in sorted(files)
+            if name.lower().endswith(ENDINGS) and not name.startswith(".")
+        ]
+        if pictures and len(levels) != 1:
+            raise InputError(f"{pictures[0]} is not in the folder of a style: expected {folder}/{EXPECTED}")
+        if len(levels) == 1:
+            styles[levels[0]] = pictures
+    if not styles:
+        raise InputError(f"{folder} has no style: expected {folder}/{EXPECTED}")
+    for style, pictures in styles.items():
+        if not pictures:
+            raise InputError(
+                f"{folder / style} has no picture ({', '.join(ENDINGS)}): add some, or remove the folder"
+            )
+    check_style_names(list(styles), str(folder))
+    return dict(sorted(styles.items()))
+
+
+def encode_folder(folder: Path) -> StyleBank:
+    """The codes of a folder's style pictures; a picture that cannot be used is an error that names it."""
+    return StyleBank(
+        {
+            style: np.stack([network.code(_opaque(picture)) for picture in pictures])
+            for style, pictures in style_pictures(folder).items()
+        }
+    )
+
+
+def check_style_names(names: Sequence[str], where: str) -> None:
+    """Refuse names that cannot stand in a line, and those that keys cannot tell apart."""
+    check_names("style", names, where)
+    known: dict[str, str] = {}
+    for name in names:
+        if (other := known.setdefault(slug(name, SLUG_LENGTH), name)) != name:
+            raise InputError(
+                f"keys cannot keep the styles {other!r} and {name!r} of {where} apart: rename one"
+            )
+
+
+def _opaque(file: Path) -> Image.Image:
+    try:
+        picture = picture_at(file)
+    except BadItem as error:
+        raise InputError(f"the style picture {file} cannot be used: {error}; replace or remove it") from error
+    white = Image.new("RGBA", picture.size, "white")
+    return Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
