@@ -3,7 +3,6 @@ from __future__ import annotations
 import colorsys
 import subprocess
 import sys
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -11,77 +10,89 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from sklearn.datasets import load_sample_image
 
 from builders.sample import Item, Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import Corrupt
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.schema import KEY_PATTERN
+from tests.pictures import apart, emoji, floats, photographs, unlike
 from tests.properties import share
 
+NOISE = {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"}
+#: Their blocks and grains are those of pixels.
+OTHERS_WHEN_SMALL = NOISE | {"pixelate", "jpeg_compression", "glass_blur"}
+ALIKE_FOR_MANY_KEYS = {
+    "gaussian_blur", "defocus_blur", "zoom_blur", "brightness", "contrast", "saturate", "pixelate",
+    "jpeg_compression",
+}  # fmt: skip
 KEY = (0, "test", "picture")
-
-
-@cache
-def photos(side: int) -> tuple[Image.Image, ...]:
-    """Natural pictures: two photographs, whole and in parts."""
-    made = []
-    for name in ("china.jpg", "flower.jpg"):
-        photo = Image.fromarray(load_sample_image(name))
-        boxes = [(100, 0, 527, 427), (0, 0, 300, 300), (300, 100, 600, 400)]
-        made += [photo.resize((side, side), Image.Resampling.LANCZOS, box=box) for box in boxes]
-    return tuple(made)
-
-
-def floats(picture: Image.Image) -> np.ndarray:
-    return np.asarray(picture, dtype=np.float64)
 
 
 def psnr(picture: Image.Image, made: Image.Image) -> float:
     return float(10 * np.log10(255**2 / np.mean((floats(made) - floats(picture)) ** 2)))
 
 
-@pytest.mark.parametrize("side", [32, 128])
+@pytest.mark.parametrize("pictures", [photographs, emoji])
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_each_severity_is_farther_from_the_picture(name, side):
-    for at, picture in enumerate(photos(side)):
-        ladder = [psnr(picture, corrupt(name, picture, step, key=(at,))) for step in SEVERITIES]
-        assert ladder[0] < 40, (at, ladder)
-        assert all(low < high for high, low in pairwise(ladder)), (at, ladder)
+def test_each_severity_is_farther_from_the_picture(name, pictures):
+    """In pixels and in shape: by 4% in the mean, and for nearly every picture."""
+    ladders = []
+    for at, picture in enumerate(pictures(64)):
+        steps = [corrupt(name, picture, severity, key=(at,)) for severity in SEVERITIES]
+        ladders.append([[far(picture, step) for step in steps] for far in (apart, unlike)])
+    mean = np.mean(ladders, axis=0)
+    assert (mean[:, 0] > (1, 0.005)).all(), mean
+    assert (mean[:, 1:] > 1.04 * mean[:, :-1]).all(), mean
+    assert (np.diff(ladders, axis=2) > 0).mean(axis=(0, 2)).min() > 0.9, ladders
+
+
+@pytest.mark.parametrize("side", [32, 200])
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_it_grows_at_every_size(name, side):
+    ladders = [
+        [apart(picture, corrupt(name, picture, step, key=(at,))) for step in (1, 3, 5)]
+        for at, picture in enumerate(photographs(side)[:2] + emoji(side)[:2])
+    ]
+    assert (np.diff(ladders) > 0).all(), ladders
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_small_and_large_pictures_are_damaged_alike(name):
-    large = photos(256)[0]
+    large = photographs(256)[0]
     small = large.resize((48, 48), Image.Resampling.BOX)
     fine = corrupt(name, large, 3, key=KEY).resize((48, 48), Image.Resampling.BOX)
     coarse = corrupt(name, small, 3, key=KEY)
-    assert psnr(small, coarse) == pytest.approx(psnr(large, corrupt(name, large, 3, key=KEY)), abs=6)
-    if name != "pixelate":  # its blocks are not the same ones
+    assert psnr(small, coarse) == pytest.approx(psnr(large, corrupt(name, large, 3, key=KEY)), abs=8)
+    if name not in OTHERS_WHEN_SMALL:
         assert psnr(fine, coarse) > psnr(small, coarse) + 2
 
 
 def test_contrast_keeps_the_mean_and_narrows_the_rest():
-    picture = photos(128)[0]
+    picture = photographs(128)[0]
     made = corrupt("contrast", picture, 3, key=KEY)
     assert floats(made).mean((0, 1)) == pytest.approx(floats(picture).mean((0, 1)), abs=0.5)
     assert floats(made).std() < 0.4 * floats(picture).std()
 
 
-def test_saturate_keeps_hue_and_value_and_leaves_grey_alone():
+def test_saturate_goes_both_ways_keeps_value_and_leaves_grey_alone():
     grey = Image.linear_gradient("L").resize((32, 32)).convert("RGB")
     assert corrupt("saturate", grey, 5, key=KEY).tobytes() == grey.tobytes()
-    for colour in ((200, 120, 90), (40, 90, 160), (130, 180, 60)):
-        plain = Image.new("RGB", (16, 16), colour)
-        made = corrupt("saturate", plain, 3, key=KEY).getpixel((8, 8))
-        before, after = (colorsys.rgb_to_hsv(*(part / 255 for part in c)) for c in (colour, made))
-        assert (after[0], after[2]) == pytest.approx((before[0], before[2]), abs=0.01)
-        assert after[1] > before[1] + 0.08
+    ways = []
+    for key in range(40):
+        plain = Image.new("RGB", (16, 16), (200, 120, 90))
+        made = [corrupt("saturate", plain, step, key=(key,)).getpixel((8, 8)) for step in (1, 3, 5)]
+        before, *after = (colorsys.rgb_to_hsv(*(part / 255 for part in c)) for c in ((200, 120, 90), *made))
+        assert all(colour[2] == pytest.approx(before[2], abs=0.01) for colour in after)
+        saturations = [before[1], *(colour[1] for colour in after)]
+        ways.append(saturations[-1] > saturations[0])
+        assert saturations == sorted(saturations, reverse=not ways[-1])
+        assert abs(saturations[-1] - saturations[0]) > 0.3
+    assert 10 < sum(ways) < 30
 
 
 def test_pixelate_draws_blocks_of_their_own_mean():
-    picture = photos(128)[0]
+    picture = photographs(128)[0]
     made = floats(corrupt("pixelate", picture, 4, key=KEY))
     steps = np.abs(np.diff(made, axis=1)).sum((0, 2))
     assert (steps < 1).mean() > 0.5  # most neighbouring columns are equal
@@ -122,7 +133,7 @@ def test_fog_pales_the_dark():
     made = floats(corrupt("fog", Image.new("RGB", (64, 64)), 3, key=KEY))
     assert made.min() > 40
     assert made.std() > 5
-    assert np.ptp(made, axis=2).max() == 0
+    assert np.ptp(made, axis=2).max() < 10
 
 
 @share(0.5)
@@ -132,15 +143,15 @@ def test_fog_pales_the_dark():
     step=st.sampled_from(SEVERITIES),
 )
 def test_any_size_gives_a_picture_of_that_size_twice(name, size, step):
-    picture = photos(128)[0].resize(size)
+    picture = photographs(128)[0].resize(size)
     first, second = (corrupt(name, picture, step, key=KEY) for _ in range(2))
     assert (first.size, first.mode) == (size, "RGB")
     assert first.tobytes() == second.tobytes() != picture.tobytes()
 
 
-@pytest.mark.parametrize("name", ["fog", "frost", "motion_blur", "spatter"])
+@pytest.mark.parametrize("name", sorted(set(CORRUPTIONS) - ALIKE_FOR_MANY_KEYS))
 def test_keys_draw_differently(name):
-    picture = photos(128)[0]
+    picture = photographs(128)[0]
     assert len({corrupt(name, picture, 3, key=("test", seed)).tobytes() for seed in range(3)}) == 3
 
 
@@ -159,7 +170,7 @@ def test_processes_agree():
 
 
 def test_bad_input_is_refused():
-    picture = photos(32)[0]
+    picture = photographs(32)[0]
     with pytest.raises(NotFoundError, match="did you mean 'frost'"):
         corrupt("forst", picture, 1, key=KEY)
     with pytest.raises(InputError, match="must be RGB, got L"):
@@ -174,7 +185,7 @@ def test_bad_input_is_refused():
 def test_the_step_makes_a_trajectory_a_corruption():
     item = Item(key="cat", label="a", origin="a/cat", license="MIT", attribution="x")
     step = Corrupt(seed=1, dataset="d", names=("motion_blur", "frost"), steps=(2, 5))
-    made = list(step(iter([Sample(item=item, key="cat", example=photos(32)[0], params={"album": "x"})])))
+    made = list(step(iter([Sample(item=item, key="cat", example=photographs(32)[0], params={"album": "x"})])))
     assert [sample.key for sample in made] == [
         "cat-motion_blur-2", "cat-motion_blur-5", "cat-frost-2", "cat-frost-5",
     ]  # fmt: skip
@@ -182,7 +193,7 @@ def test_the_step_makes_a_trajectory_a_corruption():
     assert [sample.trajectory for sample in made] == 2 * ["cat-motion_blur"] + 2 * ["cat-frost"]
     assert (step.nuisances, step.severities) == (("motion_blur", "frost"), (2.0, 5.0))
     assert made[3].params == {"album": "x", "corruption": "frost", "severity": 5}
-    assert made[3].image.tobytes() == corrupt("frost", photos(32)[0], 5, key=(1, "d", "cat")).tobytes()
+    assert made[3].image.tobytes() == corrupt("frost", photographs(32)[0], 5, key=(1, "d", "cat")).tobytes()
 
 
 @pytest.mark.parametrize(

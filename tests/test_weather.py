@@ -2,23 +2,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from scipy.ndimage import uniform_filter
 from scipy.stats import spearmanr
-from sklearn.datasets import load_sample_image
 
-from builders.albums.emoji import EmojiAlbum
 from builders.shifts import weather
-from builders.shifts.steps import OnGround
 from builders.shifts.weather import FIGURES, MAX_SCALE, WEATHERS, fall, ground_plane, render
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import content_hash, rng
+from tests.pictures import emoji, floats, photographs, unlike
 from tests.properties import share
 
 KEY = (0, "test", "picture")
@@ -26,29 +22,8 @@ SCALES = np.linspace(0, MAX_SCALE, 6)
 PARTICLES = [name for name in WEATHERS if FIGURES[name].layers]
 
 
-@cache
 def pictures(side: int = 64) -> tuple[Image.Image, ...]:
-    """Photographs cut into parts, and emoji: 24 of them."""
-    made = []
-    for name in ("china.jpg", "flower.jpg"):
-        photo = Image.fromarray(load_sample_image(name))
-        made += [photo.crop((x, y, x + 200, y + 200)) for y in (0, 220) for x in (0, 210, 420)]
-    album, ground = EmojiAlbum(size=128), OnGround(size=128)
-    made += [ground.compose(album.load(item)) for item in album.items()[50::200]]
-    return tuple(picture.resize((side, side), Image.Resampling.LANCZOS) for picture in made)
-
-
-def floats(picture: Image.Image) -> np.ndarray:
-    return np.asarray(picture, dtype=np.float64)
-
-
-def unlike(first: Image.Image, second: Image.Image) -> float:
-    """1 - SSIM of grey, over windows of 7 pixels."""
-    a, b = floats(first.convert("L")), floats(second.convert("L"))
-    mean_a, mean_b, both = uniform_filter(a, 7), uniform_filter(b, 7), uniform_filter(a * b, 7)
-    spread = uniform_filter(a * a, 7) - mean_a**2 + uniform_filter(b * b, 7) - mean_b**2
-    shape = (2 * (both - mean_a * mean_b) + 58.5) / (spread + 58.5)
-    return float(1 - np.mean(shape * (2 * mean_a * mean_b + 6.5) / (mean_a**2 + mean_b**2 + 6.5)))
+    return photographs(side) + emoji(side)
 
 
 @pytest.mark.parametrize("name", WEATHERS)

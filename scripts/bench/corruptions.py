@@ -1,16 +1,26 @@
-"""Our corruptions beside those of the public package `imagecorruptions`: how far and which way each goes.
+"""Whether corruptions grow over their severities, on photographs and on emoji, and what each costs.
 
-    python scripts/bench/corruptions.py [side]
+    python scripts/bench/corruptions.py [--side 128] [--photos FOLDER] [--public] [--weather]
 
-Two photographs of scikit-learn and two emoji. For each severity: PSNR in dB, mean absolute difference, and
-what is added to the mean, the contrast (standard deviation of grey) and the saturation, of 255; means over
-the pictures, ours first. The package needs an environment of its own: see `HOW`.
+Parts of scikit-learn's two photographs and of those in FOLDER, and emoji. For each severity, means over them:
+
+pixels      mean absolute difference to the untouched picture, of 255
+shape       1 - SSIM of grey, over windows of 7 pixels
+network     `perceptual` of severity.py, where the assets group of pyproject.toml is installed
+sure        how much is left of EfficientNet-Lite0's confidence in its answer for the untouched picture
+rising      the share of pictures and steps at which pixels, shape, network rise
+
+`--public` measures the package imagecorruptions instead, which needs an environment of its own
+(pip install 'setuptools<81' imagecorruptions==1.1.2); `--weather` the weathers, at their scales.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -19,71 +29,118 @@ from sklearn.datasets import load_sample_image
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import OnGround
+from builders.shifts.weather import WEATHERS, render
+from scripts.bench.severity import EfficientNetFeatures, Floats, perceptual
+from tests.pictures import apart, unlike
 
-HOW = (
-    "imagecorruptions is not installed, so there is nothing to compare with. Into an environment of its own: "
-    "pip install 'setuptools<81' imagecorruptions==1.1.2 scikit-learn resvg-py, and PYTHONPATH=. to run this"
-)
-EMOJI = ("mammal_dog-fluent-3d", "ground_transport_bus-noto")
+Make: TypeAlias = Callable[[str, Image.Image, int, int], Image.Image]
 
 
 def main() -> None:
-    """Print one line a corruption and severity."""
+    """Print a line a corruption, severity and set of pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("side", nargs="?", type=int, default=224)
-    pictures = list(_pictures(parser.parse_args().side))
-    public = _public()
-    print(f"{'ours, public':<14}{'PSNR':>13}{'MAE':>13}{'mean':>13}{'contrast':>13}{'saturation':>13}")
-    for name in CORRUPTIONS:
-        for severity in SEVERITIES:
-            made = [corrupt(name, picture, severity, key=(at,)) for at, picture in enumerate(pictures)]
-            figures = [_figures(pictures, made)]
-            if public:
-                np.random.seed(0)  # the package draws from the global generator
-                figures.append(_figures(pictures, [public(name, picture, severity) for picture in pictures]))
-            cells = (" ".join(f"{value:6.1f}" for value in pair) for pair in zip(*figures, strict=True))
-            print(f"{name:<12}{severity:>2}" + "".join(f"{cell:>13}" for cell in cells))
-    if not public:
-        print(HOW)
+    parser.add_argument("--side", type=int, default=128)
+    parser.add_argument("--photos", type=Path, help="a folder of more photographs")
+    parser.add_argument("--public", action="store_true")
+    parser.add_argument("--weather", action="store_true")
+    parser.add_argument("--names", nargs="*")
+    options = parser.parse_args()
+    make: Make = _weather if options.weather else _public() if options.public else _corrupt
+    names = options.names or (WEATHERS if options.weather else CORRUPTIONS)
+    sets = {
+        "photographs": list(_photographs(options.side, options.photos)),
+        "emoji": list(_emoji(options.side)),
+    }
+    network = _network()
+    print({name: len(pictures) for name, pictures in sets.items()}, f"of {options.side} pixels")
+    measures = ("pixels", "shape", "network", "sure")[: 4 if network else 2]
+    print(f"{'':<30}" + "".join(f"{measure:^36}" for measure in measures) + "rising, ms of a core")
+    for name in names:
+        for which, pictures in sets.items():
+            start = time.process_time()
+            made = [[make(name, one, step, at) for step in SEVERITIES] for at, one in enumerate(pictures)]
+            cost = (time.process_time() - start) * 1000 / len(pictures) / len(SEVERITIES)
+            rows = np.array(
+                [_distances(one, steps, network) for one, steps in zip(pictures, made, strict=True)]
+            )
+            cells = ["".join(f"{value:7.3g}" for value in row) for row in rows.mean(axis=0)]
+            rising = (np.diff(rows[:, :3], axis=2) > 0).mean(axis=(0, 2))
+            print(
+                f"{name:<18}{which:<12}"
+                + " ".join(cells)
+                + "  "
+                + " ".join(f"{share:.2f}" for share in rising)
+                + f" {cost:6.1f}",
+                flush=True,
+            )
 
 
-def _public() -> Callable[[str, Image.Image, int], Image.Image] | None:
-    """The public implementation, if it is installed."""
-    if not hasattr(np, "float_"):
-        np.float_ = np.float64  # its fog is older than numpy 2
+def _distances(untouched: Image.Image, made: list[Image.Image], network: Any) -> list[list[float]]:
+    """Each measure at each severity."""
+    rows = [
+        [apart(untouched, one) for one in made],
+        [unlike(untouched, one) for one in made],
+    ]
+    if network:
+        answers, maps = network([untouched, *made])
+        rows.append(perceptual(maps)[1:])
+        rows.append((answers[1:, answers[0].argmax()] / answers[0].max()).tolist())
+    return rows
+
+
+def _network() -> Any:
+    """A function from pictures to what EfficientNet-Lite0 answers, and its maps; None without it."""
     try:
-        import imagecorruptions
+        features = EfficientNetFeatures()
     except ImportError:
         return None
-    return lambda name, picture, severity: Image.fromarray(
-        imagecorruptions.corrupt(np.asarray(picture), corruption_name=name, severity=severity)
-    )
+    last = features._model._fc
+    weight, bias = last.weight.detach().numpy(), last.bias.detach().numpy()
+
+    def answers(pictures: list[Image.Image]) -> tuple[Floats, list[Floats]]:
+        pooled, maps = features([one.resize((128, 128), Image.Resampling.BICUBIC) for one in pictures])
+        scores = np.exp(pooled @ weight.T + bias)
+        return scores / scores.sum(axis=1, keepdims=True), maps
+
+    return answers
 
 
-def _pictures(side: int) -> Iterator[Image.Image]:
-    for name in ("china.jpg", "flower.jpg"):
-        yield ImageOps.fit(Image.fromarray(load_sample_image(name)), (side, side))
-    album = EmojiAlbum(size=side)
-    items = {item.key: item for item in album.items()}
-    for key in EMOJI:
-        yield OnGround(size=side, margin=0.08).compose(album.load(items[key]))
+def _corrupt(name: str, picture: Image.Image, severity: int, at: int) -> Image.Image:
+    return corrupt(name, picture, severity, key=(at,))
 
 
-def _figures(before: list[Image.Image], after: list[Image.Image]) -> list[float]:
-    """PSNR, mean absolute difference, and what is added to mean, contrast and saturation."""
-    rows = []
-    for picture, changed in zip(before, after, strict=True):
-        difference = np.asarray(changed, dtype=np.float64) - np.asarray(picture, dtype=np.float64)
-        distance = 20 * np.log10(255 / np.sqrt(np.mean(difference**2)))
-        own = np.subtract(_look(changed), _look(picture))
-        rows.append([distance, np.abs(difference).mean(), *own])
-    return np.mean(rows, axis=0).tolist()
+def _weather(name: str, picture: Image.Image, severity: int, at: int) -> Image.Image:
+    return render(name, picture, severity / 2, key=(at,))
 
 
-def _look(picture: Image.Image) -> tuple[float, float, float]:
-    """Mean, contrast and saturation."""
-    grey, saturation = np.asarray(picture.convert("L")), np.asarray(picture.convert("HSV"))[..., 1]
-    return float(grey.mean()), float(grey.std()), float(saturation.mean())
+def _public() -> Make:
+    """The public implementation."""
+    np.float_ = np.float64  # its fog is older than numpy 2
+    import imagecorruptions
+
+    def made(name: str, picture: Image.Image, severity: int, at: int) -> Image.Image:
+        np.random.seed(at)  # the package draws from the global generator
+        return Image.fromarray(imagecorruptions.corrupt(np.asarray(picture), severity, name))
+
+    return made
+
+
+def _photographs(side: int, folder: Path | None) -> Iterator[Image.Image]:
+    photos = [Image.fromarray(load_sample_image(name)) for name in ("china.jpg", "flower.jpg")]
+    photos += [Image.open(path).convert("RGB") for path in sorted(folder.iterdir())] if folder else []
+    for photo in photos:
+        short = min(photo.size)
+        yield ImageOps.fit(photo, (side, side))
+        for x, y in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            left, top = x * (photo.width - 0.6 * short), y * (photo.height - 0.6 * short)
+            box = (left, top, left + 0.6 * short, top + 0.6 * short)
+            yield photo.resize((side, side), Image.Resampling.LANCZOS, box=box)
+
+
+def _emoji(side: int) -> Iterator[Image.Image]:
+    album, ground = EmojiAlbum(size=side), OnGround(size=side, margin=0.08)
+    for item in album.items()[::80]:
+        yield ground.compose(album.load(item))
 
 
 if __name__ == "__main__":
