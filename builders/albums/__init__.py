@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from builders.sample import Example, Item
 
-__all__ = ["Album", "LeavesOut"]
+__all__ = ["Album", "Files", "LeavesOut"]
 
 
 @runtime_checkable
@@ -45,3 +46,11 @@ class LeavesOut(Protocol):
 
     def place(self, item: Item, /) -> str:
         """Where an item lies: a file, or the row of a table."""
+
+
+@runtime_checkable
+class Files(Protocol):
+    """An album whose items are files, which may give away what the pictures in them should not."""
+
+    def file(self, item: Item, /) -> Path:
+        """The file of an item."""

@@ -95,8 +95,11 @@ class FolderAlbum:
     def place(self, item: Item) -> str:
         return str(item.source["file"])
 
+    def file(self, item: Item) -> Path:
+        return self.root / str(item.source["file"])
+
     def load(self, item: Item) -> Image.Image:
-        return picture_at(self.root / str(item.source["file"]))
+        return picture_at(self.file(item))
 
     def fingerprint(self) -> str:
         """A hash of names, labels and pictures; the folder's own path does not count."""

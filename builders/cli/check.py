@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from builders.describe.shortcuts import warnings
 from builders.make.check import check
 from builders.recipe import load_recipe
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
+from shiftdata.format.manifest import Manifest
 from shiftdata.places import search as places
 from shiftdata.verifying import shortened
 
@@ -27,11 +29,11 @@ recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if 
 def command(dataset: str, recipe: str | None) -> int:
     """Check a built dataset: files, rows, card, Croissant, what readers see, and its recipe.
 
-    Ends with status 1 if there are problems.
+    Ends with status 1 if there are problems; shortcuts that its pictures offer are named, and are none.
     """
     folder = built_folder(dataset)
     problems = check(folder, load_recipe(recipe) if recipe else None)
-    for line in shortened(problems):
+    for line in [*shortened(problems), *warnings(Manifest.read(folder))]:
         print(line)
     print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
     return 1 if problems else 0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.describe.shortcuts import shortcut_table, warnings
 from builders.sample import by_reason
 from shiftdata.extras import require
 from shiftdata.format.attribution import ATTRIBUTION
@@ -63,6 +64,9 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         totals={base.name: base.rows for base in manifest.bases},
         empty_groups=_empty_groups(manifest),
         dropped=[(base.name, *one) for base in manifest.bases for one in by_reason(base.dropped).items()],
+        shortcuts=manifest.shortcuts,
+        shortcut_table=shortcut_table(manifest),
+        warnings=warnings(manifest),
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
         attribution=ATTRIBUTION if ATTRIBUTION in manifest.files else None,
         **{

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from builders.describe.renderings import description_of, renderings
+from builders.make.shortcuts import measure
 from builders.recipe import Recipe, load_recipe, recipe_names
 from builders.terms import spdx_problem
 from shiftdata.extras import require
@@ -45,6 +46,8 @@ def check(
         problems = [problem for problem in problems if problem.path not in paths or problem.kind == "link"]
         problems += edited
     problems += _license_problems(manifest)
+    if not problems:
+        problems += _shortcut_problems(folder, manifest, recipe)
     if not problems:  # what the clients say of a broken dataset is of no use
         if not manifest.is_webdataset:
             problems += _croissant_problems(folder)
@@ -80,6 +83,14 @@ def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         elif written != text.encode():
             what = "was edited: it differs from a fresh rendering of the manifest; run the build again"
             yield Problem(path=name, what=what)
+
+
+def _shortcut_problems(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Iterator[Problem]:
+    """Whether traces of the pictures give away what the manifest says."""
+    if manifest.is_webdataset or manifest.withheld:
+        return
+    if measure(folder, manifest, recipe.album if recipe else None) != manifest.shortcuts:
+        yield Problem(path=FILE_NAME, what="gives shortcuts other numbers than its pictures: build it again")
 
 
 def _license_problems(manifest: Manifest) -> Iterator[Problem]:

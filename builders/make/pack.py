@@ -18,6 +18,7 @@ from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
+from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.sample import Item
 from builders.spool import Spool
@@ -71,6 +72,7 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
     manifest = finished(folder, replace(plain, bases=bases, versions=file_versions()), tables)
     splits = freeze(recipe, manifest, tables[recipe.default_base], folder)
     manifest = replace(manifest, canonical_splits=splits)
+    manifest = replace(manifest, shortcuts=measure(folder, manifest, recipe.album))
     more = [protocol_file(split.name) for split in splits]
     more += [path.name for path in write_pictures(folder, manifest)]
     manifest = replace(manifest, files={**manifest.files, **file_records(folder, more)})

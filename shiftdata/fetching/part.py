@@ -245,6 +245,7 @@ class PartFetch:
             default_base=base.name,
             canonical_splits=list(canonical),
             versions={**self.manifest.versions, **cut},
+            shortcuts=None,  # those of the whole
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
         made = finished(self.work, whole, {base.name: rows})

@@ -63,6 +63,9 @@ def _text_faults(manifest: Manifest) -> Iterator[str]:
         texts += [split.summary, *split.notes, *(one.reason for one in split.sets.values())]
     if manifest.part is not None:
         lines += [manifest.part.config, *manifest.part.splits]
+    if manifest.shortcuts is not None:
+        traces = [*manifest.shortcuts.traces, *manifest.shortcuts.files]
+        lines += [manifest.shortcuts.base, *(text for one in traces for text in (one.name, one.plainest))]
     for text in lines:
         if fault := line_fault(text):
             yield f"has a name that {fault}: {text[:60]!a}"
@@ -117,6 +120,11 @@ def _number_faults(manifest: Manifest) -> Iterator[str]:
     counts += manifest.left_out.values()
     for record in manifest.all_files.values():
         counts += [record.bytes, record.rows or 0]
+    if manifest.shortcuts is not None:
+        counts += [manifest.shortcuts.fit, manifest.shortcuts.tested]
+        for one in (*manifest.shortcuts.traces, *manifest.shortcuts.files):
+            if not all(0 <= share <= 1 for share in (one.accuracy, one.chance, one.alone, one.noise)):
+                yield f"gives the trace {one.name[:60]!a} an accuracy that is not between 0 and 1"
     if negative(sizes) or any(number < 0 for number in counts):
         yield "has a size or a number of rows below 0"
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
@@ -144,6 +144,40 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trace:
+    """How well a trivial trace of pictures, such as their corners, says their label or nuisance.
+
+    `accuracy` is balanced, on rows of origins that were not learned from; `chance` is that of a guess.
+    `alone` is the balanced accuracy for one class against all others, of the one that is given away most,
+    `plainest`; a guess has 0.5, with `noise` as its standard error.
+    """
+
+    name: str
+    target: Literal["label", "nuisance"]
+    accuracy: float
+    chance: float
+    plainest: str
+    alone: float
+    noise: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortcuts:
+    """What a build measured on some of its pictures: `fit` rows were learned from, on `tested` it was judged.
+
+    `made` says that the recipe made the nuisance; otherwise it came with the content. `files` are traces of
+    the files that the pictures were made from, where they are files.
+    """
+
+    base: str
+    fit: int
+    tested: int
+    made: bool
+    traces: Sequence[Trace]
+    files: Sequence[Trace] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """Everything a reader, a card or a check needs to know about a dataset.
 
@@ -157,6 +191,9 @@ class Manifest:
     is published then lacks `data/`, whose files it lists as `withheld`: another build makes them again and is
     compared with them. `left_out` counts, by reason, files and rows that never were examples: no identity
     knows them.
+    compared with them.
+
+    `shortcuts` is what the build measured of pictures; None for a part, for texts and for tables.
     """
 
     name: str
@@ -190,6 +227,7 @@ class Manifest:
     publish_pixels: bool = True
     withheld: Mapping[str, FileRecord] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    shortcuts: Shortcuts | None = None
 
     @property
     def pixels_included(self) -> bool:

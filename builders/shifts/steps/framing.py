@@ -21,6 +21,7 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 CANDIDATES = 8  # colours to choose a drawn ground from
 NEAR = 100  # colours whose parts differ by less in sum may be mistaken for each other
+TINTED = ((1, 1), (0.25, 3))  # how much a ground varies in light, in one channel, and in colour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +157,7 @@ def _resized(picture: Image.Image, size: tuple[int, int], box: Box | None = None
 
 
 def _drawn(cutout: Image.Image, key: str) -> Image.Image:
-    """A shaded, grained ground; of some drawn colours it has the one that stands out from the cut-out."""
+    """A ground as uneven as photographs are, around a colour that stands out from the cut-out."""
     random = rng("ground", key)
     vivid = random.uniform(0, 255, (CANDIDATES, 3))
     grey = vivid.mean(axis=1, keepdims=True)
@@ -164,8 +165,11 @@ def _drawn(cutout: Image.Image, key: str) -> Image.Image:
     pixels = np.asarray(cutout).reshape(-1, 4).astype(np.int64)
     seen = pixels[pixels[:, 3] > 127][:, :3]
     near = [int((np.abs(seen - colour).sum(axis=1) < NEAR).sum()) for colour in colours]
-    shades = colours[int(np.argmin(near))] + random.normal(0, random.uniform(0, 25), (3, 3, 3))
-    coarse = Image.fromarray(np.clip(shades, 0, 255).astype(np.uint8))
-    soft = np.asarray(coarse.resize(cutout.size, Image.Resampling.BICUBIC), dtype=np.float64)
-    grain = random.normal(0, random.uniform(0, 6), (*soft.shape[:2], 1))
-    return Image.fromarray(np.clip(soft + grain, 0, 255).astype(np.uint8)).convert("RGBA")
+    made = np.tile(colours[int(np.argmin(near))], (cutout.height, cutout.width, 1))
+    depth = random.uniform(15, 60)
+    for cells, part in ((3, 1), (12, 0.4), (48, 0.25)):
+        light, tint = (random.normal(0, depth * part * share, (cells, cells, of)) for share, of in TINTED)
+        bright = Image.fromarray(np.clip(128 + light + tint, 0, 255).astype(np.uint8))
+        made += np.asarray(bright.resize(cutout.size, Image.Resampling.BICUBIC), dtype=np.float64) - 128
+    made += random.normal(0, random.uniform(0, 6), (*made.shape[:2], 1))  # grain
+    return Image.fromarray(np.clip(made, 0, 255).astype(np.uint8)).convert("RGBA")

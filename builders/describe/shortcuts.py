@@ -1,0 +1,73 @@
+"""What is said of shortcuts, on the card and by commands: traces that give away a label or a nuisance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shiftdata.format.front_matter import cell
+from shiftdata.format.manifest import Manifest, Shortcuts, Trace
+
+#: Halfway between a guess (0.5) and certainty, for one class against all others; sampling noise comes on top.
+BOUND = 0.75
+#: No model reads bytes, which show how much there is to see; and a domain may have colours of its own.
+UNREAD, COLOURS = "size in bytes", "mean colour"
+
+
+def warnings(manifest: Manifest) -> list[str]:
+    """A line for each trace that gives away a label, or a nuisance that comes with the content.
+
+    A nuisance that the recipe made lies all over the picture, so its traces are reported on the card alone.
+    """
+    shortcuts = manifest.shortcuts
+    if shortcuts is None:
+        return []
+
+    lines = [f"warning: {_sentence(manifest, one)}" for one in shortcuts.traces if _is_fault(shortcuts, one)]
+    for trace in shortcuts.files:
+        if _is_fault(shortcuts, trace):
+            built = [one for one in shortcuts.traces if one.target == trace.target and one.name != UNREAD]
+            left = max(built, key=lambda one: one.alone)
+            lines.append(
+                f"note: in the album's files, {_sentence(manifest, trace)}; after the build, no trace "
+                f"predicts more than the {left.name}: {left.plainest!r} with {left.alone:.2f}"
+            )
+    return lines
+
+
+def _is_fault(shortcuts: Shortcuts, trace: Trace) -> bool:
+    if trace.alone < BOUND + 2 * trace.noise or trace.name == UNREAD:
+        return False
+    return trace.target == "label" or not (shortcuts.made or trace.name == COLOURS)
+
+
+def shortcut_table(manifest: Manifest) -> str:
+    """Every trace in a line: how right it is about label and nuisance, and the class it gives away most."""
+    shortcuts = manifest.shortcuts
+    if shortcuts is None:
+        return ""
+    targets = [name for name in ("label", "nuisance") if any(t.target == name for t in shortcuts.traces)]
+    header = ["trace"]
+    for target in targets:
+        guess = next(trace.chance for trace in shortcuts.traces if trace.target == target)
+        name = "label" if target == "label" else manifest.roles.nuisance
+        header += [f"`{name}` (a guess: {guess:.2f})", "given away most (a guess: 0.50)"]
+    rows = [header, ["---"] * len(header)]
+    for where, traces in (("", shortcuts.traces), (" of the album's files", shortcuts.files)):
+        for name in dict.fromkeys(trace.name for trace in traces):
+            of: dict[str, Trace] = {trace.target: trace for trace in traces if trace.name == name}
+            rows.append([name + where, *(text for target in targets for text in _cells(of.get(target)))])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _cells(trace: Trace | None) -> Iterator[str]:
+    yield f"{trace.accuracy:.2f}" if trace else ""
+    yield f"{cell(trace.plainest)} {trace.alone:.2f}" if trace and trace.alone > 0.5 else ""
+
+
+def _sentence(manifest: Manifest, trace: Trace) -> str:
+    what = "label" if trace.target == "label" else manifest.roles.nuisance
+    alone = f", and {trace.plainest!r} against the rest with {trace.alone:.2f} (a guess: 0.50)"
+    return (
+        f"the {trace.name} alone predicts the {what} with accuracy {trace.accuracy:.2f} (a guess: "
+        f"{trace.chance:.2f}){alone if trace.chance < 0.5 else ''}"
+    )

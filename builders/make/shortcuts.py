@@ -1,0 +1,207 @@
+"""How well trivial traces of a picture give away its label and its nuisance: every build measures it.
+
+A small decision tree learns from some rows of the train folds, and is judged on rows of the test folds, so on
+other origins. Only names and pixels count: the result is the same for any number of workers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from PIL import Image
+
+from builders.albums import Album, Files
+from shiftdata.format.manifest import Manifest, Shortcuts, Trace
+from shiftdata.format.paths import data_prefix, metadata_file
+from shiftdata.stable import hash64
+
+ROWS = 1000  # of each of the two splits
+DEPTH = 8
+CORNER = 3
+DIGITS = 4
+
+Numbers: TypeAlias = NDArray[np.float64]
+Whole: TypeAlias = NDArray[np.int64]
+#: By the name of a trace, its numbers for each row.
+Traces: TypeAlias = Mapping[str, Numbers]
+Target: TypeAlias = Literal["label", "nuisance"]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows of a split: what is to be predicted of each, its example, and the item that it was made from."""
+
+    answers: Mapping[Target, Whole]
+    examples: Sequence[bytes]
+    items: Sequence[str]
+
+
+def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Shortcuts | None:
+    """What traces give away in the default base of a packed dataset, and in the files of its album.
+
+    Without the album, what depends on it is taken from the manifest.
+    """
+    if manifest.roles.modality != "image" or manifest.is_webdataset or manifest.withheld:
+        return None
+    stated = manifest.shortcuts
+    fit, test = (_drawn(folder, manifest, split) for split in ("train", "test"))
+    items = {item.key: item for item in album.items()} if album else {}
+    made = all(item.nuisance is None for item in items.values()) if album else bool(stated and stated.made)
+    seen = [_table([_traces(one) for one in rows.examples]) for rows in (fit, test)]
+    files = list(stated.files) if stated and album is None else []
+    if isinstance(album, Files):
+        raw = [_table([_file_traces(album.file(items[key])) for key in rows.items]) for rows in (fit, test)]
+        files = [one for one in _given_away(manifest, fit, test, *raw) if one.target == "label" or not made]
+    return Shortcuts(
+        base=manifest.default_base,
+        fit=len(fit.items),
+        tested=len(test.items),
+        made=made,
+        traces=list(_given_away(manifest, fit, test, *seen)),
+        files=files,
+    )
+
+
+def _drawn(folder: Path, manifest: Manifest, split: str) -> Drawn:
+    """Rows by stable hash, of each group as many as of any other while there are."""
+    nuisance, base = manifest.roles.nuisance, manifest.default_base
+    names = ["key", "label", nuisance, "params", "shard", "offset", "length"]
+    rows = pq.read_table(folder / metadata_file(base, split), columns=names)
+    answers: dict[Target, Whole] = {"label": rows["label"].to_numpy().astype(np.int64)}
+    if not rows[nuisance].null_count:
+        answers["nuisance"] = rows[nuisance].to_numpy().astype(np.int64)
+    group = answers["label"] * len(manifest.nuisances) + answers.get("nuisance", 0)
+    hashes = np.array([hash64("shortcuts", key) for key in rows["key"].to_pylist()], dtype=np.uint64)
+    order = np.lexsort((hashes, group))
+    start = np.searchsorted(group[order], group[order])
+    place = np.arange(len(order)) - start  # of each row in its group
+    chosen = order[np.lexsort((hashes[order], place))[:ROWS]]
+    listed = rows.select(["params", "shard", "offset", "length"]).take(chosen).to_pylist()
+    shards = [path.open("rb") for path in sorted(folder.glob(f"{data_prefix(base, split)}*.parquet"))]
+    examples = []
+    for row in listed:
+        shards[row["shard"]].seek(row["offset"])
+        examples.append(shards[row["shard"]].read(row["length"]))
+    for shard in shards:
+        shard.close()
+    return Drawn(
+        answers={target: of[chosen] for target, of in answers.items()},
+        examples=examples,
+        items=[json.loads(row["params"])["content"] for row in listed],
+    )
+
+
+def _traces(example: bytes) -> dict[str, list[float]]:
+    """The traces of a picture as it is published."""
+    pixels = np.asarray(Image.open(io.BytesIO(example)).convert("RGB"), dtype=np.int64)
+    ends = (slice(None, CORNER), slice(-CORNER, None))
+    corners = [number for y in ends for x in ends for number in _mean_and_spread(pixels[y, x])]
+    outermost = [part for y in (0, -1) for x in (0, -1) for part in pixels[y, x].tolist()]
+    lines = (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1])
+    return {
+        "border": [number for line in lines for number in _mean_and_spread(line)],
+        "3x3 corner": [*corners, *outermost],
+        "mean colour": _mean_and_spread(pixels)[:3],
+        **_file_traces(example),
+    }
+
+
+def _mean_and_spread(pixels: Whole) -> list[float]:
+    """The mean of each channel, and the variance of all."""
+    flat = pixels.reshape(-1, 3)
+    mean = flat.sum(axis=0) / len(flat)
+    return [*mean.tolist(), float((flat * flat).sum() / len(flat) - (mean * mean).sum())]
+
+
+def _file_traces(file: bytes | Path) -> dict[str, list[float]]:
+    """The traces of a file that need no pixel; of a file on disk, only its beginning is read."""
+    length = file.stat().st_size if isinstance(file, Path) else len(file)
+    with Image.open(file if isinstance(file, Path) else io.BytesIO(file)) as picture:
+        kind = (picture.format or "", picture.mode, str("transparency" in picture.info))
+        tables = getattr(picture, "quantization", {})
+        return {
+            "size in pixels": [*picture.size, picture.width / picture.height],
+            "size in bytes": [length],
+            "type of file": [hash64(one) % 1000 for one in kind],
+            "JPEG table": [sum(tables.get(number, ())) for number in range(2)],
+        }
+
+
+def _table(rows: Sequence[Mapping[str, Sequence[float]]]) -> Traces:
+    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0]}
+
+
+def _given_away(manifest: Manifest, fit: Drawn, test: Drawn, seen: Traces, unseen: Traces) -> Iterator[Trace]:
+    """What each trace gives away, where there is anything to choose from."""
+    names: dict[Target, Sequence[str]] = {"label": manifest.labels, "nuisance": manifest.nuisances}
+    for name in seen:
+        for target, of in names.items():
+            if target not in fit.answers or target not in test.answers:
+                continue
+            answers = fit.answers[target]
+            counts = np.bincount(answers, minlength=len(of))
+            weights = np.eye(len(of)) / np.maximum(counts, 1)
+            said = _predicted(seen[name], weights[answers], unseen[name], DEPTH)
+            trace = _judged(name, target, of, test.answers[target], said)
+            if trace is not None:
+                yield trace
+
+
+def _predicted(seen: Numbers, weights: Numbers, unseen: Numbers, depth: int) -> Whole:
+    """What a decision tree says of unseen rows; a seen row has its weight in the column of its class."""
+    total = weights.sum(axis=0)
+    said = np.full(len(unseen), int(total.argmax()))
+    if not depth or not len(unseen) or (total > 0).sum() < 2:
+        return said
+    best, chosen = float((total**2).sum() / total.sum()) + 1e-9, None  # the purity to beat
+    for column, values in enumerate(seen.T):
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        cuts = np.flatnonzero(ordered[1:] > ordered[:-1])
+        if not len(cuts):
+            continue
+        left = np.cumsum(weights[order], axis=0)[cuts]
+        right = total - left
+        purity = (left**2).sum(axis=1) / left.sum(axis=1) + (right**2).sum(axis=1) / right.sum(axis=1)
+        first = int(purity.argmax())
+        if purity[first] > best:
+            best = float(purity[first])
+            chosen = column, (ordered[cuts[first]] + ordered[cuts[first] + 1]) / 2
+    if chosen is None:
+        return said
+    column, bound = chosen
+    below, under = seen[:, column] <= bound, unseen[:, column] <= bound
+    said[under] = _predicted(seen[below], weights[below], unseen[under], depth - 1)
+    said[~under] = _predicted(seen[~below], weights[~below], unseen[~under], depth - 1)
+    return said
+
+
+def _judged(name: str, target: Target, names: Sequence[str], true: Whole, said: Whole) -> Trace | None:
+    """How right the answers are: the mean over the classes, and for the class that is given away most."""
+    classes, place, counts = np.unique(true, return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        return None
+    rates = np.zeros((len(classes), len(names)))
+    np.add.at(rates, (place, said), 1 / counts[place])
+    rates = rates[:, classes]
+    right = rates.diagonal()
+    alone = (right + 1 - (rates.sum(axis=0) - right) / (len(classes) - 1)) / 2
+    most = int(alone.argmax())
+    noise = np.sqrt(1 / counts[most] + 1 / (len(true) - counts[most])) / 4
+    return Trace(
+        name=name,
+        target=target,
+        accuracy=round(float(right.mean()), DIGITS),
+        chance=round(1 / len(classes), DIGITS),
+        plainest=names[int(classes[most])],
+        alone=round(float(alone[most]), DIGITS),
+        noise=round(float(noise), DIGITS),
+    )
