@@ -104,7 +104,7 @@ def loader(
     reader: ExampleReader | None = None,
     **options: Any,
 ) -> Loader:
-    """Batches `(x, y, metadata)` of a set's pictures, for training; see `loading.batches.Loader`.
+    """Batches `(x, y, metadata)` of a set's examples, for training; see `loading.batches.Loader`.
 
     Args:
         name: the set; the first whose own role is `role` if not given.
@@ -112,15 +112,16 @@ def loader(
             `(x, metadata)` without label, group and key.
         sampler: "shuffle", "subg", ...: the name of a sampler, with its `options`; one that `sampler`
             made; positions in the set; or None: every example in the stored order, as for a test.
-        batch_size: pictures in a batch, on each rank.
+        batch_size: examples in a batch, on each rank.
         seed: of the order and of the transforms, with the epoch.
-        workers: threads that read and decode ahead; default: one a core.
+        workers: threads that read and decode ahead; default: one a core for pictures, else one.
         size: height and width to resize every picture to, or one number for both.
-        transform: makes another x of one picture, height x width x 3, and a numpy generator.
+        transform: makes another x of one example's x (a picture, height x width x 3; a text; a row's
+            features) and a numpy generator.
         batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
         remap: y from 0 to k - 1, k being "unknown", by `remapped`.
         drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-        on_error: a picture that cannot be read is an "error", or is "skip"ped and reported.
+        on_error: an example that cannot be read is an "error", or is "skip"ped and reported.
         rank, world: this process among those that share an epoch; default: of `torch.distributed`.
         reader: your own `ExampleReader`, with a cache or hashes checked.
 

@@ -1,4 +1,4 @@
-"""A task over the tiny dataset, and one over a copy of it with damaged pictures."""
+"""Tasks over the tiny dataset, over a copy of it with damaged pictures, and over texts and tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,28 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
+from builders.make.build import build
+from tests.contracts.kinds import prepare
 
 
 @pytest.fixture(scope="session")
 def task(tiny: Path) -> sd.Task:
     return sd.task(tiny)
+
+
+@pytest.fixture(scope="session")
+def tasks(tmp_path_factory) -> dict[str, sd.Task]:
+    """Of texts, of rows with a text among their features ("mixed"), and of rows that are numbers."""
+    made = {}
+    for name, kind in {"text": "text", "mixed": "table", "table": "table"}.items():
+        folder = tmp_path_factory.mktemp(name)
+        recipe = prepare(kind, folder)
+        if name == "table":
+            recipe.write_text(recipe.read_text().replace(', "town": "string"', ""))
+        build(str(recipe), folder / "out", workers=1, quiet=True)
+        (built,) = (folder / "out" / "shift").iterdir()
+        made[name] = sd.task(built)
+    return made
 
 
 @pytest.fixture

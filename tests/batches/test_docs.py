@@ -1,4 +1,4 @@
-"""The examples of docs/loading.md run, in its order, on the tiny dataset."""
+"""The examples of docs/loading.md run, in its order, on tiny datasets."""
 
 from __future__ import annotations
 
@@ -6,16 +6,30 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+
+import shiftdata as sd
 
 DOC = Path(__file__).parents[2] / "docs" / "loading.md"
 
 
-def test_the_examples_of_the_docs_run(tiny: Path, monkeypatch: pytest.MonkeyPatch):
+def folder_of(task: sd.Task) -> Path:
+    assert task.metadata.dataset is not None
+    return Path(task.metadata.dataset.address)
+
+
+def test_the_examples_of_the_docs_run(
+    tiny: Path, tasks: dict[str, sd.Task], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     text = DOC.read_text(encoding="utf-8").replace("sma_emoji", "tiny").replace("gf_k8", "gf_k2")
+    for name, other in {"digits_ink": "table", "emoji_names": "text"}.items():
+        text = text.replace(f'sd.task("{name}")', f"sd.task({str(folder_of(tasks[other]))!r})")
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
     monkeypatch.chdir(tiny.parents[1])
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 11
+    assert len(blocks) == 13
     for block in blocks:
         exec(compile(block, "docs/loading.md", "exec"), names)
+    assert capsys.readouterr().out.count("mean_class") == 2
+    assert names["one_hot"](torch.tensor([[1.5, 2.0, 1.0]]), None).tolist() == [[1.5, 2, 0, 1, 0]]  # type: ignore[operator]

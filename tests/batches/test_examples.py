@@ -12,9 +12,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import shiftdata as sd
-from builders.make.build import build
 from shiftdata.errors import InputError
-from tests.contracts.kinds import prepare
 
 
 def test_examples_are_the_rows_of_the_set(task):
@@ -149,19 +147,6 @@ def test_plain_datasets_has_the_same_samples(task, tiny, streaming):
         assert (y, known["nuisance"], known["group"]) == (row["label"], row["style"], row["group"])
         read += 1
     assert read == len(ours)
-
-
-def test_texts_and_tables_have_examples_but_no_loader(tmp_path):
-    for kind, held in (("text", str), ("table", list)):
-        folder = tmp_path / kind
-        folder.mkdir()
-        build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
-        (made,) = (folder / "out" / "shift").iterdir()
-        task = sd.task(made)
-        name = next(iter(task.sets))
-        assert type(task.dataset(name)[0][0]) is held
-        with pytest.raises(InputError, match="decodes pictures"):
-            task.loader(name)
 
 
 def test_a_table_of_ones_own_has_no_examples():

@@ -219,7 +219,7 @@ def test_damaged_pictures_are_skipped_counted_and_told(damaged):
 
 def test_a_batch_of_damaged_pictures_alone_is_an_error(damaged):
     task, keys = damaged
-    with pytest.raises(IntegrityError, match=f"no picture of batch 0 can be read, first {keys[0]}"):
+    with pytest.raises(IntegrityError, match=f"no example of batch 0 can be read, first {keys[0]}"):
         next(iter(task.loader(sampler=[3, 70], on_error="skip")))
 
 

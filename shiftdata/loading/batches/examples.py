@@ -23,14 +23,20 @@ Example: TypeAlias = tuple[Any, ...]
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
 
+#: Bytes of rows of a table that are kept once they are decoded, which takes longer than all else.
+KEPT = 256 * 2**20
+BESIDE = 250  # bytes of each such row beside its numbers
+
 
 class Examples:
     """The examples of some rows of the metadata: `(x, y, metadata)` each, read when they are asked for.
 
-    x is a uint8 array of height x width x 3 (or the text, or the list of features); the encoded bytes with
-    `decode=False`. y is the label's number, by `remapped` if that is given. `metadata` has key, group,
-    nuisance and position: the row in `task.table(...)`. torch's DataLoader takes it as it is, with workers
-    too. `reader` is one with options of its own.
+    x is a uint8 array of height x width x 3, or a text, or a row's features in the order of `features`, as
+    float32: categories by their numbers, NaN where a value is not known. Where some feature is a text, x is
+    the list of the features as they are stored. With `decode=False` x is the encoded bytes. y is the label's
+    number, by `remapped` if that is given. `metadata` has key, group, nuisance and position: the row in
+    `task.table(...)`. torch's DataLoader takes it as it is, with workers too. `reader` is one with options of
+    its own.
 
     Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with key (the hash),
     nuisance and position.
@@ -67,6 +73,9 @@ class Examples:
                 f"{dataset!r}, base {metadata.base}: make the reader from `task.metadata.dataset`"
             )
         self.name, self.modality = metadata.name, dataset.manifest.roles.modality
+        #: The type of each feature of a table, or the names of its categories, in the order of x.
+        self.features = dict(dataset.manifest.roles.example) if self.modality == "table" else {}
+        self._kept: dict[int, NDArray[np.float32]] = {}
         self.transform, self.seed, self._decode = transform, seed, decode
         self.size = _size(size, self.modality if decode else "encoded bytes")
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
@@ -99,9 +108,12 @@ class Examples:
         self._epoch = epoch
         self._times[:] = 0
 
-    def read(self, numbers: Sequence[int]) -> list[bytes]:
-        """The bytes of some examples as they are stored."""
-        return list(self.reader.read(self._rows[numbers].tolist()))
+    def read(self, numbers: Sequence[int]) -> list[Any]:
+        """What `decoded` needs of some examples: their bytes as they are stored, or rows that are kept."""
+        missing = [number for number in numbers if number not in self._kept]
+        rows = self._rows[missing].tolist() if missing else []
+        data = dict(zip(missing, self.reader.read(rows), strict=True))
+        return [data[number] if number in data else self._kept[number] for number in numbers]
 
     def keys(self, numbers: Sequence[int]) -> list[str]:
         """The keys of some examples; their hashes where labels are hidden."""
@@ -148,7 +160,7 @@ class Examples:
 
     def _example(self, number: int, data: bytes, times: int, epoch: int) -> Example:
         try:
-            x = self._decoded(data) if self._decode else data
+            x = self.decoded(number, data) if self._decode else data
         except IntegrityError as error:
             raise self.named(number, error) from error
         x = self.transformed(x, number, times, epoch)
@@ -157,10 +169,20 @@ class Examples:
             return x, known
         return x, int(self.labels[number]), {"key": self.keys([number])[0], **known}
 
-    def _decoded(self, data: bytes) -> Pixels | Any:
+    def decoded(self, number: int, data: Any, out: Pixels | None = None) -> Any:
+        """The x of an example that was read; that of a picture is put into `out` if it fits."""
         if self.modality == "image":
-            return decode(data, size=self.size)
-        return data.decode() if self.modality == "text" else json.loads(data)
+            return decode(data, size=self.size, out=out)
+        if self.modality == "text":
+            return data.decode()
+        if isinstance(data, bytes):
+            data = json.loads(data)
+            if "string" in self.features.values():
+                return data
+            data = np.array(data, np.float32)
+            if len(self._kept) < KEPT // (BESIDE + data.nbytes):
+                self._kept[number] = data
+        return data.copy()
 
 
 def _size(given: int | tuple[int, int] | None, what: str) -> Size | None:

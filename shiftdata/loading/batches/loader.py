@@ -1,4 +1,4 @@
-"""Batches of pictures for training: decoded by threads into one array a batch, resumable to the batch."""
+"""Batches of examples for training: decoded by threads into one array a batch, resumable to the batch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.loading.batches.decode import Pixels, decode
+from shiftdata.format.schema import Feature
+from shiftdata.loading.batches.decode import Pixels
 from shiftdata.loading.batches.examples import Examples
 from shiftdata.sampling import Batches, CellBatches, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
 
-#: What to do about a picture that cannot be read: stop, or go on with the others and report it.
+#: What to do about an example that cannot be read: stop, or go on with the others and report it.
 OnError: TypeAlias = Literal["error", "skip"]
 #: x, y (unless labels are hidden), and what else is known of each example.
 Batch: TypeAlias = tuple[Any, ...]
@@ -34,7 +35,7 @@ _Job: TypeAlias = tuple[int, list[int], list[int]]
 
 @dataclass(kw_only=True)
 class _Filled:
-    """Pictures in one array, or what a transform made of each; their examples; those that cannot be read."""
+    """Pictures in one array, or the x of each example; their numbers; those that cannot be read."""
 
     pixels: Pixels | None = None
     made: list[Any] = field(default_factory=list)
@@ -45,15 +46,17 @@ class _Filled:
 class Loader:
     """Iterates over the batches `(x, y, metadata)` of one epoch, then of the next.
 
-    x is uint8, pictures x 3 x height x width, a view of memory with channels last; y are the labels' numbers;
+    x is uint8, pictures x 3 x height x width, a view of memory with channels last; of a table float32, rows x
+    `features`; of texts a list, as it is of rows with a text among their features. y are the labels' numbers;
     `metadata` has group, nuisance and position (the row in `task.table(...)`), torch tensors where torch is
     installed, else numpy arrays, and key, a list. Where labels are hidden a batch is `(x, metadata)`, without
     group, and key are hashes as int64. `len` is the number of batches in an epoch.
 
     The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
-    A transform of the `examples` runs in the threads: what it makes of each picture is stacked. Then
-    `batch_transform` gets each batch's x and a generator keyed by seed, epoch, rank and batch. With
-    `on_error="skip"` a picture that cannot be read is left out of its batch, and `skipped` says why.
+    A transform of the `examples` runs in the threads: the arrays, tensors or numbers that it makes are
+    stacked, anything else comes as a list. Then `batch_transform` gets each batch's x and a generator keyed
+    by seed, epoch, rank and batch. With `on_error="skip"` an example that cannot be read is left out of its
+    batch, and `skipped` says why.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
     A sampler that makes batches keeps its batch_size. One that was made for some rank keeps it unless `rank`
@@ -77,11 +80,6 @@ class Loader:
             raise InputError(
                 f"batch_size must be at least 1, workers at least 0; got {batch_size} and {workers}"
             )
-        if examples.modality != "image":
-            raise InputError(
-                f"the loader decodes pictures, and the examples of {examples.name} are "
-                f"{examples.modality}: give task.dataset(...) to torch's DataLoader"
-            )
         if on_error not in ("error", "skip"):
             raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
         self.examples = examples
@@ -91,7 +89,9 @@ class Loader:
         ranks = Ranks.of(rank, world) if given else sampler.ranks
         batches = Batches(sampler, batch_size) if isinstance(sampler, RowSampler) else sampler
         self.batches = batches.among(replace(ranks, drop_last=drop_last or sampler.ranks.drop_last))
-        self.workers = available_cores() if workers is None else workers
+        # Only pictures are decoded outside of the interpreter's lock: one thread reads ahead of all else.
+        most = available_cores() if examples.modality == "image" else 1
+        self.workers = most if workers is None else workers
         self.skipped: dict[str, str] = {}
         self._batch_transform = batch_transform
         self._on_error = on_error
@@ -102,6 +102,11 @@ class Loader:
 
     def __len__(self) -> int:
         return self.batches.size
+
+    @property
+    def features(self) -> Mapping[str, Feature]:
+        """The columns of a table's x, in order: the type of each, or the names of its categories."""
+        return self.examples.features
 
     def __iter__(self) -> Generator[Batch]:
         self._stop()
@@ -185,7 +190,7 @@ class Loader:
         filled = self._fill(epoch, job)
         if not filled.kept:
             key, reason = next(iter(filled.skipped.items()))
-            raise IntegrityError(f"no picture of batch {number} can be read, first {key}: {reason}")
+            raise IntegrityError(f"no example of batch {number} can be read, first {key}: {reason}")
         if filled.pixels is not None:
             x = _tensor(filled.pixels[: len(filled.kept)].transpose(0, 3, 1, 2))
         else:
@@ -208,27 +213,29 @@ class Loader:
                 if isinstance(data, Exception):
                     raise data
                 out = None if filled.pixels is None else filled.pixels[len(filled.kept)]
-                picture = decode(data, size=examples.size, out=out)
+                x = examples.decoded(number, data, out)
             except IntegrityError as error:
                 if self._on_error == "error":
                     raise examples.named(number, error) from error
                 filled.skipped[examples.keys([number])[0]] = str(error)
                 continue
             if examples.transform is not None:
-                filled.made.append(examples.transformed(picture, number, before, epoch))
+                filled.made.append(examples.transformed(x, number, before, epoch))
+            elif examples.modality != "image":
+                filled.made.append(x)
             elif filled.pixels is None:
-                filled.pixels = np.empty((len(wanted), *picture.shape), np.uint8)
-                filled.pixels[0] = picture
-            elif picture is not out:
+                filled.pixels = np.empty((len(wanted), *x.shape), np.uint8)
+                filled.pixels[0] = x
+            elif x is not out:
                 raise InputError(
-                    f"pictures differ in size, {examples.keys([number])[0]} has {picture.shape[:2]} beside "
+                    f"pictures differ in size, {examples.keys([number])[0]} has {x.shape[:2]} beside "
                     f"{filled.pixels.shape[1:3]}: give size=(height, width)"
                 )
             filled.kept.append(number)
         return filled
 
-    def _read(self, wanted: list[int]) -> list[bytes | IntegrityError]:
-        """The encoded pictures; where they may be skipped, the error of one that cannot be read."""
+    def _read(self, wanted: list[int]) -> list[Any]:
+        """The encoded examples; in the place of one that cannot be read and may be skipped, its error."""
         try:
             return list(self.examples.read(wanted))
         except IntegrityError as error:
@@ -253,13 +260,20 @@ def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -
 
 
 def _stacked(made: list[Any]) -> Any:
-    """A batch of what a transform made of each picture; height x width x 3 arrays as plain pictures are."""
+    """A batch of arrays, tensors or numbers; of anything else, such as texts, the list.
+
+    Arrays of height x width x 3 are put as plain pictures are.
+    """
+    torch = _torch()
+    tensors = torch is not None and isinstance(made[0], torch.Tensor)
+    if not tensors and not isinstance(made[0], np.ndarray | np.generic | int | float):
+        return made
     if len(shapes := {np.shape(one) for one in made}) > 1:
         raise InputError(
-            f"the transform makes x of several shapes, {sorted(shapes)}: let it make one, or give size=..."
+            f"the transform makes x of several shapes, {sorted(shapes)}: let it make one, or give size=... "
+            "for pictures; or let it give lists, and make the batch of them in batch_transform"
         )
-    torch = _torch()
-    if torch is not None and isinstance(made[0], torch.Tensor):
+    if tensors:
         return torch.stack(made)
     array = np.stack(made)
     pictures = array.ndim == 4 and array.shape[3] == 3
