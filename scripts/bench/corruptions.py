@@ -1,6 +1,6 @@
 """Whether corruptions grow over their severities, on photographs and on emoji, and what each costs.
 
-    python scripts/bench/corruptions.py [--side 128] [--photos FOLDER] [--public] [--weather]
+    python scripts/bench/corruptions.py [--side 128] [--photos FOLDER] [--public] [--continuous]
 
 Parts of scikit-learn's two photographs and of those in FOLDER, and emoji. For each severity, means over them:
 
@@ -11,7 +11,7 @@ sure        how much is left of EfficientNet-Lite0's confidence in its answer fo
 rising      the share of pictures and steps at which pixels, shape, network rise
 
 `--public` measures the package imagecorruptions instead, which needs an environment of its own
-(pip install 'setuptools<81' imagecorruptions==1.1.2); `--weather` the weathers, at their scales.
+(pip install 'setuptools<81' imagecorruptions==1.1.2); `--continuous` the shifts of CNS-Bench.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from sklearn.datasets import load_sample_image
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import OnGround
+from builders.shifts.steps.continuous import SHIFTS
+from builders.shifts.styles.sliders import Subject, slide, strength_at
 from builders.shifts.weather import WEATHERS, render
 from scripts.bench.severity import EfficientNetFeatures, Floats, perceptual
 from tests.pictures import apart, unlike
@@ -42,11 +44,11 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=128)
     parser.add_argument("--photos", type=Path, help="a folder of more photographs")
     parser.add_argument("--public", action="store_true")
-    parser.add_argument("--weather", action="store_true")
+    parser.add_argument("--continuous", action="store_true")
     parser.add_argument("--names", nargs="*")
     options = parser.parse_args()
-    make: Make = _weather if options.weather else _public() if options.public else _corrupt
-    names = options.names or (WEATHERS if options.weather else CORRUPTIONS)
+    make: Make = _continuous if options.continuous else _public() if options.public else _corrupt
+    names = options.names or (SHIFTS if options.continuous else CORRUPTIONS)
     sets = {
         "photographs": list(_photographs(options.side, options.photos)),
         "emoji": list(_emoji(options.side)),
@@ -109,8 +111,10 @@ def _corrupt(name: str, picture: Image.Image, severity: int, at: int) -> Image.I
     return corrupt(name, picture, severity, key=(at,))
 
 
-def _weather(name: str, picture: Image.Image, severity: int, at: int) -> Image.Image:
-    return render(name, picture, severity / 2, key=(at,))
+def _continuous(name: str, picture: Image.Image, severity: int, at: int) -> Image.Image:
+    if name in WEATHERS:
+        return render(name, picture, severity / 2, key=(at,))
+    return slide(Subject.of(picture), name, at % 8, strength_at(name, severity / 2), (at, name))
 
 
 def _public() -> Make:
