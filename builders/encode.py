@@ -42,6 +42,10 @@ class ImageEncoding:
     """How pictures are stored. One encoding for all bases, so that it does not give the nuisance away.
 
     JPEG and PNG bytes are equal over years of Pillow versions; those of WebP are not.
+
+    `grey` stores one channel, for content that is grey throughout, which is smaller; colours that a
+    step may add are lost. It counts for all pictures, since one that is grey among coloured ones would be
+    known by its file. Loaders of shiftdata give three channels either way; plain `datasets` gives mode L.
     """
 
     code_version: ClassVar[int] = 1
@@ -50,6 +54,7 @@ class ImageEncoding:
 
     format: Literal["jpeg", "png"] = "jpeg"
     quality: int = 92
+    grey: bool = False
 
     def __post_init__(self) -> None:
         if self.format not in ("jpeg", "png"):
@@ -59,7 +64,7 @@ class ImageEncoding:
 
     def encode(self, sample: Sample) -> bytes:
         """The encoded picture, without metadata."""
-        picture = sample.image
+        picture = sample.image.convert("L") if self.grey else sample.image
         # Pillow would write comments, profiles and dates that came with the picture.
         bare = Image.frombytes(picture.mode, picture.size, picture.tobytes())
         buffer = io.BytesIO()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -8,6 +10,7 @@ from builders.encode import ImageEncoding
 from builders.sample import Item, Sample
 from builders.shifts.steps import CropSquare, OnGround, Pad, Resize, Stylize
 from shiftdata.errors import InputError
+from shiftdata.loading.batches.decode import decode
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
 
@@ -130,6 +133,17 @@ def test_equal_pictures_give_equal_bytes_without_metadata(form):
     tagged.info["comment"] = b"made on a Tuesday"
     encoding = ImageEncoding(format=form)
     assert encoding.encode(sample(picture)) == encoding.encode(sample(tagged))
+
+
+@pytest.mark.parametrize("form", ["jpeg", "png"])
+def test_grey_pictures_stay_grey_and_loaders_give_three_channels(form):
+    grey = odd_pictures()["grey"]
+    framed = CropSquare(size=96).compose(grey)
+    plain, small = (ImageEncoding(format=form, grey=one).encode(sample(framed)) for one in (False, True))
+    with Image.open(io.BytesIO(small)) as stored:
+        assert stored.mode == "L"
+    assert len(small) < len(plain)
+    np.testing.assert_allclose(decode(small).astype(int), decode(plain), atol=2)
 
 
 @pytest.mark.parametrize(
