@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
+import pyarrow.csv
 
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import verb
@@ -42,7 +44,11 @@ from shiftdata.tasks.frozen import Frozen
 )
 @click.option("--remap", is_flag=True, help="Numbers count the task's labels, from 0 to k - 1.")
 @click.option(
-    "--format", "shape", type=click.Choice(["text", "markdown", "json"]), default="text", help="How to print."
+    "--format",
+    "shape",
+    type=click.Choice(["text", "markdown", "csv", "json"]),
+    default="text",
+    help="How to print.",
 )
 @click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
 @click.option("--dataset", metavar="NAME", help="Where a frozen task's dataset is. [default: as it says]")
@@ -72,6 +78,8 @@ def command(
     columns = [one for one in by.split(",") if one]
     if shape == "json":
         print(json.dumps((result.by(*columns) if columns else result).to_dict(), indent=1))
+    elif shape == "csv":
+        pyarrow.csv.write_csv(result.table(*columns), sys.stdout.buffer)
     else:
         print(
             result.to_markdown(*columns)

@@ -14,6 +14,7 @@ import click
 from shiftdata.cli.verbs import check_token, read_token, verb
 from shiftdata.errors import InputError
 from shiftdata.extras import require
+from shiftdata.format.manifest import FILE_NAME
 
 if TYPE_CHECKING:
     from shiftdata.serving.library import Library
@@ -37,9 +38,9 @@ SWITCH = 0.0005
       python -c 'from datasets import load_dataset; print(load_dataset("shift/sma_emoji"))'
       hf upload shift/mine ./folder --repo-type dataset
 
-    A folder with files in DIR is the dataset shift/<folder>, read-only and served where it lies; a folder
-    with only sub-folders is an owner, and they are <owner>/<folder>. DIR may itself be a dataset. Uploads
-    are kept in DIR/.mirror. The server answers to localhost, its addresses, the name of the machine and each
+    A folder with a manifest.json or a README.md is a dataset, read-only and served where it lies: DIR/<name>
+    as shift/<name>, DIR/<owner>/<name> as <owner>/<name>, and DIR itself if it is one. Uploads are kept in
+    DIR/.mirror. The server answers to localhost, its addresses, the name of the machine and each
     --allowed-host. There is no encryption: on an open network, put a proxy with TLS before it, and name the
     proxy with --trusted-proxy.
     """,
@@ -130,7 +131,7 @@ def command(
             writers = "with the token" if token else "from this machine with any token"
             writing = f"writable {writers}" if writable else "read-only (--writable changes that)"
             if not quiet:
-                print("\n".join(repos or ["  no dataset yet"]))
+                print("\n".join(repos or [_nothing(folder)]))
             print(f"export HF_ENDPOINT=http://{_shown(host)}:{bound.getsockname()[1]}", flush=True)
             if not quiet:
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
@@ -171,6 +172,14 @@ def _shown(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return "<this machine>"
     return f"[{host}]" if ":" in host else host
+
+
+def _nothing(folder: Path) -> str:
+    """What is said where there is no dataset; those that lie deeper may have been meant."""
+    deeper = sorted({one.parent.parent for one in folder.glob(f"*/*/*/{FILE_NAME}") if one.is_file()})
+    hint = f"; there are some in {deeper[0]}: serve that folder" if deeper else ""
+    where = "DIR/<name> or DIR/<owner>/<name>"
+    return f"  no dataset yet: one is a folder with {FILE_NAME} or README.md, {where}{hint}"
 
 
 def _repos(library: Library) -> list[str]:

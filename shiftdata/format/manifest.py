@@ -46,11 +46,24 @@ class Split:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Untouched:
+    """The untouched rows with which the trajectories of a base begin.
+
+    `examples` counts the different ones among them, `bytes` are those of the copies.
+    """
+
+    rows: int
+    examples: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Base:
     """One set of files: `data/<name>/` and `metadata/<name>/`.
 
     `dropped` counts, by reason, what should be here and could not be used; `dropped.parquet` names it, and
-    `dropped_id` is the hash of those names and reasons.
+    `dropped_id` is the hash of those names and reasons. `untouched` counts the rows
+    at severity 0, where some of them are the same example.
     """
 
     name: str
@@ -59,6 +72,7 @@ class Base:
     splits: Mapping[str, Split]
     dropped: Mapping[str, int] = field(default_factory=dict)
     dropped_id: str = ""
+    untouched: Untouched | None = None
 
     @property
     def rows(self) -> int:

@@ -28,7 +28,7 @@ from shiftdata.files import sha256_of, whole_file, write_text
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text, credited, terms
 from shiftdata.format.bounds import text_lengths
 from shiftdata.format.identity import base_content_id, dataset_content_id
-from shiftdata.format.manifest import FileRecord, Manifest, Split
+from shiftdata.format.manifest import FileRecord, Manifest, Split, Untouched
 from shiftdata.format.paths import DROPPED, data_file, data_prefix, metadata_file
 from shiftdata.format.schema import (
     FEATURE_TYPES,
@@ -118,6 +118,7 @@ def finished(folder: Path, manifest: Manifest, tables: Mapping[str, Mapping[str,
             base,
             content_id=base_content_id(rows[base.name], manifest, base),
             splits={split: counted(table, manifest.roles) for split, table in tables[base.name].items()},
+            untouched=untouched(rows[base.name]),
         )
         for base in manifest.bases
         if base.name in tables
@@ -153,6 +154,16 @@ def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]
 def counted(rows: pa.Table, roles: Roles) -> Split:
     """How much some rows of metadata are, and how evenly they lie in their groups."""
     return size_of(groups_of(rows), row_bytes(rows, roles))
+
+
+def untouched(rows: pa.Table) -> Untouched | None:
+    """The untouched starts of trajectories among some rows of metadata; None where all rows are different."""
+    starts = rows.filter(pc.and_(pc.equal(rows["severity"], 0.0), pc.is_valid(rows["group"])))
+    lengths = starts.group_by("sha256").aggregate([("length", "min")])["length_min"]
+    if len(lengths) == len(starts):
+        return None
+    copied = pc.sum(starts["length"]).as_py() - pc.sum(lengths).as_py()
+    return Untouched(rows=len(starts), examples=len(lengths), bytes=copied)
 
 
 def size_of(groups: Indices, sizes: Indices) -> Split:

@@ -136,6 +136,25 @@ class Metadata:
         return result
 
     @cached_property
+    def picture(self) -> Array:
+        """For each row the first row with the same example.
+
+        Only rows at severity 0 of a dataset with several severities are compared, by the hashes of their
+        bytes: each trajectory begins with the untouched example. The rows of your own table count as
+        different.
+        """
+        first, opened = np.arange(len(self)), self.dataset
+        if opened is None or len(opened.manifest.severities) < 2:
+            return first
+        rows = np.flatnonzero(self.columns["severity"] == 0)
+        splits = in_order(opened.manifest.base(self.base).splits)
+        files = [read_columns(opened, metadata_file(self.base, split), ["sha256"]) for split in splits]
+        hashes = pa.concat_tables(files)["sha256"].combine_chunks().take(pa.array(rows))
+        codes = hashes.dictionary_encode().indices.to_numpy()
+        first[rows] = rows[np.unique(codes, return_index=True)[1]][codes]
+        return first
+
+    @cached_property
     def group_counts(self) -> NDArray[np.int64]:
         """How many rows each group has, in any split."""
         size = len(self.labels) * len(self.nuisances)

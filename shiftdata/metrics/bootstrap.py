@@ -26,7 +26,7 @@ from shiftdata.metrics.arrays import (
 )
 from shiftdata.metrics.groups import GroupAccuracy
 from shiftdata.metrics.records import Record, number
-from shiftdata.metrics.statistics import GroupStatistic, accuracies, statistic_of
+from shiftdata.metrics.statistics import GroupStatistic, accuracies, count_correct, statistic_of
 from shiftdata.stable import rng
 
 #: Counts in memory at once while drawing: 32 MB.
@@ -115,7 +115,8 @@ def bootstrap_groups(
     0.7500 [0.6700, 0.8202] (95 %, percentile, stratified by group, 1,000 replicates)
     """
     figure, generator = statistic_of(statistic), rng(resampling.seed, "metrics", "bootstrap-groups")
-    outcomes = np.stack([result.correct, result.n - result.correct], axis=-1)
+    right = count_correct(result.accuracy, result.examples)
+    outcomes = np.stack([right, result.examples - right], axis=-1)
     drawn = []
     for counts in _draw_counts(outcomes, resampling, generator):
         n = counts.sum(axis=-1)

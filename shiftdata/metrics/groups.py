@@ -78,13 +78,15 @@ class GroupAccuracy(Record):
 
     A group without rows has accuracy nan and n = 0, and whatever needs its accuracy is nan too: call
     `without_empty()` to leave such groups out knowingly. Without `names` the groups are 0, 1, 2, ...; `by`
-    says what they are groups of.
+    says what they are groups of. `distinct` counts the different examples of each group where rows repeat
+    some: errors count these, since equal pictures get equal predictions.
     """
 
     accuracy: FloatArray
     n: IntArray
     names: tuple[str | int, ...] | None = None
     by: str = "group"
+    distinct: IntArray | None = None
 
     derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem")
 
@@ -126,7 +128,12 @@ class GroupAccuracy(Record):
     @property
     def sem(self) -> FloatArray:
         """The standard error of each group's accuracy (SMA's formula over its rows); nan below two rows."""
-        return np.asarray(np.sqrt(accuracies(self.accuracy * (1 - self.accuracy), self.n - 1)))
+        return np.asarray(np.sqrt(accuracies(self.accuracy * (1 - self.accuracy), self.examples - 1)))
+
+    @property
+    def examples(self) -> IntArray:
+        """How many different examples each group has."""
+        return self.n if self.distinct is None else self.distinct
 
     def worst_of(self, m: int) -> float:
         """SMA's top-M worst-group accuracy: the mean of the M groups that are worst."""
@@ -147,11 +154,12 @@ class GroupAccuracy(Record):
     def without_empty(self) -> GroupAccuracy:
         """The same without the groups that have no rows; the others keep their names."""
         kept = np.flatnonzero(self.n)
-        return GroupAccuracy(self.accuracy[kept], self.n[kept], self._named(kept.tolist()), self.by)
+        distinct = None if self.distinct is None else self.distinct[kept]
+        return GroupAccuracy(self.accuracy[kept], self.n[kept], self._named(kept.tolist()), self.by, distinct)
 
     def worst_by_chance(self) -> WorstByChance:
         """What the worst group would be if all had the overall accuracy; empty groups are left out."""
-        return worst_by_chance(self.n[self.n > 0], self.overall)
+        return worst_by_chance(self.examples[self.n > 0], self.overall)
 
     def to_markdown(self) -> str:
         """Every group in its order as a Markdown table, with its standard error and number of rows."""
@@ -180,11 +188,17 @@ class GroupAccuracy(Record):
 
     def _lines(self, positions: Sequence[int]) -> tuple[list[str], list[list[str]]]:
         names, sem = self._named(positions), self.sem
+        counts = {"n": self.n} | ({} if self.distinct is None else {"different": self.distinct})
         figures = (
-            [number(self.accuracy[place]), number(sem[place]), f"{self.n[place]:,}"] for place in positions
+            [
+                number(self.accuracy[place]),
+                number(sem[place]),
+                *(f"{one[place]:,}" for one in counts.values()),
+            ]
+            for place in positions
         )
         rows = [[str(name), *shown] for name, shown in zip(names, figures, strict=True)]
-        return [self.by, "accuracy", "sem", "n"], rows
+        return [self.by, "accuracy", "sem", *counts], rows
 
 
 def group_accuracy(

@@ -22,7 +22,7 @@ from shiftdata.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.format.names import is_path_part, line_fault
 from shiftdata.format.typed import read_json
 from shiftdata.places.hubs import config_folder
-from shiftdata.places.search import NAMESPACE, local_datasets, search_path, store_at
+from shiftdata.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
 from shiftdata.places.store import MissingFileError, is_url
 
 FILE_NAME = "catalog.json"
@@ -162,6 +162,8 @@ def unknown_dataset(
     ]
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
+    if below := datasets_below(Path(name)):
+        folders.append(f"./{name}: it is a folder of datasets; give {' or '.join(below)}")
     lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
     said = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
     if name.rpartition("/")[2] in known:

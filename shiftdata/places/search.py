@@ -12,7 +12,7 @@ from shiftdata.format.manifest import FILE_NAME
 from shiftdata.places.http import Http, Hub
 from shiftdata.places.hubs import HubRepo
 from shiftdata.places.remote import Remote, filesystem
-from shiftdata.places.store import Folder, Store, is_url
+from shiftdata.places.store import Folder, Store, is_hidden, is_url
 
 NAMESPACE = "shift"
 
@@ -28,7 +28,7 @@ def local_datasets() -> Iterator[Path]:
     seen = set()
     for root in search_path():
         for path in sorted(root.glob(f"*/{FILE_NAME}")):
-            if path.parent.name not in seen:
+            if path.parent.name not in seen and not path.parent.name.startswith("."):
                 seen.add(path.parent.name)
                 yield path.parent
 
@@ -82,6 +82,21 @@ def is_offline() -> bool:
 
 
 def no_manifest(where: str) -> NotFoundError:
-    """The error for a place without a manifest."""
-    why = "its upload is not complete" if is_url(where) else "its build has not finished"
-    return NotFoundError(f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or {why}")
+    """The error for a place without a manifest; where it is a folder above datasets, they are named."""
+    if is_url(where):
+        return NotFoundError(
+            f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its upload is not complete"
+        )
+    if below := datasets_below(Path(where)):
+        return NotFoundError(
+            f"{where} has no {FILE_NAME}, but datasets in it have: give {' or '.join(below)}"
+        )
+    return NotFoundError(
+        f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its build has not finished"
+    )
+
+
+def datasets_below(folder: Path, most: int = 5) -> list[str]:
+    """Some datasets in a folder or in its sub-folders, such as those of `build/`."""
+    found = sorted(path for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE_NAME}"))
+    return [str(path.parent) for path in found if not is_hidden(path.relative_to(folder).as_posix())][:most]

@@ -1,8 +1,9 @@
 """Existing folders as repos: read where they lie, never copied, never changed.
 
-A folder with a manifest.json, a README.md or any other file is a repo; one with sub-folders only is an
-owner, whose sub-folders are repos. Symbolic links, and names that start with a dot, are left out: whatever
-is swapped meanwhile, nothing is opened through a link below the served folder.
+A folder with a manifest.json or a README.md is a repo; any other is an owner, whose sub-folders with one
+are repos. A README.md above folders with a manifest is a note, not a card. Symbolic links, and names that
+start with a dot, are left out: whatever is swapped meanwhile, nothing is opened through a link below the
+served folder.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TypeAlias
 
 from shiftdata.errors import ShiftdataError
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.paths import README
 from shiftdata.serving.blobs import TOO_MANY, Identity, hash_of
 from shiftdata.serving.names import Refusal, file_path, is_repo_part, no_entry, no_revision, report
 from shiftdata.serving.repos import OWNER, Changed, Commit, FileRecord, ListedFiles, Settings, hub_time
@@ -74,15 +76,17 @@ def scanned(root: Path, parts: Parts) -> Iterator[Iterator[os.DirEntry[str]]]:
 
 def find_folders(root: Path) -> dict[tuple[str, str], Parts]:
     """The repos in a folder, by owner and name; the folder itself, where it is one."""
-    if _has_files(root, ()):
+    if _is_repo(root, ()):
         return {(OWNER, root.name): ()} if is_repo_part(root.name) else {}
     found: dict[tuple[str, str], Parts] = {}
     for (child,) in _sub_folders(root, ()):
-        if _has_files(root, (child,)):
+        if _is_repo(root, (child,)):
             found[OWNER, child] = (child,)
-        elif is_repo_part(child):
-            inside = _sub_folders(root, (child,))
-            found |= {(child, name): (child, name) for _, name in inside if _has_files(root, (child, name))}
+            continue
+        below = [parts for parts in _sub_folders(root, (child,)) if _is_repo(root, parts)]
+        found |= {(child, parts[-1]): parts for parts in below}
+        if not below:
+            report(child, f"it is not served: a dataset has a {FILE_NAME} or a {README}, and it has neither")
     return found
 
 
@@ -101,9 +105,17 @@ def _sub_folders(root: Path, parts: Parts) -> list[Parts]:
     return sorted(found)
 
 
-def _has_files(root: Path, parts: Parts) -> bool:
+def _is_repo(root: Path, parts: Parts) -> bool:
+    """Whether a folder is a dataset: by its manifest, or by its card, if it is not a note above datasets."""
+    names = _file_names(root, parts)
+    if FILE_NAME in names or README not in names:
+        return FILE_NAME in names
+    return not any(FILE_NAME in _file_names(root, below) for below in _sub_folders(root, parts))
+
+
+def _file_names(root: Path, parts: Parts) -> set[str]:
     with scanned(root, parts) as entries:
-        return any(entry.is_file(follow_symlinks=False) for entry in entries)
+        return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
 
 
 #: Files of a folder, each as it was when it was listed.

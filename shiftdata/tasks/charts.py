@@ -8,9 +8,7 @@ import numpy as np
 from PIL import Image
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import GroupAccuracy
 from shiftdata.metrics.arrays import FloatArray, IntArray
-from shiftdata.metrics.statistics import accuracies
 from shiftdata.pictures import MOST_CELLS, Panel, bars, draw, drawn_figure, lines, new_figure
 
 if TYPE_CHECKING:
@@ -74,14 +72,14 @@ def _grid(
     result: Evaluation, down: str, across: str
 ) -> tuple[list[str], list[str], FloatArray, FloatArray, IntArray]:
     """The names of rows and columns; accuracy, standard error and number of rows of each pair."""
-    (y, x), n, correct = result.cells.sums([down, across])
+    (y, x), of = result.cells.sums([down, across])
     rows, columns = np.unique(y), np.unique(x)
-    counted = np.zeros((2, len(rows), len(columns)), np.int64)
-    counted[:, np.searchsorted(rows, y), np.searchsorted(columns, x)] = n, correct
-    sizes, right = counted
-    of = GroupAccuracy(accuracies(right, sizes).ravel(), sizes.ravel())
+    place = np.searchsorted(rows, y), np.searchsorted(columns, x)
+    sizes = np.zeros((len(rows), len(columns)), np.int64)
+    accuracy, sem = np.full(sizes.shape, np.nan), np.full(sizes.shape, np.nan)
+    sizes[place], accuracy[place], sem[place] = of.n, of.accuracy, of.sem
     names = result.cells.named(down, rows), result.cells.named(across, columns)
-    return *names, of.accuracy.reshape(sizes.shape), of.sem.reshape(sizes.shape), sizes
+    return *names, accuracy, sem, sizes
 
 
 def _refuse_more(number: int, most: int, what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,16 +31,18 @@ if TYPE_CHECKING:
 class Cells:
     """Rows and correct rows of each label, nuisance and severity that has rows or should have some.
 
-    `names` has the possible values of each column, `codes` for each cell the position of its own.
+    `names` has the possible values of each column, `codes` for each cell the position of its own. `copies`
+    are the pictures that several rows show: cell, picture and number of rows.
     """
 
     names: Mapping[str, tuple[str, ...]]
     codes: Mapping[str, IntArray]
     n: IntArray
     correct: IntArray
+    copies: IntArray = field(default_factory=lambda: np.empty((3, 0), np.int64))
 
-    def sums(self, columns: Sequence[str]) -> tuple[list[IntArray], IntArray, IntArray]:
-        """The cells added up over all other columns: the codes of each column, rows and correct rows."""
+    def sums(self, columns: Sequence[str]) -> tuple[list[IntArray], GroupAccuracy]:
+        """The cells added up over all other columns: the codes of each column, and the accuracy."""
         shape = tuple(max(1, len(self.names[column])) for column in columns)
         joined = np.ravel_multi_index([self.codes[column] for column in columns], shape)
         kept, place = np.unique(joined, return_inverse=True)
@@ -48,14 +50,19 @@ class Cells:
             np.bincount(place, counted, minlength=len(kept)).astype(np.int64)
             for counted in (self.n, self.correct)
         )
-        return [np.asarray(one, np.int64) for one in np.unravel_index(kept, shape)], n, correct
+        distinct = None
+        if self.copies.size:
+            cell, picture, rows = self.copies
+            once = np.unique(np.stack([place[cell], picture]), axis=1)[0]
+            copied = np.bincount(place[cell], rows, minlength=len(kept)).astype(np.int64)
+            distinct = n - copied + np.bincount(once, minlength=len(kept))
+        codes = [np.asarray(one, np.int64) for one in np.unravel_index(kept, shape)]
+        named = zip(*(self.named(*one) for one in zip(columns, codes, strict=True)), strict=True)
+        names = tuple(" / ".join(one) for one in named)
+        return codes, GroupAccuracy(accuracies(correct, n), n, names, " / ".join(columns), distinct)
 
     def by(self, columns: Sequence[str]) -> GroupAccuracy:
-        codes, n, correct = self.sums(columns)
-        named = zip(*(self.named(*one) for one in zip(columns, codes, strict=True)), strict=True)
-        return GroupAccuracy(
-            accuracies(correct, n), n, tuple(" / ".join(one) for one in named), " / ".join(columns)
-        )
+        return self.sums(columns)[1]
 
     def named(self, column: str, codes: IntArray) -> list[str]:
         return [self.names[column][code] for code in codes.tolist()]
@@ -111,8 +118,14 @@ class Evaluation(Record):
 
     @property
     def worst(self) -> float:
-        """The accuracy of the worst group."""
+        """The accuracy of the worst group; `worst_group` is its name."""
         return self.groups.worst
+
+    @property
+    def worst_group(self) -> str | None:
+        """The name of the worst group, such as "bird / leaves"; None while a group is empty."""
+        name = self.groups.worst_group
+        return None if name is None else str(name)
 
     def worst_of(self, m: int) -> float:
         """The mean of the `m` worst groups."""
@@ -128,10 +141,10 @@ class Evaluation(Record):
             rows = [{"figure": name} | one.to_dict() for name, one in self.figures.items()]
             return pa.Table.from_pylist(rows).select(["figure", "value", "sem", "n", "of"])
         columns = self._columns(by)
-        codes, n, correct = self.cells.sums(columns)
+        codes, found = self.cells.sums(columns)
         named = {one: self.cells.named(one, code) for one, code in zip(columns, codes, strict=True)}
-        found = GroupAccuracy(accuracies(correct, n), n)
-        return pa.table(named | {"accuracy": found.accuracy, "sem": found.sem, "n": n})
+        different = {} if found.distinct is None else {"different": found.distinct}
+        return pa.table(named | {"accuracy": found.accuracy, "sem": found.sem, "n": found.n} | different)
 
     def to_markdown(self, *by: str) -> str:
         """`table` as Markdown."""
@@ -140,14 +153,14 @@ class Evaluation(Record):
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON can say it: the figures, and rows and correct rows of each cell by name."""
         cells = {one: self.cells.named(one, codes) for one, codes in self.cells.codes.items()}
-        counts = {"n": self.cells.n, "correct": self.cells.correct}
+        counts = {"n": self.cells.n, "correct": self.cells.correct, "copies": self.cells.copies}
         return super().to_dict() | {"cells": plain(cells | counts)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Evaluation:
         """The evaluation that `to_dict` stored."""
         cells = dict(stored["cells"])
-        n, correct = (np.asarray(cells.pop(one), np.int64) for one in ("n", "correct"))
+        n, correct, copies = (np.asarray(cells.pop(one), np.int64) for one in ("n", "correct", "copies"))
         names = {one: tuple(dict.fromkeys(values)) for one, values in cells.items()}
         if "severity" in names:
             names["severity"] = tuple(sorted(names["severity"], key=float))
@@ -159,7 +172,11 @@ class Evaluation(Record):
             name: Figure(_defined(one["value"]), one["n"], one["of"], _defined(one["sem"]))
             for name, one in stored["figures"].items()
         }
-        made = {"figures": figures, "notes": tuple(stored["notes"]), "cells": Cells(names, codes, n, correct)}
+        made = {
+            "figures": figures,
+            "notes": tuple(stored["notes"]),
+            "cells": Cells(names, codes, n, correct, copies),
+        }
         return cls(**{**stored, **made})
 
     def __str__(self) -> str:
@@ -236,6 +253,8 @@ def evaluate(
         nuisance=metadata.nuisance[rows],
         nuisances=metadata.nuisances,
         severity=severity,
+        origin=metadata.origin[rows],
+        step_sizes=tuple(cells.by(["severity"]).examples.tolist()) if "severity" in cells.codes else (),
         trajectory=metadata.trajectory[rows] if "continuous" in task.metrics else rows,
         known=task.label_ids,
         expected=np.unique(cells.codes["label"]),
@@ -243,6 +262,9 @@ def evaluate(
         marginal=marginal,
     )
     figures, notes = figures_of(judged, task.metrics)
+    if cells.copies.size:
+        shown = f"{cells.copies[2].sum():,} rows show {len(np.unique(cells.copies[1])):,} untouched pictures"
+        notes.append(f"{shown}: standard errors, and n at severity 0, count pictures, not rows")
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
     points = judged.failure_points if "failures" in figures else None
     return Evaluation(*described, figures, tuple(notes), nuisance, cells, points)
@@ -271,4 +293,11 @@ def _cells(
     codes = {"label": label, metadata.nuisance_column: nuisance}
     if steps is not None:
         names["severity"], codes["severity"] = tuple(f"{one:g}" for one in steps), shown % count
-    return Cells(names, codes, n[shown], correct[shown])
+    return Cells(names, codes, n[shown], correct[shown], _copies(metadata.picture[rows], cell, shown))
+
+
+def _copies(picture: IntArray, cell: IntArray, shown: IntArray) -> IntArray:
+    """Of pictures that several rows show: the place of the cell in `shown`, picture, rows there."""
+    times = np.bincount(picture)[picture] > 1
+    pairs, rows = np.unique(np.stack([cell[times], picture[times]]), axis=1, return_counts=True)
+    return np.stack([np.searchsorted(shown, pairs[0]), pairs[1], rows])

@@ -27,8 +27,9 @@ from shiftdata.metrics import (
     severity_accuracy,
 )
 from shiftdata.metrics.adaptation import Average
-from shiftdata.metrics.arrays import IntArray, as_floats
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats
 from shiftdata.metrics.records import Record, number, some
+from shiftdata.metrics.severity import severity_steps
 from shiftdata.tasks.predictions import UNKNOWN
 
 
@@ -51,7 +52,7 @@ class Judged:
     """Rows of a set with their true and predicted labels (unknown ones as `UNKNOWN`), and counts by name.
 
     `known` are the labels of training, of which `expected` should be in the set; `marginal` is an estimate of
-    the set's shares of labels.
+    the set's shares of labels. `step_sizes` counts the different examples of each severity.
     """
 
     groups: GroupAccuracy
@@ -66,6 +67,8 @@ class Judged:
     known: IntArray
     expected: IntArray
     labels: int
+    origin: IntArray
+    step_sizes: tuple[int, ...] = ()
     marginal: Any = None
 
     def __len__(self) -> int:
@@ -194,16 +197,45 @@ def _continuous(judged: Judged) -> Named:
             n=np.pad(curve.n, rows),
         )
     shifts = f"mean over {len(curve.shifts):,} shifts"
+    moved = _along_severities(judged, len(curve.severities))
+    shifts += f", error over {len(moved):,} origins"
     for place, step in enumerate(curve.severities):
-        yield f"accuracy@{step:g}", Figure(float(curve.mean[place]), int(curve.n[:, place].sum()), shifts)
+        error = math.nan if lost else _clustered(moved[:, place])
+        yield f"accuracy@{step:g}", Figure(float(curve.mean[place]), judged.step_sizes[place], shifts, error)
     if curve.severities[0] == 0 and len(curve.severities) > 1:
+        drops = moved[:, :1] - moved
+        errors = [math.nan if lost else _clustered(one) for one in [*drops.T, drops.mean(axis=1)]]
         for place, step in enumerate(curve.severities[1:], start=1):
-            yield f"drop@{step:g}", Figure(float(curve.drop[place]), int(curve.n[:, place].sum()), shifts)
-        yield "mean_drop", Figure(curve.mean_drop, n, f"{len(curve.severities)} severities, {shifts}")
+            size = judged.step_sizes[place]
+            yield f"drop@{step:g}", Figure(float(curve.drop[place]), size, shifts, errors[place])
+        over = f"{len(curve.severities)} severities, {shifts}"
+        yield "mean_drop", Figure(curve.mean_drop, n, over, errors[-1])
     points = judged.failure_points
     of = f"{points.n:,} trajectories"
     yield "mean_failure_point", Figure(points.mean(), n, f"{of}, {points.beyond:g} where none")
     yield "failures", Figure(1 - points.never / points.n, n, f"{of} that fail anywhere")
+
+
+def _along_severities(judged: Judged, count: int) -> FloatArray:
+    """How far the rows of each origin (row) move the mean over shifts at each severity (column).
+
+    An origin has rows in every shift and at every severity, so that it, and not a row, is what was drawn.
+    """
+    step = severity_steps(judged.severity)[1]
+    shifts, shift = np.unique(judged.nuisance, return_inverse=True)
+    cell = shift * count + step
+    right = (judged.true == judged.predicted).astype(np.float64)
+    n = np.bincount(cell, minlength=len(shifts) * count)
+    off = right - (np.bincount(cell, right, minlength=len(n)) / np.maximum(n, 1))[cell]
+    origins, origin = np.unique(judged.origin, return_inverse=True)
+    moved = np.bincount(origin * count + step, off / (n[cell] * len(shifts)), minlength=len(origins) * count)
+    return np.asarray(moved.reshape(len(origins), count), np.float64)
+
+
+def _clustered(moved: FloatArray) -> float:
+    """The standard error of a figure, from how far each origin moves it."""
+    count = len(moved)
+    return math.sqrt(count / (count - 1) * float((moved**2).sum())) if count > 1 else math.nan
 
 
 #: Another official metric is another entry; protocols name theirs.

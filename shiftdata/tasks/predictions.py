@@ -50,9 +50,15 @@ def predicted_rows(
             raise InputError(
                 f"predictions: {len(given.keys):,} keys and {len(labels):,} predictions; give one a key"
             )
-        labels = labels[align(task.keys(name, role), keys)]
+        wanted = task.keys(name, role)
+        place = _by_copies(task, rows, wanted, keys) if len(labels) < len(rows) else None
+        labels = labels[align(wanted, keys) if place is None else place]
     elif counts is not None and len(labels) == counts.sum():  # one an example, as a loader gives them
         rows, counts = np.repeat(rows, counts), None
+    elif len(labels) < len(rows) and len(labels) == len(first := task.distinct(name, role)):
+        pictures = task.metadata.picture[rows]
+        order = np.argsort(pictures[first])
+        labels = labels[order[np.searchsorted(pictures[first], pictures, sorter=order)]]
     elif len(labels) != len(rows):
         raise InputError(
             f"predictions: {len(labels):,} for the {len(rows):,} rows of {name}: "
@@ -60,6 +66,19 @@ def predicted_rows(
         )
     labels = _checked(task, labels)
     return (rows, labels) if counts is None else (np.repeat(rows, counts), np.repeat(labels, counts))
+
+
+def _by_copies(task: Task, rows: IntArray, wanted: Sequence[str], keys: Any) -> IntArray | None:
+    """For each row the place of the prediction for its picture, which may be given under another key.
+
+    None where a picture has no prediction, or keys are strange or come twice: `align` says what is wrong.
+    """
+    pictures, given = task.metadata.picture[rows], {str(key): place for place, key in enumerate(keys)}
+    place = np.array([given.pop(key, -1) for key in wanted])
+    of_picture = dict(zip(pictures[place >= 0].tolist(), place[place >= 0].tolist(), strict=True))
+    filled = np.array([of_picture.get(one, -1) for one in pictures.tolist()])
+    place = np.where(place < 0, filled, place)
+    return None if given or len(keys) != len(set(map(str, keys))) or (place < 0).any() else place
 
 
 def _of_role(task: Task, name: str, keys: Any) -> tuple[Any, Role | None]:

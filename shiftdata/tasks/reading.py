@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
 
 
 def sampler(
-    task: Task, rule: str, name: str | None = None, *, role: Role | None = None, **options: Any
+    task: Task,
+    rule: str,
+    name: str | None = None,
+    *,
+    role: Role | None = None,
+    dedupe: bool = False,
+    **options: Any,
 ) -> Sampler:
     """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`.
 
     The set is the first with the role "fit" if not named. Where labels are hidden, only rules that need
-    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`.
+    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`. `dedupe` is for the
+    examples of `dataset(dedupe=True)`; a rule by group or nuisance cannot follow it, since the untouched
+    pictures are of all nuisances, and each would count for one.
     """
     name = name or task.set_of(role or "fit")
     needs = SAMPLERS[rule].needs if rule in SAMPLERS else None
@@ -38,8 +47,14 @@ def sampler(
             f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
             f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
         )
+    if dedupe and needs in ("group", "nuisance"):
+        raise InputError(
+            f"the sampler {rule!r} goes by {needs}, and with dedupe=True each untouched picture would be in "
+            "one of its groups alone: leave dedupe out, or take shuffle, rwy, suby, ..."
+        )
     rows, metadata = task.rows(name, role), task.metadata
     rows = rows if counts is None else np.repeat(rows, counts)
+    rows = rows[_distinct(task, name, role)] if dedupe else rows
     nuisance = metadata.nuisance[rows]
     given = {"nuisances": nuisance, "nuisance_ids": np.unique(nuisance), "label_ids": task.label_ids}
     if not hidden:
@@ -60,6 +75,7 @@ def dataset(
     size: int | tuple[int, int] | None = None,
     remap: bool = False,
     decode: bool = True,
+    dedupe: bool = False,
     reader: ExampleReader | None = None,
 ) -> Examples:
     """The examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
@@ -70,10 +86,15 @@ def dataset(
 
     name = name or task.set_of(role or "fit")
     hidden = task.hides_labels(name, role)
+    names: dict[str, Sequence[str]] = {"nuisance": task.nuisances}
+    if not hidden:
+        labels = (*task.labels, "unknown") if remap else task.metadata.labels
+        names |= {"label": labels, "group": task.groups}
     return Examples(
         task.metadata,
         task.rows(name, role),
         task.counts(name, role),
+        only=_distinct(task, name, role) if dedupe else None,
         hashes=task.hashes(name) if hidden else None,
         remapped=task.remapped if remap else None,
         reader=reader,
@@ -81,7 +102,14 @@ def dataset(
         seed=seed,
         size=size,
         decode=decode,
+        names=names,
     )
+
+
+def _distinct(task: Task, name: str, role: Role | None) -> Indices:
+    if task.counts(name, role) is not None:
+        raise InputError(f"the rows of {name} were drawn with replacement: dedupe cannot leave some out")
+    return task.distinct(name, role)
 
 
 def loader(
@@ -99,6 +127,7 @@ def loader(
     remap: bool = False,
     drop_last: bool = False,
     on_error: OnError = "error",
+    dedupe: bool = False,
     rank: int | None = None,
     world: int | None = None,
     reader: ExampleReader | None = None,
@@ -122,6 +151,9 @@ def loader(
         remap: y from 0 to k - 1, k being "unknown", by `remapped`.
         drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
         on_error: an example that cannot be read is an "error", or is "skip"ped and reported.
+        dedupe: give each untouched picture once. In a dataset with severities it is the start of a trajectory
+            under every nuisance: the first of these rows stands for all, with its key, group and position.
+            `evaluate` takes the predictions of such a loader, in its order or by key.
         rank, world: this process among those that share an epoch; default: of `torch.distributed`.
         reader: your own `ExampleReader`, with a cache or hashes checked.
 
@@ -131,11 +163,12 @@ def loader(
     if isinstance(sampler, str):
         batches = sampler in SAMPLERS and SAMPLERS[sampler].makes_batches
         chosen = options | ({"batch_size": batch_size} if batches else {})
-        sampler = task.sampler(sampler, name, role=role, seed=seed, **chosen)
+        sampler = task.sampler(sampler, name, role=role, dedupe=dedupe, seed=seed, **chosen)
     elif options:
         raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
+    examples = partial(task.dataset, name, role=role, transform=transform, seed=seed, size=size)
     return Loader(
-        task.dataset(name, role=role, transform=transform, seed=seed, size=size, remap=remap, reader=reader),
+        examples(remap=remap, dedupe=dedupe, reader=reader),
         sampler,
         batch_size=batch_size,
         workers=workers,

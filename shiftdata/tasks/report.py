@@ -29,7 +29,7 @@ class SetReport:
         return [count for row in self.counts for count in row if count]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """What is in a task; `str` makes a table of it.
 
@@ -64,6 +64,8 @@ class Report:
         lines += self.notes
         lines.append(f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
     def picture(self) -> Image.Image:
         """A heat map of each set, side by side; labels and nuisances without examples are left out."""

@@ -23,7 +23,7 @@ class LeakWarning(UserWarning):
     """A task made by a leaking variant of a paper: an origin is on two of its sides."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RowSet:
     """Some rows of the metadata.
 
@@ -45,6 +45,10 @@ class RowSet:
     def __len__(self) -> int:
         """How many examples: rows, each as often as it was drawn."""
         return len(self.indices) if self.counts is None else int(self.counts.sum())
+
+    def __repr__(self) -> str:
+        groups = int(self.expected.sum())
+        return f"<RowSet {' and '.join(self.roles)}: {len(self):,} examples in {groups:,} groups>"
 
     @property
     def role(self) -> Role:

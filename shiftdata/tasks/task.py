@@ -153,6 +153,16 @@ class Task:
         """The names of `label_ids`: what a model of this task has outputs for."""
         return tuple(self.metadata.labels[number] for number in self.label_ids.tolist())
 
+    @property
+    def nuisances(self) -> tuple[str, ...]:
+        """The names of the dataset's nuisances: batches and tables have their positions here."""
+        return self.metadata.nuisances
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the dataset's groups, "bird / leaves": batches have their positions here."""
+        return tuple(map(self.metadata.group_name, range(len(self.metadata.group_counts))))
+
     @cached_property
     def remapped(self) -> Indices:
         """For each label of the dataset its number from 0 to k - 1; k if only other sets have it, -1 if none.
@@ -190,6 +200,13 @@ class Task:
         keys: list[str] = self.metadata.table["key"].take(pa.array(self.rows(name))).to_pylist()
         return keys
 
+    def distinct(self, name: str, role: Role | None = None) -> Indices:
+        """The positions, among `rows`, of one row for each different picture: the first that shows it.
+
+        All of them but where a dataset with severities has the untouched start of many trajectories.
+        """
+        return np.sort(np.unique(self.metadata.picture[self.rows(name, role)], return_index=True)[1])
+
     def hashes(self, name: str) -> Indices:
         """The hashed keys that batches of an unlabelled set have, in the order of its `rows`."""
         return self._hashed[name][0].view(np.int64)
@@ -213,15 +230,20 @@ class Task:
                 result[name] = (hashes[order], order)
         return result
 
-    def table(self, name: str, role: Role | None = None) -> pa.Table:
+    def table(self, name: str, role: Role | None = None, *, named: bool = False) -> pa.Table:
         """The rows of a set, with `count` where rows were drawn with replacement.
 
-        Where labels are hidden only what a method may see: the hashed key, nuisance and severity.
+        `named` gives labels and nuisances by name instead of their numbers in the dataset. Where labels are
+        hidden only what a method may see: the hashed key, nuisance and severity.
         """
         table, counts = self.metadata.table.take(pa.array(self.rows(name, role))), self.counts(name, role)
         if self.hides_labels(name, role):
             table = table.select(["key", self.metadata.nuisance_column, "severity"])
             table = table.set_column(0, "key", pa.array(self.keys(name, role)))
+        known = {"label": self.metadata.labels, self.metadata.nuisance_column: self.nuisances}
+        for column in set(known) & set(table.column_names) if named else ():
+            place = table.column_names.index(column)
+            table = table.set_column(place, column, pa.array(known[column]).take(table[column]))
         return table if counts is None else table.append_column("count", pa.array(counts))
 
     def filters(self) -> dict[str, Filters | None]:

@@ -15,7 +15,7 @@ from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import base_content_id, dropped_id
 from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, Manifest, Split
 from shiftdata.format.paths import metadata_file
-from shiftdata.format.writer import Indices, groups_of, size_of
+from shiftdata.format.writer import Indices, groups_of, size_of, untouched
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import BaseRows
@@ -33,6 +33,9 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
     yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
     if len(rows.splits) == len(base.splits):
+        if (starts := untouched(rows.table)) != base.untouched:
+            what = f"has {starts} at severity 0, the manifest says {base.untouched}"
+            yield Problem(f"metadata/{base.name}", what, "counts")
         found = base_content_id(rows.table, rows.manifest, base)
         if found != base.content_id:
             what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"

@@ -171,6 +171,7 @@ def test_json_has_none_where_nothing_is_defined():
         "n": [2, 0],
         "names": None,
         "by": "group",
+        "distinct": None,
         "overall": 0.5,
         "mean": None,
         "worst": None,

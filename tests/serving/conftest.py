@@ -44,6 +44,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     (top / "elsewhere" / "secret.txt").write_bytes(SECRET)
     folder = top / "served" / "folder"
     folder.mkdir(parents=True)
+    (folder / "README.md").touch()
     (folder / "a.txt").write_text("plain")
     (folder / ".env").write_bytes(SECRET)
     (folder / "link.txt").symlink_to(top / "secret.txt")

@@ -28,6 +28,7 @@ POST = "POST /api/datasets/shift/folder/paths-info/main HTTP/1.1\r\nHost: localh
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("root")
     (root / "folder").mkdir()
+    (root / "folder" / "README.md").touch()
     (root / "folder" / "a.txt").write_text("plain")
     with (root / "folder" / "big.bin").open("wb") as stream:
         stream.truncate(SIZE)

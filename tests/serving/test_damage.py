@@ -185,7 +185,7 @@ def test_what_is_not_a_repo_is_reported(two: Running, caplog):
 def test_the_server_starts_with_damaged_entries(tmp_path: Path):
     served = tmp_path / "served"
     (served / "fine").mkdir(parents=True)
-    (served / "fine" / "a.txt").write_text("text")
+    (served / "fine" / "README.md").write_text("text")
     (served / "loop").symlink_to("loop")
     (served / "fine" / "loop").symlink_to("loop")
     (served / "fine" / "nowhere").symlink_to("nothing")
@@ -211,7 +211,7 @@ def test_the_server_starts_with_damaged_entries(tmp_path: Path):
         assert [one["id"] for one in found.json] == ["shift/deep", "shift/fine", "shift/giant"]
         assert request(server.port, "GET", "/").status == 200
         assert request(server.port, "GET", "/api/datasets/shift/fine").json["siblings"] == [
-            {"rfilename": "a.txt"}
+            {"rfilename": "README.md"}
         ]
         assert request(server.port, "GET", "/api/datasets/lab/bad").status == 410
     finally:

@@ -83,6 +83,7 @@ def test_readers_are_served_beside_hostile_clients(
     tmp_path: Path, hostile: int, readers: int, seconds: float
 ):
     (tmp_path / "load").mkdir()
+    (tmp_path / "load" / "README.md").touch()
     contents = {f"{size}.bin": os.urandom(size) for size in (1000, 300_000, 20_000_000)}
     for name, content in contents.items():
         (tmp_path / "load" / name).write_bytes(content)

@@ -201,7 +201,7 @@ def test_without_a_free_descriptor_nothing_is_taken_for_missing(writer: Running,
     assert commit(writer, file_line("a.txt", b"old")).status == 200
     folder = writer.library.root / "lab" / "folder"
     folder.mkdir(parents=True)
-    (folder / "a.txt").write_text("text")
+    (folder / "README.md").write_text("text")
     writer.library._looked = 0.0
     before = state(writer)
     assert len(before) == 2

@@ -97,7 +97,7 @@ def test_no_parameter_leads_out_of_the_root(hostile: Running, method: str, route
 
 def test_links_and_hidden_files_are_not_there(hostile: Running):
     listed = request(hostile.port, "GET", "/api/datasets/shift/folder/tree/main?recursive=true").json
-    assert [entry["path"] for entry in listed] == ["a.txt"]
+    assert [entry["path"] for entry in listed] == ["README.md", "a.txt"]
     answer = request(hostile.port, "GET", "/datasets/shift/folder/resolve/main/inside.txt")
     assert (answer.status, answer.headers["x-error-code"]) == (404, "EntryNotFound")
     assert (
@@ -109,6 +109,7 @@ def test_a_file_that_becomes_a_link_is_not_followed(tmp_path):
     (tmp_path / "secret.txt").write_bytes(SECRET)
     folder = tmp_path / "served" / "folder"
     folder.mkdir(parents=True)
+    (folder / "README.md").touch()
     (folder / "a.txt").write_bytes(SECRET[::-1])
     with serving(tmp_path / "served") as running:
         url = "/datasets/shift/folder/resolve/main/a.txt"

@@ -172,6 +172,7 @@ def test_writing_needs_the_token(hostile: Running, method: str, route: str, head
 
 def test_a_private_server_shows_nothing_without_the_token(tmp_path):
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "README.md").touch()
     (tmp_path / "folder" / "a.txt").write_text("plain")
     with serving(tmp_path, token=TOKEN, private=True) as running:
         for path in (
@@ -212,6 +213,7 @@ def test_what_it_keeps_is_for_its_owner_alone(hostile: Running):
 def test_a_client_that_takes_nothing_is_left(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     size = 64 << 20  # more than the buffers of two sockets
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "README.md").touch()
     with (tmp_path / "folder" / "zeros.bin").open("wb") as stream:
         stream.truncate(size)
     with serving(tmp_path, limits=Limits(patience=0.5, pause=0)) as running:

@@ -70,6 +70,7 @@ def test_a_proxy_is_believed_if_it_was_named(tmp_path: Path):
 
 def test_no_cache_keeps_an_answer_of_a_private_server(tmp_path: Path):
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "README.md").touch()
     (tmp_path / "folder" / "a.txt").write_text("plain")
     with serving(tmp_path, token=TOKEN, private=True) as running:
         commit = request(running.port, "GET", "/api/datasets/shift/folder", token=TOKEN).json["sha"]

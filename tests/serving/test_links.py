@@ -57,7 +57,8 @@ def test_a_link_to_what_clients_uploaded_is_not_served(writer: Running):
     root = writer.library.root
     folder = root / "shift" / "folder"
     folder.mkdir(parents=True)
-    (folder / "a.txt").write_text("plain")
+    for name in ("README.md", "a.txt"):
+        (folder / name).write_text("plain")
     mirror = root / ".mirror"
     (root / "x").symlink_to(mirror)
     (root / "y").symlink_to(mirror / "repos" / "datasets")
@@ -67,7 +68,8 @@ def test_a_link_to_what_clients_uploaded_is_not_served(writer: Running):
     writer.library._looked = 0.0  # a second later
     assert [one["id"] for one in request(writer.port, "GET", "/api/datasets").json] == ["shift/folder"]
     assert request(writer.port, "GET", "/api/datasets/shift/folder").json["siblings"] == [
-        {"rfilename": "a.txt"}
+        {"rfilename": "README.md"},
+        {"rfilename": "a.txt"},
     ]
 
 

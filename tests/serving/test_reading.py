@@ -252,6 +252,8 @@ def test_a_file_under_a_false_hash_is_not_believed(copy):
 @pytest.mark.parametrize("of", ["the dataset", "its parent", "the parent of that"])
 def test_where_datasets_lie_in_a_folder(tiny, tmp_path, of):
     shutil.copytree(tiny, tmp_path / "top" / "shift" / "tiny")
+    for stray in ("top/stray.png", "top/shift/stray.png"):
+        (tmp_path / stray).touch()
     root = {"the dataset": tmp_path / "top/shift/tiny", "its parent": tmp_path / "top/shift"}.get(
         of, tmp_path / "top"
     )
@@ -259,21 +261,31 @@ def test_where_datasets_lie_in_a_folder(tiny, tmp_path, of):
         assert [repo.id for repo in api(running).list_datasets()] == ["shift/tiny"]
 
 
-def test_owners_and_plain_files(tmp_path):
-    for path in ("plain/notes.txt", "lab/one/data.csv", "lab/two/README.md", ".hidden/file", "shift/x.txt"):
+def test_a_dataset_is_a_folder_with_a_manifest_or_a_card(tmp_path):
+    paths = ["plain/README.md", "plain/notes.txt", "lab/one/manifest.json", "lab/two/README.md"]
+    strays = [
+        "stray.png",
+        "lab/stray.png",
+        "lab/README.md",
+        "lab/pictures/a.png",
+        "pictures/b.png",
+        ".hidden/file",
+    ]
+    for path in paths + strays:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("text")
     (tmp_path / "plain" / ".secret").write_text("secret")
     with serving(tmp_path) as running:
         names = [repo.id for repo in api(running).list_datasets()]
-        assert names == ["lab/one", "lab/two", "shift/plain", "shift/shift"]
+        assert names == ["lab/one", "lab/two", "shift/plain"]
         assert [repo.id for repo in api(running).list_datasets(author="lab", limit=1)] == ["lab/one"]
         assert [repo.id for repo in api(running).list_datasets(search="TWO")] == ["lab/two"]
-        assert api(running).list_repo_files("shift/plain", repo_type="dataset") == ["notes.txt"]
+        files = api(running).list_repo_files("shift/plain", repo_type="dataset")
+        assert sorted(files) == ["README.md", "notes.txt"]
         (tmp_path / "lab" / "three").mkdir()
-        (tmp_path / "lab" / "three" / "new.txt").write_text("new")
+        (tmp_path / "lab" / "three" / "README.md").write_text("new")
         running.library._looked = 0.0  # a second later
-        assert api(running).list_repo_files("lab/three", repo_type="dataset") == ["new.txt"]
+        assert api(running).list_repo_files("lab/three", repo_type="dataset") == ["README.md"]
 
 
 def test_a_large_tree_comes_in_pages(tmp_path):
@@ -345,21 +357,21 @@ def test_nothing_is_written_into_a_folder_that_is_only_read(reader, tiny_out):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_what_may_not_be_read_is_not_there(tmp_path):
-    for name in ("open/a.txt", "open/b.txt", "closed/a.txt"):
+    for name in ("open/README.md", "open/b.txt", "closed/README.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
     (tmp_path / "open" / "b.txt").chmod(0)
     (tmp_path / "closed").chmod(0)
     with serving(tmp_path) as running:
         assert [repo.id for repo in api(running).list_datasets()] == ["shift/open"]
-        assert api(running).list_repo_files("shift/open", repo_type="dataset") == ["a.txt"]
+        assert api(running).list_repo_files("shift/open", repo_type="dataset") == ["README.md"]
     (tmp_path / "closed").chmod(0o700)
 
 
 def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path, monkeypatch):
     folder = tmp_path / "shift" / "going"
     folder.mkdir(parents=True)
-    for name in ("a.txt", "b.txt"):
+    for name in ("README.md", "b.txt"):
         (folder / name).write_text(name)
 
     def late(*given: Any) -> str:
@@ -368,4 +380,4 @@ def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path, monkeypatch)
 
     monkeypatch.setattr(folders, "hash_of", late)
     with serving(tmp_path) as running:
-        assert api(running).list_repo_files("shift/going", repo_type="dataset") == ["a.txt"]
+        assert api(running).list_repo_files("shift/going", repo_type="dataset") == ["README.md"]

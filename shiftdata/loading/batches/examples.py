@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,8 +38,9 @@ class Examples:
     `task.table(...)`. torch's DataLoader takes it as it is, with workers too. `reader` is one with options of
     its own.
 
-    Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with key (the hash),
-    nuisance and position.
+    `only` chooses some positions among the rows, `names` has the names of labels, nuisances and groups by
+    their numbers. Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with
+    key (the hash), nuisance and position.
 
     `transform` gets x and a generator keyed by seed, epoch, example, and how often the example came before in
     this epoch. `set_epoch` says which epoch it is, before workers start: then x is what a `Loader` of the
@@ -52,6 +53,7 @@ class Examples:
         indices: Numbers,
         counts: Numbers | None = None,
         *,
+        only: Numbers | None = None,
         hashes: Numbers | None = None,
         remapped: Numbers | None = None,
         reader: ExampleReader | None = None,
@@ -59,6 +61,7 @@ class Examples:
         seed: int = 0,
         size: int | Size | None = None,
         decode: bool = True,
+        names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         dataset = metadata.dataset
         if dataset is None:
@@ -72,6 +75,7 @@ class Examples:
                 f"the reader is of {self.reader.dataset!r}, base {self.reader.base}, and the task of "
                 f"{dataset!r}, base {metadata.base}: make the reader from `task.metadata.dataset`"
             )
+        self.names = dict(names or {})
         self.name, self.modality = metadata.name, dataset.manifest.roles.modality
         #: The type of each feature of a table, or the names of its categories, in the order of x.
         self.features = dict(dataset.manifest.roles.example) if self.modality == "table" else {}
@@ -79,6 +83,7 @@ class Examples:
         self.transform, self.seed, self._decode = transform, seed, decode
         self.size = _size(size, self.modality if decode else "encoded bytes")
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
+        positions = positions if only is None else only
         self._rows = indices[positions]  # not public: neighbours in a file are of one group
         self.known = {"nuisance": metadata.nuisance[self._rows].astype(np.int64), "position": positions}
         self.labels: Numbers | None = None
@@ -91,6 +96,10 @@ class Examples:
             self._keys = metadata.table["key"].take(pa.array(self._rows)).combine_chunks()
         self._epoch: int | None = None
         self._times = np.zeros(len(self) if transform else 0, np.int32)
+
+    def __repr__(self) -> str:
+        what = "labels hidden" if self.labels is None else f"{len(np.unique(self.labels)):,} labels"
+        return f"<{type(self).__name__}: {len(self):,} of {self.name}, {what}>"
 
     def __len__(self) -> int:
         return len(self._rows)

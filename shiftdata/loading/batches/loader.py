@@ -59,6 +59,8 @@ class Loader:
     batch, and `skipped` says why.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
+    `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
+
     A sampler that makes batches keeps its batch_size. One that was made for some rank keeps it unless `rank`
     and `world` are given here.
     """
@@ -99,6 +101,14 @@ class Loader:
         # Weak, so that a loop that is left drops its iteration, and that its threads.
         self._running: weakref.ref[Generator[Batch]] | None = None
         _torch()  # imported here, not in the middle of the first batch
+
+    def __repr__(self) -> str:
+        return f"<Loader: {len(self):,} batches of {self.examples!r}>"
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """The names of label, nuisance and group, by the numbers that batches have; of hidden ones none."""
+        return self.examples.names
 
     def __len__(self) -> int:
         return self.batches.size
