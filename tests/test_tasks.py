@@ -5,6 +5,8 @@ import re
 
 import datasets
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -135,6 +137,67 @@ def test_a_table_of_ones_own_by_hand():
     assert not made.origins_shared
 
 
+def frames():
+    """The same rows as each library has them, in types that all mean the same."""
+    spelled = {"id": list("cab"), "y": ["1", "0", "1"], "z": ["u", "v", "u"], "other": [b"1", None, b"3"]}
+    text = pd.DataFrame(spelled)
+    yield "pandas", text
+    yield "pandas objects", text.astype(object).assign(other=["mixed", 1, None])
+    yield "pandas numbers", text.assign(y=[1, 0, 1])
+    yield "pandas numbers that had gaps", text.assign(y=[1.0, 0.0, 1.0])
+    yield "pandas nullable", text.assign(y=pd.array([1, 0, 1], "Int8"), z=text["z"].astype("string"))
+    categories = {"y": pd.Categorical(spelled["y"], ["1", "0", "2"]), "z": text["z"].astype("category")}
+    yield "pandas categories", text.assign(**categories)
+    yield "pandas index", text.set_index("id")
+    yield (
+        "pandas, some rows of more",
+        pd.concat([text.iloc[:0], text], keys=["a", "b"]).reset_index(drop=True),
+    )
+    yield "polars", pl.DataFrame(spelled)
+    yield (
+        "polars categories",
+        pl.DataFrame(spelled).with_columns(
+            pl.col("y").cast(pl.Categorical), pl.col("z").cast(pl.Enum(["v", "u"]))
+        ),
+    )
+    yield "pyarrow", pa.table(spelled)
+    yield "pyarrow pieces", pa.concat_tables([pa.table(text.iloc[:1]), pa.table(text.iloc[1:])])
+
+
+@pytest.mark.parametrize("frame", [pytest.param(one, id=name) for name, one in frames()])
+def test_a_frame_of_any_library_is_a_table(frame):
+    made = sd.metadata_from_table(frame, key="id", label="y", nuisance="z")
+    wanted = sd.metadata_from_table(OWN, key="id", label="y", nuisance="z")
+    assert (made.labels, made.nuisances) == (wanted.labels, wanted.nuisances)
+    assert made.table.equals(wanted.table)
+
+
+def test_a_frame_goes_from_rows_to_a_result():
+    frame = pd.DataFrame(
+        {"key": [f"k{n}" for n in range(60)], "ill": [True, False] * 30, "day": pd.Timestamp(0)}
+    )
+    frame["day"] += pd.to_timedelta([n // 2 % 3 for n in range(60)], unit="D")
+    made = sd.metadata_from_table(frame, label="ill", nuisance="day", labels=["no", "yes"])
+    assert (made.labels, made.nuisances) == (("no", "yes"), ("1970-01-01", "1970-01-02", "1970-01-03"))
+    assert made.label.tolist() == [1, 0] * 30
+    task = sd.task(made, "leave-one-domain-out", test="1970-01-02")
+    truth = frame.set_index("key").loc[task.keys("test"), "ill"]
+    assert task.evaluate(truth.map({False: "no", True: "yes"}).to_numpy()).mean == 1
+    assert task.evaluate(1 - truth.to_numpy().astype(int)).mean == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers"),
+    [
+        (None, [1, 2, 0]),  # in the order of numbers: 3, 5, 10
+        (["10", "5", "3"], [1, 0, 2]),
+    ],
+)
+def test_numbers_are_names_where_they_are_among_the_names(labels, numbers):
+    made = sd.metadata_from_table(changed("y", [5, 10, 3]), key="id", label="y", nuisance="z", labels=labels)
+    assert made.label.tolist() == numbers
+
+
 @share(0.5)
 @given(st.integers(0, 1000), st.booleans())
 def test_own_tables_do_not_depend_on_the_order_of_rows(order, stepped):
@@ -177,6 +240,28 @@ def changed(name, values):
         (OWN.append_column("f", pa.array([1, 100, 3])), {"fold": "f"}, "from 0 to 99"),
         (OWN.append_column("o", pa.array(["x", "x", "x"])), {"origin": "o"}, "'x' occurs under 0 and 1"),
         (OWN.rename_columns(["id", "y", "fold"]), {"nuisance": "fold"}, "cannot be called 'fold'"),
+        (changed("z", [0.5, 1.5, 2.0]), {}, "'z' has fractions: cut it into bands"),
+        (changed("z", [[1], [2], [3]]), {}, "'z' has the type list.*: make it texts"),
+        (changed("y", [0, 1, 2]), {"labels": ["no", "yes"]}, "unknown label '2'"),
+        (
+            OWN.append_column("s", pa.array(["a", "b", "c"])),
+            {"severity": "s"},
+            "'s' has the type .*make it numbers",
+        ),
+        (OWN.append_column("y", pa.array([1, 2, 3])), {}, "there are 2 columns 'y'"),
+        ("own.csv", {}, "got a str: read a file"),
+        (pl.LazyFrame({"id": ["a"]}), {}, "got a LazyFrame: .*collect a lazy frame"),
+        (
+            pd.DataFrame({"id": ["a", "b"], "y": ["a", 1], "z": ["u", "v"]}),
+            {},
+            "column y .*give each column one type",
+        ),
+        (
+            pd.DataFrame({"id": ["a", "b"], "y": ["a", None], "z": ["u", "v"]}),
+            {},
+            "'y' is empty or nan in row 1",
+        ),
+        (OWN.to_pandas().assign(z=pd.interval_range(0, 3)), {}, "'z' has the type .*interval"),
     ],
 )
 def test_unusable_tables_are_answered(rows, more, message):
