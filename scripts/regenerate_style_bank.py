@@ -15,7 +15,10 @@ separability   recall of a style in a style probe over all candidates
 kept           of the candidates with a fidelity of at least 0.6, the 20 with the highest separability
 
 Accuracies are of 720 pictures: a fidelity near 0.6 has a standard error of about 0.045, so candidates on both
-sides of the line could change places. The probe reads faint outlines (pale_paper, mist) better than an eye.
+sides of the line could change places. The probe reads faint outlines (pale_cream, mist) better than an eye.
+
+Candidates go by the name of what is drawn. Those that are kept get another in the bank (`NAMES`): what one
+sees of a picture that is painted in them is seldom what was drawn.
 
 The probes need the assets group of pyproject.toml (torch, scikit-learn, EfficientNet-Lite0); codes do not.
 """
@@ -36,7 +39,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
-from style_pictures import STYLES, description, draw_style, seed_names
+from style_pictures import DRAWINGS, NAMES, STYLES, description, draw_style, seed_names
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
@@ -208,30 +211,34 @@ def reason(one: Measure, lowest: float) -> str:
 
 def write_candidates(measures: list[Measure], kept: list[str], among_kept: dict[str, Counter[str]]) -> None:
     """The table behind the choice, one row a candidate."""
-    names = (
-        "style kept fidelity original_accuracy stylized_accuracy separability separability_among_kept reason"
-    )
+    measured = "fidelity original_accuracy stylized_accuracy separability separability_among_kept"
     lowest = min(one.recall for one in measures if one.style in kept)
     with CANDIDATES.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, delimiter="\t", lineterminator="\n")
-        table.writerow(names.split())
+        table.writerow(["drawing", "style", *measured.split(), "reason"])
         for one in sorted(measures, key=lambda one: one.style):
             guesses = among_kept.get(one.style)
             again = f"{guesses[one.style] / guesses.total():.3f}" if guesses else ""
             numbers = (one.fidelity, one.original_accuracy, one.accuracy, one.recall)
-            cells = [one.style, "yes" if guesses else "no", *(f"{number:.3f}" for number in numbers), again]
+            cells = [
+                one.style,
+                NAMES[one.style] if guesses else "",
+                *(f"{number:.3f}" for number in numbers),
+                again,
+            ]
             table.writerow([*cells, "" if guesses else reason(one, lowest)])
 
 
 def write_bank(codes: PerStyle, kept: list[str]) -> None:
     """The shipped file; its metadata names the network that the codes belong to."""
-    rows = [(style, index) for style in kept for index in range(STYLE_PICTURES)]
-    flat = pa.array(np.concatenate([codes[style] for style in kept]).ravel())
+    kept = sorted(kept, key=NAMES.__getitem__)
+    rows = [(drawing, index) for drawing in kept for index in range(STYLE_PICTURES)]
+    flat = pa.array(np.concatenate([codes[drawing] for drawing in kept]).ravel())
     columns = {
-        "style": pa.array([style for style, _ in rows]),
+        "style": pa.array([NAMES[drawing] for drawing, _ in rows]),
         "index": pa.array([index for _, index in rows], pa.int32()),
         "code": pa.FixedSizeListArray.from_arrays(flat, CODE_LENGTH),
-        "generator": pa.array([description(style) for style, _ in rows]),
+        "generator": pa.array([description(drawing) for drawing, _ in rows]),
         "license": pa.array(["Apache-2.0"] * len(rows)),
         "seed": pa.array(["/".join(map(str, seed_names("style-bank", *row))) for row in rows]),
     }
@@ -242,8 +249,8 @@ def write_bank(codes: PerStyle, kept: list[str]) -> None:
 def check() -> int:
     """Encode the shipped styles again; 0 if every code is within the tolerance of the shipped one."""
     bank = StyleBank.load()
-    codes = encode(list(bank.names))
-    worst = np.array([np.abs(codes[style] - bank.codes[style]).max() for style in bank.names])
+    codes = encode([DRAWINGS[style] for style in bank.names])
+    worst = np.array([np.abs(codes[DRAWINGS[style]] - bank.codes[style]).max() for style in bank.names])
     print(f"largest difference: {worst.max():.2e} in {bank.names[worst.argmax()]}; allowed: {TOLERANCE:.0e}")
     return int(worst.max() > TOLERANCE)
 
@@ -253,7 +260,7 @@ def write_sheet(path: Path, codes: PerStyle, contents: list[Content]) -> None:
     shown = [next(one for one in contents if one.label == label) for label in EmojiAlbum().labels[::2]]
     sheet = Image.new("RGB", (SIDE * (5 + len(shown)), SIDE * len(codes)), "white")
     for row, (style, found) in enumerate(codes.items()):
-        ImageDraw.Draw(sheet).text((4, SIDE * row + SIDE // 2), style, fill="black")
+        ImageDraw.Draw(sheet).text((4, SIDE * row + SIDE // 2), NAMES.get(style, style), fill="black")
         images = [draw_style(style, index).resize((SIDE, SIDE)) for index in range(4)]
         images += [network.stylize(one.image, found[style_index(one, style)]) for one in shown]
         for column, image in enumerate(images, start=1):
@@ -284,7 +291,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.check:
         return check()
-    codes = encode(list(StyleBank.load().names if options.no_probe else STYLES["style-bank"]))
+    codes = encode(list(NAMES if options.no_probe else STYLES["style-bank"]))
     contents = load_contents(options.pictures)
     kept = list(codes) if options.no_probe else probe_and_choose(codes, contents)
     write_bank(codes, kept)

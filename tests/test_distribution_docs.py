@@ -16,7 +16,7 @@ DOC = Path(__file__).parent.parent / "docs" / "distribution.md"
 
 def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = sd.info(tiny).nuisances[:2]
-    words = {"sma_emoji": "tiny", "leaves": first, "rust": second, "k=4": "k=2"}
+    words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
     blocks = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.S)
     assert len(blocks) == 4
     monkeypatch.chdir(tmp_path)

@@ -62,8 +62,9 @@ def test_every_class_has_enough_concepts_and_origins_but_not_too_many() -> None:
     for item in ITEMS:
         concepts[item.label].add(item.source["concept"])
         origins[item.label].add(item.origin)
-    assert {label: len(found) for label, found in concepts.items() if not 20 <= len(found) <= 40} == {}
-    assert {label: len(found) for label, found in origins.items() if len(found) < 16} == {}
+    assert {label: len(found) for label, found in concepts.items() if not 19 <= len(found) <= 40} == {}
+    # Of 17 origins or more, one falls into each of the sets that DomainBed cuts.
+    assert {label: len(found) for label, found in origins.items() if len(found) < 17} == {}
 
 
 def test_every_concept_has_all_four_vendors_and_one_label() -> None:

@@ -149,7 +149,7 @@ def test_a_text_belongs_to_one_origin_and_is_clean():
         assert row["text"] == " ".join(row["text"].split())
         assert row["text"].partition(":")[0]
     assert [text for text, found in origins.items() if len(found) > 1] == []
-    assert set(Counter(row["language"] for row in names()).values()) == {589}
+    assert set(Counter(row["language"] for row in names()).values()) == {570}
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ from shiftdata.serving.library import Library
 from shiftdata.serving.request import Mirror
 
 PARTS: dict[str, dict[str, Any]] = {
-    "two styles": {"select": {"style": ["leaves", "rust"]}},
-    "one style": {"select": {"style": "leaves"}},
+    "two styles": {"select": {"style": ["amber", "embers"]}},
+    "one style": {"select": {"style": "amber"}},
     "gf_k8_mu10": {"config": "gf_k8_mu10"},
-    "one style, test": {"select": {"style": "leaves"}, "split": "test"},
+    "one style, test": {"select": {"style": "amber"}, "split": "test"},
 }
 
 

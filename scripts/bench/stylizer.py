@@ -79,10 +79,10 @@ def plain(
 ) -> None:
     """Stylize every item in every style, one after the other, and save each image to a file."""
     sys.path.append(str(Path(__file__).parents[1]))
-    from style_pictures import draw_style
+    from style_pictures import DRAWINGS, draw_style
 
     bank = StyleBank.load()
-    styles = {name: draw_style(name, 0).convert("RGB").resize((256, 256)) for name in bank.names}
+    styles = {name: draw_style(DRAWINGS[name], 0).convert("RGB").resize((256, 256)) for name in bank.names}
     folder.mkdir()
     for item in items:
         (sample,) = render.render_item(recipe, "content", item)

@@ -31,6 +31,31 @@ STYLES: dict[str, dict[str, Draw]] = {
     "sliders": drawn_in(style_shifts),
 }
 
+#: What the style bank calls the drawings that it took, by what one sees of a picture painted in them.
+NAMES = {
+    "brick": "terracotta",
+    "camouflage": "dark_olive",
+    "checkers": "glossy_red",
+    "circuit": "green_etching",
+    "confetti": "rainbow_outlines",
+    "contour_map": "ink_on_sand",
+    "cracked_lava": "embers",
+    "dark_starfield": "midnight",
+    "honeycomb": "amber",
+    "ink_blots": "black_ink",
+    "knit": "crimson_print",
+    "leaves": "green_hatching",
+    "lightning": "deep_blue",
+    "mist": "mist",
+    "pale_paper": "pale_cream",
+    "pebbles": "charcoal",
+    "rust": "orange_and_teal",
+    "scales": "emerald_woodcut",
+    "scribbles": "bright_crayon",
+    "watercolour_wash": "pale_watercolour",
+}
+DRAWINGS = {style: drawing for drawing, style in NAMES.items()}
+
 
 def seed_names(bank: str, style: str, index: int) -> tuple[str, str, int]:
     """The names that seed a style picture: all that is needed, beside this code, to draw it again."""

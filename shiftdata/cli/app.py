@@ -25,7 +25,7 @@ APP = Verbs(
     epilog="""
     examples:
       shiftdata info sma_emoji
-      shiftdata fetch sma_emoji --select style=leaves,rust
+      shiftdata fetch sma_emoji --select style=amber,embers
       shiftdata task sma_emoji group-fairness k=8 mu=0.1 --freeze mine.parquet
       shiftdata evaluate mine.parquet predictions.csv
       shiftdata export sma_emoji --help       explains a verb, with examples

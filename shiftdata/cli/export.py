@@ -33,7 +33,7 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
       shiftdata export sma_emoji --to wilds --config gf_k8_mu10 --out folders/wilds
       shiftdata export dom_emoji --to domainbed --out folders/domainbed/dom_emoji --pool folders/.pool
       shiftdata export sma_emoji group-fairness k=4 mu=0.1 --to balancinggroups --out folders/groups
-      shiftdata export sma_emoji uda source=noise_clouds target=brick --to balancinggroups \\
+      shiftdata export sma_emoji uda source=amber target=terracotta --to balancinggroups \\
           --sets train=source_train,test=target_test --out folders/uda
       shiftdata export https://mirror.example.org/shift/sma_emoji mine.parquet --to lists --out folders/mine
     """,

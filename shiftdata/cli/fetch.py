@@ -21,7 +21,7 @@ MOST_PROBLEMS = 5
       shiftdata fetch sma_emoji                                  the whole dataset, into shift/sma_emoji
       shiftdata fetch sma_emoji --plan                           how much it is, and from where
       shiftdata fetch sma_emoji --config gf_k8_mu10              the rows of one canonical split
-      shiftdata fetch sma_emoji --select style=leaves,rust       two styles, by their byte ranges
+      shiftdata fetch sma_emoji --select style=amber,embers       two styles, by their byte ranges
       shiftdata fetch cns_emoji --select 'severity<=1.5' --split test
       shiftdata fetch sma_emoji --from /mnt/usb/sma_emoji        a folder first, then the known places
 
@@ -35,7 +35,10 @@ MOST_PROBLEMS = 5
 @click.option("--out", type=Path, metavar="DIR", help="The folder to make. [default: shift/<name>[-<part>]]")
 @click.option("--config", metavar="NAME", help="Only this base or canonical split.")
 @click.option(
-    "--select", multiple=True, metavar="CONDITION", help="Only rows with style=leaves,rust, 'label!=dog', ..."
+    "--select",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only rows with style=amber,embers, 'label!=dog', ...",
 )
 @click.option("--split", metavar="SPLIT,...", help="Only these splits, or sets of a canonical split.")
 @click.option("--plan", "plan_only", is_flag=True, help="Print what would be fetched, and stop.")

@@ -30,7 +30,7 @@ on_empty_option = click.option(
       shiftdata task sma_emoji gf_k8_mu10                          a canonical split, as `info` lists them
 
     Protocols follow each other and are composed in that order. A condition keeps rows by label, nuisance,
-    severity, quantile or fold: 'severity<=1.5', style==leaves,rust, 'label!=bird'.
+    severity, quantile or fold: 'severity<=1.5', style==amber,embers, 'label!=bird'.
 """)
 @click.argument(
     "dataset", required=False, help="A name, owner/name, a folder or a URL; none lists the protocols."

@@ -59,7 +59,7 @@ def fetch(
     Args:
         name: a name of a catalog or on the Hub, a folder, or a URL.
         config: only this base or canonical split.
-        select: only rows with these values, such as `{"style": ["leaves", "rust"]}` or `["severity<=1.5"]`.
+        select: only rows with these values, such as `{"style": ["amber", "embers"]}` or `["severity<=1.5"]`.
         split: only `train`, `validation` or `test`, or some of them; of a canonical split, some of its sets.
         out: the folder to make; default: `shift/<name>`, for a part `shift/<name>-<what>`.
         places: folders and URLs to ask before those that are known.

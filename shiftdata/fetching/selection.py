@@ -101,8 +101,8 @@ def selection_of(
 def parsed(select: Select) -> list[Condition]:
     """A selection as conditions.
 
-    >>> parsed(["style=leaves,rust", "severity <= 1.5"])
-    [('style', 'in', ['leaves', 'rust']), ('severity', '<=', 1.5)]
+    >>> parsed(["style=amber,embers", "severity <= 1.5"])
+    [('style', 'in', ['amber', 'embers']), ('severity', '<=', 1.5)]
     >>> parsed({"style": "cloud", "label": ["bird", "dog"]})
     [('style', 'in', ['cloud']), ('label', 'in', ['bird', 'dog'])]
     """

@@ -39,8 +39,8 @@ _COMPARE = {
 def parse_condition(text: str) -> Condition:
     """Read a condition as people write it; names stay names until `resolve`.
 
-    >>> parse_condition("style=leaves,rust"), parse_condition("severity <= 1.5")
-    (('style', 'in', ['leaves', 'rust']), ('severity', '<=', 1.5))
+    >>> parse_condition("style=amber,embers"), parse_condition("severity <= 1.5")
+    (('style', 'in', ['amber', 'embers']), ('severity', '<=', 1.5))
     """
     match = _TEXT.fullmatch(text)
     values = [one.strip() for one in match[3].split(",") if one.strip()] if match else []

@@ -68,5 +68,5 @@ def test_errors_are_lines_and_a_status(tiny, capsys):
 
 def test_help_teaches(capsys):
     told = run(capsys, "fetch", "--help")[1]
-    assert "--select style=leaves,rust" in told
+    assert "--select style=amber,embers" in told
     assert "SHIFTDATA_CATALOG" in told

@@ -49,7 +49,7 @@ RECIPE = Recipe(
     ),
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
     expected=(
-        Expected(base="content", rows={"train": 1228, "validation": 480, "test": 648}, smallest_group=0),
+        Expected(base="content", rows={"train": 1212, "validation": 452, "test": 616}, smallest_group=0),
         Expected(base="mini", rows={"train": 25200, "validation": 10080, "test": 15120}, smallest_group=36),
     ),
 )

@@ -25,7 +25,7 @@ PER_GROUP = 180
 class Takes:
     """Every picture of an album several times, each to be set into a scene of its own.
 
-    The smallest class has 80 pictures, and of the 24 in its test folds alone no domain would have 50.
+    The smallest class has 76 pictures; some class has 20 in its test folds, of which no domain would have 50.
     """
 
     code_version: ClassVar[int] = 1
