@@ -26,7 +26,7 @@ class Stylize(OneStrength):
     codes make the same dataset, wherever they lie.
     """
 
-    code_version: ClassVar[int] = 1
+    code_version: ClassVar[int] = 2
 
     styles: Sequence[str] | Path | None = None
 
