@@ -130,6 +130,15 @@ def test_a_filtered_dataset_holds_the_kept_trajectories_and_counts_the_others(fo
     assert "![Samples left after each filter" in (folder / "README.md").read_text()
 
 
+def test_a_filter_table_says_what_its_columns_mean(judged):
+    meanings = {field.name: field.metadata[b"description"].decode() for field in judged.schema}
+    assert all(meanings.values())
+    assert meanings["base"].endswith("at severity 0: ink at least 35")
+    assert meanings["passes"].endswith("1 of 2 (ink at least 24; to-start at most 0.06)")
+    assert meanings["score_to-start"].startswith("How far a picture has come from severity 0")
+    assert meanings["score_ink"] == "by ink"
+
+
 def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints_its_stages(folder, tmp_path):
     recipe = write_recipe(tmp_path / "r")
     work = tmp_path / ".work/tiny_continuous"

@@ -24,6 +24,17 @@ SCORE = "score_"
 VERDICTS = ("base", "easy", "passes", "kept", "why")
 LACKS = "trajectory lacks a severity"
 
+ABOUT = {
+    "key": "the sample, as in the dataset where it was kept",
+    "nuisance": "the shift",
+    "severity": "how strong the shift is, 0 being none",
+    "trajectory": "the samples of one picture under one shift, over all severities",
+    "label": "the class",
+    "origin": "what the picture was made from",
+    "kept": "whether the sample is in the dataset: it passed, and its whole trajectory with it",
+    "why": "why it was left out; null where it was kept",
+}
+
 
 class Rule(Protocol):
     """A yes or no for each row of scores."""
@@ -169,6 +180,23 @@ def judge(filters: Filters, rows: pa.Table, severities: Sequence[float]) -> pa.T
     verdicts["kept"] = go_on(whole, "of trajectories that fail at another severity")
     columns = {name: rows[name] for name in rows.column_names if name not in VERDICTS}
     return pa.table(columns | verdicts | {"why": pa.array(why, pa.string())})
+
+
+def described(filters: Filters, judged: pa.Table) -> pa.Table:
+    """Judged rows whose schema says of each column what it means, under the key `description`."""
+    verdicts = {"base": filters.base, "easy": filters.easy, "passes": filters.keep}
+    rules = {name: rule.description for name, rule in verdicts.items() if rule is not None}
+    meanings = ABOUT | {
+        "base": f"whether the sample's trajectory has at severity 0: {rules.get('base')}",
+        "easy": f"whether the sample, alive so far, needs no other test: {rules.get('easy')}",
+        "passes": f"whether the sample, alive so far, passes or needs no test: {rules.get('passes')}",
+    }
+    for scorer in filters.scorers:
+        about, made = type(scorer).__doc__, f"{type(scorer).__name__}("  # as a dataclass without one has
+        line = " ".join((about or "").partition("\n\n")[0].split())
+        meanings[SCORE + scorer.name] = line if line and not line.startswith(made) else f"by {scorer.name}"
+    fields = [field.with_metadata({"description": meanings[field.name]}) for field in judged.schema]
+    return judged.cast(pa.schema(fields, judged.schema.metadata))
 
 
 def scores_of(rows: pa.Table, scorer: str) -> Floats:

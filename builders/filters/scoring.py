@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from builders.filters.rules import SCORE, Filters, judge
+from builders.filters.rules import SCORE, Filters, described, judge
 from builders.filters.scorers import Floats, Learner, Scorer, View, identity
 from builders.sample import Item
 from builders.spool import Spool
@@ -79,7 +79,9 @@ def judged_samples(
                 raise IntegrityError(f"{where} has no scores of these samples: run the same command again")
             columns[SCORE + scorer.name] = pa.array(scores)
         found.append(pa.table(columns).filter(shifted))
-    return judge(filters, pa.concat_tables(found).sort_by("key"), severities) if found else None
+    if not found:
+        return None
+    return described(filters, judge(filters, pa.concat_tables(found).sort_by("key"), severities))
 
 
 def asked(scorer: Scorer, views: Sequence[View]) -> Floats:
