@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
+from shiftdata.format.schema import POINTER_COLUMNS, columns
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 SEPARATORS = (",", ";", "\t", "|")
@@ -31,6 +33,7 @@ OTHER_FILES = {
 }
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SHOWN = 60  # letters of a line in a message
+LONGEST_NAME = 90  # of a column
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ def _read_csv(path: Path, names: Sequence[str] | None, encoding: str) -> TableFi
             header = next(filter(any, reader), None)
             if header is None:
                 raise InputError(f"{path} is empty: give it a header and rows")
-            names = _checked(path, names, header)
-            read = [(header.index(name), list[str]()) for name in names]
+            places = _places(path, names, header)
+            read = [(place, list[str]()) for place in places.values()]
             lines: list[int] = []
             begins = reader.line_num + 1
             for cells in reader:
@@ -96,7 +99,7 @@ def _read_csv(path: Path, names: Sequence[str] | None, encoding: str) -> TableFi
             ) from error
     columns = {
         name: pa.chunked_array([cells], pa.large_string())
-        for name, (_, cells) in zip(names, read, strict=True)
+        for name, (_, cells) in zip(places, read, strict=True)
     }
     return TableFile(path, columns, lines)
 
@@ -190,18 +193,34 @@ def _wrong_encoding(path: Path, used: str, error: UnicodeError) -> InputError:
 def _read_parquet(path: Path, names: Sequence[str] | None) -> TableFile:
     try:
         with pq.ParquetFile(path) as file:  # `read_table` would add columns that the folders' names spell
-            names = _checked(path, names, file.schema_arrow.names)
-            table = file.read(columns=list(names))
+            header = file.schema_arrow.names
+            places = _places(path, names, header)
+            table = file.read(columns=[header[place] for place in places.values()])
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be read as Parquet: {error}") from error
-    return TableFile(path, {name: table[name] for name in names})
+    return TableFile(path, {name: table[header[place]] for name, place in places.items()})
 
 
-def _checked(path: Path, names: Sequence[str] | None, header: Sequence[str]) -> Sequence[str]:
-    """The columns to read, each of which the file has once."""
+def column_name(header: str) -> str:
+    """What a dataset calls a column whose header has other signs, or a name that every dataset uses itself.
+
+    >>> column_name("Blood Pressure (mm)"), column_name("age"), column_name("2nd"), column_name("split")
+    ('Blood_Pressure_mm', 'age', 'c_2nd', 'split_')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", header).strip("_")[:LONGEST_NAME]
+    plain = plain if re.match("[A-Za-z]", plain) else f"c_{plain}"
+    return f"{plain}_" if plain in (*columns("nuisance"), *POINTER_COLUMNS) else plain
+
+
+def _places(path: Path, names: Sequence[str] | None, header: Sequence[str]) -> dict[str, int]:
+    """Where each wanted column stands (or each): by its header, else by what a dataset calls it."""
+    places = {}
     for name in header if names is None else names:
-        if name not in header:
+        at = [place for place, one in enumerate(header) if one == name]
+        at = at or [place for place, one in enumerate(header) if column_name(one) == name]
+        if not at:
             raise not_found("column", name, header, f"These are the columns of {path}.")
-        if header.count(name) > 1:
-            raise InputError(f"{path} has {header.count(name)} columns named {name!r}: rename all but one")
-    return list(header if names is None else names)
+        if len(at) > 1:
+            raise InputError(f"{path} has {len(at)} columns named {name!r}: rename all but one")
+        places[name] = at[0]
+    return places

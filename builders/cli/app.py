@@ -9,6 +9,7 @@ from shiftdata.cli.verbs import Verbs
 APP = Verbs(
     "builders.cli",
     {
+        "new": "Look at your data, and write a recipe for it.",
         "list": "Show the recipes.",
         "build": "Build a dataset, or go on building it.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
@@ -20,6 +21,7 @@ APP = Verbs(
     help="Make distribution-shift datasets from recipes.",
     epilog="""
     examples:
+      python -m builders new photos
       python -m builders list
       python -m builders build sma_emoji
       python -m builders check sma_emoji

@@ -28,9 +28,19 @@ from shiftdata.tasks import Task
 
 def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
     """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for."""
+    if recipe.base(recipe.default_base).layer == "shift" and recipe.protocols:
+        check_planned(recipe, planned(recipe, items, fold_of))
+
+
+def check_planned(recipe: Recipe, rows: Metadata) -> None:
+    """`check_protocols` on rows that are planned already."""
+    made = _canonical_splits(recipe, rows, np.zeros(len(rows), np.int64))
+    front_matter(replace(draft(recipe), canonical_splits=made))
+
+
+def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> Metadata:
+    """The rows that the default base will have if none is dropped."""
     base = recipe.base(recipe.default_base)
-    if base.layer == "content" or not recipe.protocols:
-        return
     several = recipe.shift if isinstance(recipe.shift, SomeNuisances) else None
     severities = recipe.severities
     steps = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
@@ -40,7 +50,7 @@ def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str,
         for nuisance in _nuisances(recipe, several, item)
         for severity in severities or (0.0,)
     ]
-    planned = metadata_from_table(
+    return metadata_from_table(
         pa.table(
             {
                 "key": [f"{item.key} {nuisance} {severity}" for item, nuisance, severity in cells],
@@ -60,8 +70,6 @@ def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str,
         nuisances=recipe.shift.nuisances,
         name=recipe.name,
     )
-    made = _canonical_splits(recipe, planned, np.zeros(len(planned), np.int64))
-    front_matter(replace(draft(recipe), canonical_splits=made))
 
 
 def _nuisances(recipe: Recipe, several: SomeNuisances | None, item: Item) -> Sequence[str]:

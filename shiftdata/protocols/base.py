@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -141,14 +142,15 @@ class Protocol(ABC):
         }
 
     def words(self) -> str:
-        """The protocol as `parse_protocol` and the command line read it.
+        """The protocol as `parse_protocol` reads it.
 
         >>> from shiftdata.protocols import protocol
         >>> protocol("uda@paired", source="rock", target="Dim Light", seed=3).words()
-        'uda@paired source=rock target=Dim_Light seed=3'
+        "uda@paired source=rock 'target=Dim Light' seed=3"
         """
         name = f"{self.id}@{self.variant}" if self.variant else self.id
-        return " ".join([name, *(f"{param}={_word(value)}" for param, value in self.chosen().items())])
+        words = (f"{param}={_word(value)}" for param, value in self.chosen().items())
+        return " ".join([name, *map(_in_quotes, words)])
 
     @property
     def config_name(self) -> str:
@@ -229,7 +231,8 @@ class Where(Protocol):
         return f"({self.column} {sign} {value})"
 
     def words(self) -> str:
-        return str(self)[1:-1].replace(", ", ",").replace(" ", "")
+        column, sign, value = str(self)[1:-1].split(" ", 2)
+        return _in_quotes(f"{column}{sign}{value.replace(', ', ',')}")
 
     @property
     def config_name(self) -> str:
@@ -289,9 +292,14 @@ def _texts(value: Any) -> list[str]:
 def _word(value: Any) -> str:
     """A parameter as `parse_value` reads it."""
     if isinstance(value, tuple | list):
-        text = ",".join(":".join(_texts(one)) for one in value).replace(" ", "_")
+        text = ",".join(":".join(_texts(one)) for one in value)
         return text if len(value) > 1 else f"{text},"
-    return _texts(value)[0].replace(" ", "_")
+    return _texts(value)[0]
+
+
+def _in_quotes(word: str) -> str:
+    """A word of a protocol's text, quoted as in a shell where it has a space or a quote."""
+    return shlex.quote(word) if re.search(r"[\s'\"\\\\]", word) else word
 
 
 def named(names: str | Sequence[str]) -> list[str]:

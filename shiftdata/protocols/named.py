@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -153,7 +154,7 @@ def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
     group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5) & (style != ink, oil)
     """
     steps: list[Protocol | tuple[str, dict[str, Any]]] = []
-    for word in text.split() if isinstance(text, str) else text:
+    for word in _split(text) if isinstance(text, str) else text:
         name, equals, value = word.partition("=")
         if _COMPARISON.search(word):
             steps.append(Where(*parse_condition(word)))
@@ -166,6 +167,15 @@ def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
             raise InputError(f"{word} is a parameter without a protocol: {hint}")
     made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
     return reduce(and_, made) if made else None
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(
+            f"{text!r} has a quote that is not closed ({error}): quote a name as a shell does"
+        ) from error
 
 
 def parse_value(text: str) -> Any:

@@ -1,0 +1,169 @@
+"""`python -m builders new`: from somebody's data to a recipe that builds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from builders.albums.folder import slug
+from builders.albums.table_file import ENDINGS
+from builders.starting.draft import Draft, Missing, quoted
+from builders.starting.fitting import Written, write
+from builders.starting.owner import NEEDED, Owner, ask_owner, missing_error
+from builders.starting.pictures import FRAMES, look_at_pictures
+from builders.starting.shifts import MADE
+from builders.starting.tables import look_at_table
+from shiftdata.cli.verbs import verb
+from shiftdata.errors import InputError
+from shiftdata.files import write_text
+
+PARTS = ("label", "text", "domain", "origin", "key")
+
+
+@verb("""
+    examples:
+      python -m builders new photos                     photos/<domain>/<class>/<picture>, in either order
+      python -m builders new birds --weather            birds/<class>/<picture>, in snow, rain, fog, ...
+      python -m builders new reviews.csv --domain language
+      python -m builders new patients.parquet --label outcome --domain clinic
+
+    It asks for the licence and the like; in a script, give --license, --attribution and --creator.
+""")
+@click.argument("path", type=Path, help="A folder of pictures, or a CSV, TSV or Parquet file.")
+@click.option("--stylize", "shift", flag_value="stylize", help="Paint pictures in 20 styles.")
+@click.option("--weather", "shift", flag_value="weather", help="Snow, rain, fog, ... step by step.")
+@click.option("--corrupt", "shift", flag_value="corrupt", help="Noise, blur, ... in 5 severities.")
+@click.option("--layout", metavar="LEVEL,...", help="What folders are, such as domain,label or -,label.")
+@click.option("--size", type=click.IntRange(min=8), metavar="PIXELS", help="The side of pictures.")
+@click.option("--frame", type=click.Choice(list(FRAMES)), help="How pictures become squares.")
+@click.option("--label", metavar="COLUMN", help="Of a table: what is to be predicted.")
+@click.option("--domain", metavar="COLUMN", help="Of a table: what shifts.")
+@click.option("--text", metavar="COLUMN", help="Of a table: the text.")
+@click.option("--features", metavar="COLUMN,...", help="Of a table: the features. [default: what can be one]")
+@click.option("--origin", metavar="COLUMN", help="Of a table: what rows come from, such as an author.")
+@click.option("--key", metavar="COLUMN", help="Of a table: a name for each row.")
+@click.option("--encoding", metavar="NAME", help="Of a CSV file, if it is not in UTF-8.")
+@click.option("--name", metavar="NAME", help="Of the dataset. [default: as the folder or file]")
+@click.option("--license", metavar="SPDX", help="Of the content, such as CC-BY-4.0.")
+@click.option("--attribution", metavar="TEXT", help="Whom to credit for the content.")
+@click.option("--creator", multiple=True, metavar="NAME", help="Who makes the dataset; may be repeated.")
+@click.option("--title", metavar="TEXT")
+@click.option("--citation", metavar="TEXT")
+@click.option("--out", type=Path, metavar="FILE", help="The recipe. [default: <name>.py beside the data]")
+@click.option("--force", is_flag=True, help="Overwrite the recipe.")
+def command(path: Path, name: str | None, out: Path | None, force: bool, **options: Any) -> None:
+    """Look at your data, and write a recipe for it.
+
+    The recipe is a short file for you to read and change; `build` makes the dataset from it.
+    """
+    if not path.exists():
+        raise InputError(f"there is no {path}: give a folder of pictures or a table ({', '.join(ENDINGS)})")
+    path = Path(os.path.relpath(path)) if not path.is_absolute() else path
+    name = name or _name(path)
+    out = out or path.resolve().parent / f"{name}.py"
+    _check_out(out, name, force)
+    draft, owner = _drafted(path, name, out, options)
+    written = write(draft, owner, name, out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, written.text)
+    _print(written, out)
+
+
+def _name(path: Path) -> str:
+    """A name for the dataset; a recipe with the name of a Python module would hide it."""
+    name = slug(path.resolve().stem if path.is_file() else path.resolve().name, 40).replace("-", "_")
+    return f"my_{name}" if _is_module(name) else name
+
+
+def _is_module(name: str) -> bool:
+    """Whether Python has a module of that name elsewhere than here."""
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None and Path(spec.origin).parent != Path.cwd()
+
+
+def _check_out(out: Path, name: str, force: bool) -> None:
+    if out.suffix != ".py":
+        raise InputError(f"a recipe's file ends in .py, got --out {out}")
+    if out.exists() and not force:
+        raise InputError(f"{out} exists: give another --name or --out, or --force to overwrite it")
+    if out.parent.resolve() == Path.cwd() and _is_module(out.stem):
+        raise InputError(
+            f"{out.name} would hide the Python module {out.stem} from every program that is started here: "
+            f"give another --name than {name}, or --out"
+        )
+
+
+def _drafted(path: Path, name: str, out: Path, options: dict[str, Any]) -> tuple[Draft, Owner]:
+    """Look, ask for what is missing where there is a terminal, and look again."""
+    draft = _look(path, name, out, options)
+    for line in draft.seen:
+        print(line)
+    given = {flag: options[flag] for flag in (*NEEDED, "title", "citation")}
+    if not sys.stdin.isatty():
+        _check_nothing_missing(draft, given, path)
+    while isinstance(draft, Missing):
+        options |= _asked(draft)
+        draft = _look(path, name, out, options)
+    return draft, ask_owner(given, name)
+
+
+def _asked(missing: Missing) -> dict[str, str]:
+    """The answers to what is missing: one of the shifts, or a column each."""
+    if missing.columns:
+        return {
+            part: click.prompt(f"{meaning[0].upper()}{meaning[1:]}", err=True)
+            for part, (meaning, _) in missing.columns.items()
+        }
+    for name, about in MADE.items():
+        click.echo(f"{name}: {about}", err=True)
+    return {"shift": click.prompt("What shall shift", type=click.Choice(list(MADE)), err=True)}
+
+
+def _check_nothing_missing(draft: Draft | Missing, given: dict[str, Any], path: Path) -> None:
+    columns = draft.columns if isinstance(draft, Missing) else {}
+    choose = isinstance(draft, Missing) and not columns
+    shifts = {f"--{name}": about for name, about in MADE.items()} if choose else {}
+    needed = {**columns} | {flag: said for flag, said in NEEDED.items() if not given[flag]}
+    if shifts or needed:
+        flags = {f"--{flag}": said for flag, said in needed.items()}
+        raise missing_error(shifts, flags, f"python -m builders new {shlex.quote(str(path))}")
+
+
+def _look(path: Path, name: str, out: Path, options: dict[str, Any]) -> Draft | Missing:
+    code = _code(path.resolve(), out.resolve().parent)
+    if path.is_dir():
+        layout = options["layout"].split(",") if options["layout"] else None
+        chosen = {option: options[option] for option in ("shift", "size", "frame")}
+        return look_at_pictures(path, code, name, layout=layout, **chosen)
+    if options["shift"]:
+        raise InputError(f"--{options['shift']} is for pictures, and {path} is a file")
+    features = options["features"].split(",") if options["features"] else ()
+    parts = {part: options[part] for part in PARTS}
+    return look_at_table(path, code, parts=parts, features=features, encoding=options["encoding"])
+
+
+def _code(data: Path, beside: Path) -> str:
+    """The data's place as a recipe names it: from its own folder, if it lies below it."""
+    if data.is_relative_to(beside) and data != beside:
+        return f"HERE / {quoted(data.relative_to(beside).as_posix())}"
+    return f"Path({quoted(data.as_posix())})"
+
+
+def _print(written: Written, out: Path) -> None:
+    """Where the recipe is, what it lacks and why, and what to do next, as typed from here."""
+    recipe = shlex.quote(os.path.relpath(out))
+    folder = f"build/shift/{written.recipe.name}"
+    for line in written.left_out:
+        print(f"canonical split left out: {line}")
+    rows = f"{written.rows:,} examples in the base {written.recipe.default_base!r}"
+    print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
+    print(f"  python -m builders build {recipe}")
+    print(f"  python -m builders check {folder} --recipe {recipe}")
+    for protocol in written.recipe.protocols[:1]:
+        print(f"  shiftdata task {folder} {shlex.join(shlex.split(protocol.words()))}")

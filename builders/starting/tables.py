@@ -1,0 +1,276 @@
+"""Look at a table: which column is the label, the text or the domain, and what type each feature has."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from builders.albums.table_file import column_name, read_table_file
+from builders.cells import MISSING, Cell, read_cell
+from builders.starting.draft import Draft, Missing, few, quoted, wrapped
+from builders.starting.shifts import domains_shift
+from shiftdata.errors import InputError, not_found
+from shiftdata.format.names import shown
+from shiftdata.format.schema import Feature
+
+#: Words in the names of columns that may play a part.
+WORDS = {
+    "label": "label target class category y outcome sentiment stars rating diagnosis species grade",
+    "text": "text review sentence body message content comment abstract description tweet mail email",
+    "domain": "domain site hospital clinic center centre source year language lang country region state city "
+    "location batch device platform environment cohort scanner",
+    "origin": "author user patient subject participant person speaker origin",
+}
+KEY_WORDS = frozenset(["id", "key", "uuid", "guid", "index", "rowid"])
+MOST_LABELS, MOST_DOMAINS = 100, 50
+MOST_CATEGORIES = 30
+FEWEST_ROWS = 4  # of a value on average, for a label or a domain
+LETTERS_OF_TEXT = 20  # on average
+FEW_FEATURES = 2  # beside a text, that are not what the table is about
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """The cells of a column, and what can be said of them."""
+
+    name: str
+    cells: Sequence[Cell] = field(repr=False)
+    decimal: str = "."
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each cell that is known occurs, as text."""
+        return Counter(
+            str(cell) for cell in self.cells if str(cell).strip().lower() not in (*MISSING, "none")
+        )
+
+    @property
+    def words(self) -> set[str]:
+        """The words of its name."""
+        return set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name).lower()))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every cell is known."""
+        return self.counts.total() == len(self.cells)
+
+    @property
+    def unique(self) -> bool:
+        """Whether no two cells are equal."""
+        return len(self.counts) == len(self.cells)
+
+    @property
+    def letters(self) -> float:
+        """The average length of a cell."""
+        return sum(len(text) * count for text, count in self.counts.items()) / max(1, self.counts.total())
+
+    def reads_as(self, feature: Feature) -> bool:
+        """Whether every cell can be read as a type."""
+        try:
+            for text in self.counts:
+                read_cell(feature, text, decimal=self.decimal)
+        except ValueError:
+            return False
+        return True
+
+    @cached_property
+    def feature(self) -> Feature | None:
+        """The type that fits, or the categories; None for texts."""
+        if all(text.strip().lower() in ("true", "false", "yes", "no") for text in self.counts):
+            return "bool"
+        zeros = any(re.match("[+-]?0[0-9]", text) for text in self.counts)  # as postcodes have
+        for kind in ("int64", "float64"):
+            if not zeros and self.reads_as(kind):
+                return kind
+        names = sorted({text.strip() for text in self.counts})
+        return names if len(names) <= MOST_CATEGORIES else None
+
+    @property
+    def unused(self) -> str:
+        """Why it is not a feature; empty where it is one."""
+        if not self.counts:
+            return "it is empty"
+        if len(self.counts) == 1 and self.whole:
+            return f"it is {next(iter(self.counts))!r} in every row"
+        if self.unique and self.words & KEY_WORDS:
+            return f"it differs in every row, as a name does: --key {quoted(self.name)} makes it one"
+        if self.feature is None:
+            return f"{len(self.counts):,} different texts, too many to be categories"
+        return ""
+
+
+def look_at_table(
+    path: Path,
+    path_code: str,
+    *,
+    parts: Mapping[str, str | None],
+    features: Sequence[str] = (),
+    encoding: str | None = None,
+) -> Draft | Missing:
+    """A draft for the rows of a table; or the flags that only its owner can give.
+
+    `parts` are the columns that were named for label, text, domain, origin and key.
+    """
+    columns, odd = _columns(path, encoding)
+    named = [*filter(None, parts.values()), *features]
+    for name in named:
+        if name not in columns:
+            raise not_found("column", name, columns, odd.get(name, f"These are the columns of {path}."))
+    free = {name: column for name, column in columns.items() if name not in named}
+    chosen = dict(parts)
+    for part in WORDS:
+        if chosen[part] is None and not (part == "text" and features):
+            chosen[part] = _guess(part, free)
+            free.pop(chosen[part] or "", None)
+    types, unused = {}, dict(odd)
+    for name in () if chosen["text"] else features or free:
+        if why := "" if name in features and columns[name].feature else columns[name].unused:
+            unused[name] = why
+        else:
+            types[name] = columns[name].feature or "string"
+    roles = {name: part for part, name in chosen.items() if name}
+    seen = list(_seen(path, columns, roles, types, unused))
+    if missing := {part: _choices(part, free) for part in ("label", "domain") if not chosen[part]}:
+        return Missing(columns=missing, seen=seen)
+    label, domain = columns[str(chosen["label"])], columns[str(chosen["domain"])]
+    _check(path, label, domain, types, chosen["text"])
+    decimal = next(iter(columns.values())).decimal
+    says = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
+    says += ["features=FEATURES"] if types else []
+    more = [f"encoding={quoted(encoding)}"] if encoding else []
+    more += [f"decimal={quoted(decimal)}"] if decimal != "." else []
+    what = "texts" if chosen["text"] else "rows"
+    return Draft(
+        shift=domains_shift(domain.counts, len(label.counts), column_name(domain.name), labels=True),
+        what=f"{len(label.cells):,} {what} of {len(label.counts)} classes",
+        album="RowsAlbum",
+        arguments=[path_code, f"Columns({', '.join(says)})", *more],
+        encoding="TextEncoding()" if chosen["text"] else "TableEncoding(features=FEATURES)",
+        items=len(label.cells),
+        labels=len(label.counts),
+        imports=[
+            "builders.albums.rows Columns",
+            "builders.albums.rows RowsAlbum",
+            f"builders.encode {'TextEncoding' if chosen['text'] else 'TableEncoding'}",
+        ],
+        constants=_constants(types),
+        seen=seen,
+    )
+
+
+def _columns(path: Path, encoding: str | None) -> tuple[dict[str, Column], dict[str, str]]:
+    """The columns that can be used, and why the others cannot."""
+    try:
+        file = read_table_file(path, None, encoding)
+    except InputError as error:
+        raise InputError(
+            re.sub(r"RowsAlbum\(\.\.\., encoding=(.*?)\)", r"--encoding \1", str(error))
+        ) from error
+    columns, odd = {}, {}
+    for name, cells in file.columns.items():
+        if not name.strip():
+            odd[name] = "it has no name"
+        elif pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type):
+            odd[name] = f"it has the type {cells.type}, which is not a number, a boolean or a text"
+        else:
+            columns[name] = Column(name=name, cells=cells.to_pylist())
+    commas = {name: replace(column, decimal=",") for name, column in columns.items()}
+    fractions = [
+        sum(kind.feature == "float64" and any(point in text for text in kind.counts) for kind in of.values())
+        for of, point in ((columns, "."), (commas, ","))
+    ]
+    if not columns or not next(iter(columns.values())).cells:
+        raise InputError(f"{path} has no row: give it a header and rows")
+    return (commas if fractions[1] > fractions[0] else columns), odd
+
+
+def _guess(part: str, columns: Mapping[str, Column]) -> str | None:
+    """The column that plays a part by its name and its cells, the likeliest first."""
+    fitting = [column for column in columns.values() if _may_be(part, column)]
+    words = WORDS[part].split()
+    if part == "text" and sum(not column.unused for column in columns.values()) <= FEW_FEATURES:
+        return max(fitting, key=lambda column: column.letters).name if fitting else None
+    ranked = [
+        (min(map(words.index, found)), column.name)
+        for column in fitting
+        if (found := column.words & {*words})
+    ]
+    return min(ranked)[1] if ranked else None
+
+
+def _may_be(part: str, column: Column) -> bool:
+    """Whether the cells of a column could play a part."""
+    distinct, rows = len(column.counts), len(column.cells)
+    if part == "text":
+        return column.feature is None and column.letters >= LETTERS_OF_TEXT
+    if part == "origin":
+        return MOST_CATEGORIES <= distinct < rows
+    most = MOST_LABELS if part == "label" else MOST_DOMAINS
+    return column.whole and 2 <= distinct <= min(most, rows // FEWEST_ROWS) and column.feature != "float64"
+
+
+def _choices(part: str, columns: Mapping[str, Column]) -> tuple[str, str]:
+    """What the flag of a part means, with the columns that could play it; and one of them."""
+    names = [quoted(name) for name, column in columns.items() if _may_be(part, column)]
+    meaning = {
+        "label": "what is to be predicted",
+        "domain": "what shifts: a site, a source, a year, a language",
+    }
+    which = f"one of {few(names)}" if names else "none of the columns has 2 to 50 different values: add one"
+    return f"the column of {meaning[part]}; {which}", names[0].strip('"') if names else "a_column"
+
+
+def _check(path: Path, label: Column, domain: Column, types: Mapping[str, Feature], text: str | None) -> None:
+    for part, column, most in (("label", label, MOST_LABELS), ("domain", domain, MOST_DOMAINS)):
+        if not 2 <= len(column.counts) <= most:
+            raise InputError(
+                f"the column {column.name!r} of {path} has {len(column.counts):,} different values: a "
+                f"{part} has "
+                f"2 to {most}. Cut numbers into a few ranges in a column of their own"
+            )
+    if not types and not text:
+        raise InputError(
+            f"no column of {path} is left for a text or a feature: name some by --text or --features"
+        )
+
+
+def _seen(
+    path: Path,
+    columns: Mapping[str, Column],
+    roles: Mapping[str, str],
+    types: Mapping[str, Feature],
+    unused: Mapping[str, str],
+) -> Iterator[str]:
+    yield f"{shown(str(path))}: {len(next(iter(columns.values())).cells):,} rows, {len(columns)} columns"
+    for name, column in columns.items():
+        kind = types.get(name, "")
+        values = few([f"{shown(text)} {count:,}" for text, count in sorted(column.counts.items())])
+        if name in roles:
+            what = roles[name] + (f" ({values})" if roles[name] in ("label", "domain") else "")
+        elif kind:
+            what = kind if isinstance(kind, str) else f"categories {', '.join(kind)}"
+            what = f"feature {'' if name == column_name(name) else column_name(name) + ' '}({what})"
+        else:
+            what = f"not used: {unused[name]}" if name in unused else "not used beside a text"
+        yield f"  {shown(name)}: {what}"
+    for name in sorted(set(unused) - set(columns)):
+        yield f"  {shown(name) if name else '(a column)'}: not used: {unused[name]}"
+
+
+def _constants(types: Mapping[str, Feature]) -> list[str]:
+    """The code of the features, one a line."""
+    if not types:
+        return []
+    lines = ["# A type (int64, float64, bool, string) or the names of categories.", "FEATURES = {"]
+    for name, kind in types.items():
+        key = f"{quoted(column_name(name))}: "
+        lines.append(
+            f"    {key}{quoted(kind)}," if isinstance(kind, str) else wrapped(key, kind, ",", "    ")
+        )
+    return [*lines, "}"]
