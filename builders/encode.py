@@ -68,6 +68,11 @@ class ImageEncoding:
         # Pillow would write comments, profiles and dates that came with the picture.
         bare = Image.frombytes(picture.mode, picture.size, picture.tobytes())
         buffer = io.BytesIO()
+        if self.format == "jpeg" and "A" in bare.mode:
+            raise InputError(
+                f"the picture of {sample.key} has transparent pixels, which a JPEG file cannot store: fill "
+                "them by a step in the recipe's prepare, such as CropSquare, Pad or OnGround, or choose 'png'"
+            )
         if self.format == "jpeg":
             # Full colour resolution: halved, it would wash out the fine colour texture that makes a style.
             bare.save(buffer, "JPEG", quality=self.quality, subsampling=0)

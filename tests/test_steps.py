@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from builders.encode import ImageEncoding
-from builders.sample import Item, Sample
-from builders.shifts.steps import CropSquare, OnGround, Pad, Resize, Stylize
+from builders.sample import BadItem, Item, Sample
+from builders.shifts.steps import Continuous, Corrupt, CropSquare, OnGround, Pad, Resize, Stylize
 from shiftdata.errors import InputError
 from shiftdata.loading.batches.decode import decode
 
@@ -170,3 +170,18 @@ def test_strength_runs_from_the_untouched_picture_to_the_full_style():
         assert not np.array_equal(half[style], full[style])
     with pytest.raises(InputError, match="between 0 and 1, got 2"):
         Stylize(seed=0, dataset="d", strength=2)
+
+
+@pytest.mark.parametrize(
+    "step", [Corrupt(seed=0, dataset="d"), Continuous(dataset="d", seeds=(0,)), Stylize(seed=0, dataset="d")]
+)
+def test_a_picture_that_cannot_be_shifted_is_refused_or_left_out(step):
+    clear = sample(Image.new("RGBA", (40, 40)))
+    with pytest.raises(InputError, match="picture of k is RGBA, not RGB: put a step into"):
+        next(iter(step(iter([clear]))))
+    with pytest.raises(BadItem, match=r"fewer than 16 pixels wide or high \(12 x 40\)"):
+        next(iter(step(iter([sample(Image.new("RGB", (12, 40)))]))))
+    with pytest.raises(
+        InputError, match="k has transparent pixels, which a JPEG file cannot store: fill them"
+    ):
+        ImageEncoding(format="jpeg").encode(clear)

@@ -1,10 +1,14 @@
-"""What several steps share: one strength, and names given once."""
+"""What several steps share: one strength, names given once, pictures that can be shifted."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from PIL import Image
+
+from builders.sample import BadItem, Sample
+from builders.shifts.drawing.pixels import SMALLEST
 from shiftdata.errors import InputError, not_found
 
 
@@ -22,6 +26,19 @@ def check_chosen(what: str, names: tuple[str, ...], known: Collection[str]) -> N
         if name not in known:
             raise not_found(what, name, known)
     check_names_once(f"{what}s", names)
+
+
+def framed(sample: Sample) -> Image.Image:
+    """The picture of a sample; refused where `prepare` should have framed it, left out where it is tiny."""
+    if sample.image.mode != "RGB":
+        raise InputError(
+            f"the picture of {sample.key} is {sample.image.mode}, not RGB: put a step into the recipe's "
+            "prepare that makes it so, such as CropSquare, Pad or OnGround"
+        )
+    if min(sample.image.size) < SMALLEST:
+        width, height = sample.image.size
+        raise BadItem(f"fewer than {SMALLEST} pixels wide or high ({width} x {height})")
+    return sample.image
 
 
 @dataclass(frozen=True, kw_only=True)

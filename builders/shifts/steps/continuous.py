@@ -9,7 +9,7 @@ from typing import ClassVar
 from PIL import Image
 
 from builders.sample import Json, Sample
-from builders.shifts.steps.checks import check_chosen
+from builders.shifts.steps.checks import check_chosen, framed
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render
@@ -61,7 +61,8 @@ class Continuous:
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            subject = Subject.of(sample.image) if self._painted else None
+            picture = framed(sample)
+            subject = Subject.of(picture) if self._painted else None
             for shift in self.names:
                 for seed in self.seeds:
                     trajectory = f"{sample.key}-{shift}-s{seed}"
@@ -83,7 +84,7 @@ class Continuous:
         """One picture of a trajectory, and what else is needed to make it again."""
         key = (seed, self.dataset, sample.key)
         if subject is None or shift in WEATHERS:
-            return render(shift, sample.image.convert("RGB"), scale, key=key), {}
+            return render(shift, sample.image, scale, key=key), {}
         # A fixed order for each content and shift: no two seeds have the same style picture.
         order = rng(self.dataset, "style-picture", sample.key, shift).permutation(sliders.style_codes().size)
         index, strength = int(order[seed]), sliders.strength_at(shift, scale)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from builders.sample import Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from builders.shifts.steps.checks import check_chosen
+from builders.shifts.steps.checks import check_chosen, framed
 from shiftdata.errors import InputError
 
 
@@ -39,13 +39,13 @@ class Corrupt:
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            names = (self.seed, self.dataset, sample.key)
+            picture, names = framed(sample), (self.seed, self.dataset, sample.key)
             for name in self.names:
                 for step in self.steps:
                     yield replace(
                         sample,
                         key=f"{sample.key}-{name}-{step}",
-                        example=corrupt(name, sample.image, step, key=names) if step else sample.image,
+                        example=corrupt(name, picture, step, key=names) if step else picture,
                         nuisance=name,
                         severity=float(step),
                         trajectory=f"{sample.key}-{name}",

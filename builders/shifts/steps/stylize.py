@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from builders.albums.folder import slug
 from builders.sample import Sample
-from builders.shifts.steps.checks import OneStrength, check_chosen
+from builders.shifts.steps.checks import OneStrength, check_chosen, framed
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
 from shiftdata.errors import InputError
@@ -67,7 +67,7 @@ class Stylize(OneStrength):
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            features = network.features(sample.image)
+            features = network.features(framed(sample))
             own = network.code(sample.image) if 0 < self.strength < 1 else None
             for style, codes in self._bank.codes.items():
                 key = f"{sample.key}-{slug(style, SLUG_LENGTH)}"
