@@ -223,3 +223,14 @@ def test_zips_hold_each_concept_once_in_a_fixed_form(vendor: str) -> None:
     assert sorted(Path(info.filename).stem for info in infos) == concepts
     form = Counter((info.date_time, info.external_attr, info.create_system) for info in infos)
     assert list(form) == [((1980, 1, 1, 0, 0, 0), 0o100644 << 16, 3)]
+
+
+def test_two_vendors_share_their_outlines_as_the_datasheet_of_dom_emoji_says() -> None:
+    album, concepts = EmojiAlbum(), sorted({str(item.source["concept"]) for item in ITEMS})[::12]
+    opaque = {v: [np.asarray(album.load(find(c, v)))[..., 3] > 127 for c in concepts] for v in VENDORS}
+    overlap = {
+        pair: np.mean([(a & b).sum() / (a | b).sum() for a, b in zip(*map(opaque.get, pair), strict=True)])
+        for pair in combinations(VENDORS, 2)
+    }
+    assert overlap.pop(("fluent-3d", "fluent-flat")) > 0.9
+    assert max(overlap.values()) < 0.75

@@ -26,7 +26,7 @@ from shiftdata.format.manifest import Manifest
 DOC = (Path(__file__).parent.parent / "docs/own_data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
 EVERY = {text.split()[1]: text for text in BLOCKS if text.startswith("# ")}
-BIRDS = EVERY.pop("my_birds.py")  # 20 styles each: not built here
+BIRDS, PRINTS = EVERY.pop("my_birds.py"), EVERY.pop("my_prints.py")  # painted: not built here
 RECIPES = EVERY
 SAID = dict(re.findall(r"^\| ([^|`]+) \| `([^`]+)` \|$", DOC, re.MULTILINE))
 
@@ -69,6 +69,7 @@ def home(tmp_path_factory) -> Path:
         (folder / name).write_text(text, encoding="utf-8")
     make_photos(folder / "photos")
     make_pets(folder / "pets")
+    Image.new("RGBA", (24, 24), (250, 20, 20, 200)).save(folder / "stamp.png")
     words = {"de": ("schlecht", "mäßig", "gut"), "en": ("bad", "fair", "good")}
     reviews = [
         [f"{words[language][stars]} {noun}", stars + 1, language, f"author{number % 20}-{stars}"]
@@ -98,7 +99,7 @@ def test_a_recipe_of_the_page_makes_a_dataset(at_home, name):
     manifest = Manifest.read(folder)
     splits = manifest.base("all").splits
     assert sum(split.rows for split in splits.values()) == {"photos.py": 50, "reviews.py": 180}.get(name, 80)
-    assert manifest.origins_shared == (name == "reviews.py")  # authors write in both languages
+    assert manifest.origins_shared == (name in ("reviews.py", "stamped.py"))  # authors write in both
     assert manifest.base("all").dropped == {}
     if name == "photos.py":
         assert splits["train"].groups == 5
@@ -122,7 +123,7 @@ def test_the_filtered_recipe_of_the_page_keeps_whole_trajectories(at_home):
 
 def test_the_other_code_of_the_page_runs(at_home, capsys):
     build("reviews.py", workers=1, quiet=True)
-    (code,) = [text for text in BLOCKS if text not in (BIRDS, *RECIPES.values())]
+    (code,) = [text for text in BLOCKS if text not in (BIRDS, PRINTS, *RECIPES.values())]
     exec(compile(code, "docs/own_data.md", "exec"), {})
     assert capsys.readouterr().out.count("target_train") == 3
 
@@ -159,7 +160,7 @@ def test_what_the_page_says_of_an_error_is_said(at_home, tmp_path, what):
 
 def test_the_page_names_every_kind_of_error_that_is_tried():
     assert len(SAID) == 5
-    assert list(RECIPES) == ["photos.py", "reviews.py", "patients.py", "pets.py"]
+    assert list(RECIPES) == ["photos.py", "reviews.py", "patients.py", "pets.py", "stamped.py"]
 
 
 def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatch):
@@ -179,6 +180,17 @@ def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatc
         "content": 48,
         "mini": 40 * 20,
     }
+    (tmp_path / "my_prints.py").write_text(PRINTS)
+    for style, size in (("Lino Cut", 2), ("tiles", 1)):
+        (tmp_path / "my_styles" / style).mkdir(parents=True)
+        for number in range(size):
+            pixels = rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)
+            Image.fromarray(pixels).resize((80, 60)).save(tmp_path / f"my_styles/{style}/{number}.png")
+    prints = list(render_item(load_recipe("my_prints.py"), "shift", items[0]))
+    assert [(sample.nuisance, sample.key) for sample in prints] == [
+        ("Lino Cut", f"{items[0].key}-lino-cut"),
+        ("tiles", f"{items[0].key}-tiles"),
+    ]
     painted = list(render_item(recipe, "shift", items[0]))
     assert [sample.nuisance for sample in painted] == list(recipe.shift.nuisances)
     assert {sample.image.size for sample in painted} == {(128, 128)}

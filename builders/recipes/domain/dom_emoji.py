@@ -21,7 +21,8 @@ RECIPE = Recipe(
     title="Emoji of Four Vendors",
     summary=(
         "Emoji of 20 classes, each concept drawn by four vendors. The class is the target, the vendor is the "
-        "domain; what all four draw is in one split."
+        "domain; what all four draw is in one split. Two of them share their outlines, so that "
+        "there are three and a half domains."
     ),
     citation=(
         "The shiftdata founders. Emoji of Four Vendors, on drawings of Fluent Emoji, Noto Emoji and Twemoji. "
