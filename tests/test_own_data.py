@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 import shiftdata as sd
 from builders.albums.folder import FolderAlbum
 from builders.albums.rows import Columns, RowsAlbum
+from builders.cli.app import main
 from builders.filters import Stages, judged_rows
 from builders.make import assign
 from builders.make.build import build, plan_blocks
@@ -28,7 +29,8 @@ BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
 EVERY = {text.split()[1]: text for text in BLOCKS if text.startswith("# ")}
 BIRDS, PRINTS = EVERY.pop("my_birds.py"), EVERY.pop("my_prints.py")  # painted: not built here
 RECIPES = EVERY
-SAID = dict(re.findall(r"^\| ([^|`]+) \| `([^`]+)` \|$", DOC, re.MULTILINE))
+ERRORS = DOC.partition("## What can be wrong")[2]
+SAID = dict(re.findall(r"^\| ([^|`]+) \| `([^`]+)` \|$", ERRORS, re.MULTILINE))
 
 
 def make_photos(folder: Path) -> None:
@@ -90,6 +92,24 @@ def home(tmp_path_factory) -> Path:
 def at_home(home, monkeypatch) -> Path:
     monkeypatch.chdir(home)
     return home
+
+
+def test_new_writes_the_first_recipe_of_the_page(at_home, tmp_path):
+    flags = [
+        "--citation",
+        "Jane Doe. Photos. 2026.",
+        "--license",
+        "CC-BY-4.0",
+        "--attribution",
+        "Jane Doe",
+        "--creator",
+        "Jane Doe",
+    ]
+    written = tmp_path / "photos.py"
+    assert main(["new", "photos", "--frame", "crop", "--size", "224", "--out", str(written), *flags]) == 0
+    text = re.sub(r'released=".*"', 'released="2026-11-22"', written.read_text(encoding="utf-8"))
+    text = text.replace(f'Path("{at_home / "photos"}")', 'HERE / "photos"')
+    assert text.partition("RECIPE")[2] == RECIPES["photos.py"].partition("RECIPE")[2]
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "pets.py"])

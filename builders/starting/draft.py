@@ -14,12 +14,14 @@ MOST_SHOWN = 12  # names in a line for people
 class Candidate:
     """A canonical split that the data may carry. `{}` in its code stands for each of `names` in turn.
 
-    `among` is what the recipe calls those names, if it names all of them.
+    `among` is what the recipe calls those names, if it names all of them. `gaps`: whether it is still worth
+    having where some groups have no row.
     """
 
     code: str
     names: Sequence[str] = ()
     among: str = ""
+    gaps: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
     on_empty = "error"
     for candidate in draft.shift.candidates:
         fitting, failed = _fitting(candidate, tried, path, rows)
-        if failed:  # perhaps only for lack of some groups
+        if failed and candidate.gaps:
             more, lacking = _fitting(candidate, replace(tried, on_empty="report"), path, rows)
             if len(more) > len(fitting):
                 fitting, failed, on_empty = more, lacking, "report"
@@ -111,7 +111,8 @@ def _fitting(candidate: Candidate, recipe: Recipe, path: Path, rows: Metadata) -
         try:
             check_planned(replace(recipe, protocols=(protocol,)), rows)
         except InputError as error:
-            failed.append(f"{protocol.words()}: {str(error).removeprefix(protocol.words()).strip()}")
+            known = str(error).startswith(protocol.id)
+            failed.append(str(error) if known else f"{protocol.words()}: {error}")
         else:
             fitting.append(name)
     return fitting, failed

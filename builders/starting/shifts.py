@@ -37,9 +37,7 @@ def domains_shift(
         tested = sorted(by_rows[:MOST_TESTED])
         among = "DOMAINS" if tested == names else ""
         candidates += [Candidate(code="LeaveOneDomainOut(test={})", names=tested, among=among)]
-    candidates += [
-        Candidate(code=f"GroupFairness(k={k}, mu=0.1)") for k in FAIRNESS if k <= min(classes, len(names))
-    ]
+    candidates += [fairness(k) for k in FAIRNESS if k <= min(classes, len(names))]
     if labels:
         shifted = f"LabelShift(source={quoted(by_rows[0])}, target={{}}, alpha=1, replacement=True)"
         candidates += [Candidate(code=shifted, names=by_rows[1 : 1 + MOST_TARGETS])]
@@ -55,6 +53,11 @@ def domains_shift(
     )
 
 
+def fairness(k: int) -> Candidate:
+    """Group fairness; it compares groups, so that none may lack."""
+    return Candidate(code=f"GroupFairness(k={k}, mu=0.1)", gaps=False)
+
+
 def made_shift(name: str, dataset: str, classes: int) -> Shift:
     """One of `MADE`, and the canonical splits that its paper cuts."""
     if name == "stylize":
@@ -64,7 +67,7 @@ def made_shift(name: str, dataset: str, classes: int) -> Shift:
             about=", painted in 20 styles",
             code=f"Stylize(seed=0, dataset={quoted(dataset)})",
             imports=["builders.shifts.steps Stylize"],
-            candidates=[Candidate(code=f"GroupFairness(k={k}, mu=0.1)") for k in FAIRNESS if k <= classes],
+            candidates=[fairness(k) for k in FAIRNESS if k <= classes],
             per_item=20,
         )
     if name == "weather":
