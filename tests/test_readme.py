@@ -19,4 +19,4 @@ def test_the_python_of_the_readme_runs(tiny: Path, in_tiny_out: Path, monkeypatc
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert names["result"].mean == 1  # type: ignore[attr-defined]
+    assert 0 <= names["result"].mean <= 1  # type: ignore[attr-defined]
