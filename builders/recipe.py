@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import inspect
 import json
 import re
 import sys
@@ -12,7 +11,7 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path, PurePath
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -20,6 +19,7 @@ from builders.albums import Album
 from builders.datasheet import Datasheet
 from builders.encode import Encoding
 from builders.filters import Filters
+from builders.parts import check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
 from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.format.names import check_names, is_path_part, text_fault
@@ -166,10 +166,10 @@ class Recipe:
             if not isinstance(value := getattr(self, name), tuple | list):
                 raise InputError(f"{name} is a tuple, got {value!r:.80}: write {name}=(..., ) with a comma")
         for step in self.prepare:
-            _check_part("step", step, "__call__")
-        _check_part("shift", self.shift, "__call__", "nuisances")
-        _check_part("album", self.album, "labels", "items", "load", "fingerprint")
-        _check_part("encoding", self.encoding, "modality", "columns", "encode")
+            check_part("step", step, "__call__")
+        check_part("shift", self.shift, "__call__", "nuisances")
+        check_part("album", self.album, "labels", "items", "load", "fingerprint")
+        check_part("encoding", self.encoding, "modality", "columns", "encode")
 
     def _check_texts(self) -> None:
         for name in (self.version, *(base.name for base in self.bases)):
@@ -196,7 +196,7 @@ class Recipe:
         if self.filters is None:
             return
         for scorer in self.filters.scorers:
-            _check_part("scorer", scorer, "__call__", "name", "fingerprint")
+            check_part("scorer", scorer, "__call__", "name", "fingerprint")
         steps = self.severities
         if len(steps) < 2 or steps[0] != 0 or self.encoding.modality != "image":
             raise InputError(
@@ -249,108 +249,6 @@ def library_versions() -> dict[str, str]:
 def file_versions() -> dict[str, str]:
     """The version of everything that can change a byte of a published file."""
     return library_versions() | {name: version(name) for name in ("pyarrow", "shiftdata")}
-
-
-def part_identity(part: Any) -> Any:
-    """The identity of an album, a step, a shift, an encoding or a scorer (or a tuple of such): code included.
-
-    Beside fields or fingerprint, the name and the `code_version` of its class count.
-    """
-    if isinstance(part, tuple | list):
-        return [part_identity(one) for one in part]
-    if part is not None:
-        _check_code_version(part)
-    return identity_of(part)
-
-
-#: What a part of your own needs, as its class would write it.
-NEEDED = {
-    "__call__": "`def __call__`, from samples to samples (of a scorer: from views to a number for each)",
-    "nuisances": "`nuisances: tuple[str, ...] = ('red', 'blue')`: every nuisance that it makes",
-    "labels": "`labels`: every label, in order",
-    "items": "`def items(self)`: a tuple of Items, sorted by key",
-    "load": "`def load(self, item)`: the picture, text or features of an item",
-    "name": "`name: str = 'sharpness'`, for reports and columns",
-    "fingerprint": "`def fingerprint(self)`: a hash of what it would give, such as content_hash(*parts)",
-}
-
-
-def _check_part(what: str, part: Any, *needed: str) -> None:
-    """Refuse, when a recipe is read, a part that lacks something; nothing of it is run."""
-    if isinstance(part, type):
-        raise InputError(f"the {what} of the recipe is the class {part.__name__}: write {part.__name__}(...)")
-    if inspect.isroutine(part):
-        raise InputError(
-            f"the {what} of the recipe is the function {part.__name__}: write a frozen dataclass with "
-            "`code_version: ClassVar[int] = 1` and `def __call__(self, samples)`"
-        )
-    for name in needed:
-        if inspect.getattr_static(part, name, None) is None:
-            raise InputError(
-                f"class {type(part).__name__} is not a {what}: it needs {NEEDED.get(name, name)}"
-            )
-    _check_code_version(part)
-
-
-def _check_code_version(part: Any) -> None:
-    if type(getattr(type(part), "code_version", None)) is not int:
-        name = type(part).__name__
-        raise InputError(
-            f"class {name} needs `code_version: ClassVar[int] = 1`: raise it when its output changes"
-        )
-
-
-def identity_of(value: Any) -> Any:
-    """A JSON form of all that a value of a recipe says: records by field, others by their fingerprint.
-
-    A record with a fingerprint is identified by that, and by those of its fields that are parts themselves.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return [identity_of(one) for one in value]
-    if isinstance(value, Mapping):
-        return [[str(key), identity_of(one)] for key, one in value.items()]
-    record = dataclasses.is_dataclass(value)
-    known = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)} if record else {}
-    identity = {"class": type(value).__name__, "code_version": getattr(type(value), "code_version", None)}
-    if hasattr(value, "fingerprint"):
-        parts = {name: one for name, one in known.items() if hasattr(type(one), "code_version")}
-        within = {name: part_identity(one) for name, one in parts.items()}
-        fingerprint = value.fingerprint()
-        if not isinstance(fingerprint, str):
-            raise InputError(
-                f"the fingerprint of class {type(value).__name__} is a text, got {fingerprint!r}"
-            )
-        return {**identity, "fingerprint": fingerprint, "parts": within}
-    if record:
-        _check_paths(type(value).__name__, known)
-        return {**identity, "fields": {name: identity_of(one) for name, one in known.items()}}
-    raise InputError(
-        f"a recipe cannot contain {value!r}: use a frozen dataclass, a tuple, text or numbers, or write "
-        "`fingerprint`, so that the recipe can be identified by what it says"
-    )
-
-
-def _check_paths(record: str, fields: Mapping[str, Any]) -> None:
-    """Refuse a path: it differs from machine to machine, and identifies nothing."""
-    one = [name for name, value in fields.items() if isinstance(value, PurePath)]
-    several = [
-        name
-        for name, value in fields.items()
-        if isinstance(value, tuple | list) and any(isinstance(path, PurePath) for path in value)
-    ]
-    if not one and not several:
-        return
-    parts = [f"repr(self.{name})" for name in fields if name not in (*one, *several)]
-    parts += [f"self.{name}.read_bytes()" for name in one]
-    parts += [f"*(path.read_bytes() for path in self.{name})" for name in several]
-    raise InputError(
-        f"the field {(one + several)[0]!r} of class {record} is a path, which does not say what the file "
-        f"contains; write a fingerprint in {record} that does, such as\n"
-        "    def fingerprint(self) -> str:\n"
-        f"        return shiftdata.stable.content_hash({', '.join(parts)})"
-    )
 
 
 def _hash_of(identity: Any) -> str:
