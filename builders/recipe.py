@@ -143,7 +143,8 @@ class Recipe:
         self._check_parts()
         names = [base.name for base in self.bases] + [protocol.config_name for protocol in self.protocols]
         taken = {"metadata", "splits", "labels", f"{self.nuisance}s"}  # configs, and sets of croissant.json
-        repeated = sorted({name for name in names if names.count(name) > 1} | taken & set(names))
+        lower = [name.lower() for name in names]  # Windows and macOS have one folder for Mini and mini
+        repeated = sorted({name for name in names if lower.count(name.lower()) > 1} | taken & set(names))
         if repeated:
             raise InputError(
                 f"the recipe {self.name} has two configs named {', '.join(repeated)}: give each base its "
@@ -151,8 +152,8 @@ class Recipe:
             )
         if self.default_base not in {base.name for base in self.bases}:
             raise InputError(f"the default base {self.default_base!r} is not among the bases of {self.name}")
-        if not re.fullmatch(r"[a-z0-9_]+", self.name):
-            raise InputError(f"a recipe's name is made of [a-z0-9_], got {self.name!r}")
+        if not re.fullmatch(r"[a-z0-9_]+", self.name) or not is_path_part(self.name):
+            raise InputError(f"a recipe's name is made of [a-z0-9_], and is not con, aux, ..: {self.name!r}")
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", self.released):
             raise InputError(f"released is a day such as 2026-11-21, got {self.released!r}")
         if self.seed < 0:

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,10 @@ from shiftdata.errors import InputError, StorageError
 
 WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Flags for every `os.open`, and those that follow no link or open only a folder, where the system has them.
+PLAIN = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
+NO_LINK, FOLDER = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_DIRECTORY", 0)
+_seeking = threading.Lock()
 
 
 def absolute(path: str | Path) -> Path:
@@ -102,7 +107,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a file to read; a pipe or a device, which may never end, is an error and is not waited for."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | PLAIN)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise StorageError(f"{path} is not a regular file: put the file itself there")
@@ -112,10 +117,19 @@ def open_regular(path: Path) -> BinaryIO:
         raise
 
 
+def read_at(descriptor: int, size: int, start: int) -> bytes:
+    """At most `size` bytes of an open file from `start` on, for many threads at once."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, start)
+    with _seeking:  # Windows has only one position for all
+        os.lseek(descriptor, start, os.SEEK_SET)
+        return os.read(descriptor, size)
+
+
 def open_new(path: Path, *, keep: bool = False) -> BinaryIO:
     """Open a file to write that has no other name: no link is followed. `keep` goes on at its end."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    if keep:
+    flags = os.O_WRONLY | os.O_CREAT | PLAIN | NO_LINK
+    if keep and not path.is_symlink():
         with suppress(OSError):
             descriptor = os.open(path, flags | os.O_APPEND, 0o666)
             found = os.fstat(descriptor)
@@ -146,7 +160,7 @@ def own_folder(path: Path, *, links: bool = False) -> Path:
     """
     path.mkdir(parents=True, exist_ok=True)
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != _user(found):
         raise InputError(f"{path} is a link or belongs to somebody else: move it away, and run this again")
     for folder, below, files in os.walk(path):
         for name in below if links else [*below, *files]:
@@ -157,6 +171,11 @@ def own_folder(path: Path, *, links: bool = False) -> Path:
                     f"{path} away, and run this again"
                 )
     return path
+
+
+def _user(found: os.stat_result) -> int:
+    """The user of this process; Windows says of no file whose it is."""
+    return os.geteuid() if hasattr(os, "geteuid") else found.st_uid
 
 
 def refuse_links(root: Path, paths: Iterable[str]) -> None:
@@ -175,14 +194,17 @@ def refuse_links(root: Path, paths: Iterable[str]) -> None:
 def move_below(file: Path, root: Path, path: str) -> None:
     """Move a file to a path below a folder; no link on the way is followed, not even one made meanwhile."""
     *parents, name = path.split("/")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if os.mkdir not in os.supports_dir_fd:  # Windows, where making a link is a privilege
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        refuse_links(root, [path])
+        file.replace(root / path)
+        return
+    folder = os.open(root, os.O_RDONLY | FOLDER | PLAIN)
     try:
         for parent in parents:
             with suppress(FileExistsError):
                 os.mkdir(parent, dir_fd=folder)
-            below = os.open(
-                parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
-            )
+            below = os.open(parent, os.O_RDONLY | FOLDER | NO_LINK | PLAIN, dir_fd=folder)
             os.close(folder)
             folder = below
         os.replace(file, name, dst_dir_fd=folder)

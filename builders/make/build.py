@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import RENDERINGS
 from shiftdata.places.search import NAMESPACE
+from shiftdata.threads import available_cores
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
 
@@ -166,11 +166,6 @@ def plan_blocks(
             if base.name in bases:
                 plan[base.name] = blocks
     return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _earlier(folder: Path, recipe: Recipe, replace: bool) -> Manifest | None:

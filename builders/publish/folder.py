@@ -113,8 +113,9 @@ def _link(old: Path, new: Path) -> None:
     """Give a file of the published place a second name; it is never one of the builder's own files."""
     new.unlink(missing_ok=True)  # of a run that was stopped: the old one may be another by now
     new.parent.mkdir(parents=True, exist_ok=True)
+    plain = {"follow_symlinks": False} if os.link in os.supports_follow_symlinks else {}
     try:
-        os.link(old, new, follow_symlinks=False)
+        os.link(old, new, **plain)
     except OSError:  # the file system has no links
         with clear_when_full(new):
             shutil.copy2(old, new, follow_symlinks=False)

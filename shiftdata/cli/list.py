@@ -26,7 +26,7 @@ def command() -> None:
         print(f"{'':<{width}}{one.license}")
     known = catalogued(offline=is_offline())
     for name in sorted(set(known) - {one.name for one in datasets}):
-        print(f"{name}: in the catalog {known[name]}; shiftdata fetch {name}")
+        print(f"{name}: in the catalog {known[name]}; it opens by its name, or `shiftdata fetch {name}`")
     if not datasets and not known:
         where = ", ".join(map(str, search_path()))
         print(

@@ -100,6 +100,11 @@ def command(
     hashes every uploaded file, moves what is damaged to DIR/.mirror/damaged, removes what no dataset names,
     and ends with status 1 if there are problems.
     """
+    if os.open not in os.supports_dir_fd:
+        raise InputError(
+            "shiftdata serve needs Linux or macOS: it opens files by the folder they are in. On Windows, "
+            "serve from WSL, or put the datasets on any web server that knows Range"
+        )
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
     from shiftdata.serving.app import listen, server

@@ -11,6 +11,8 @@ from shiftdata.errors import InputError
 
 #: What may stand in a path: the names of datasets, bases and canonical splits, and versions.
 PATH_PART = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}")
+#: What Windows takes for a device, whatever follows the first dot.
+DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 #: Cc and Cs: control characters, half surrogates. Zl and Zp end a line. The others turn the order of a line.
 REFUSED = ("Cc", "Cs", "Zl", "Zp")
@@ -80,8 +82,12 @@ def check_names(what: str, names: Iterable[str], where: str) -> None:
 
 
 def is_path_part(text: str) -> bool:
-    """Whether a name may be a part of a path: letters, digits, `_`, `.`, `+` and `-`, without `..`."""
-    return PATH_PART.fullmatch(text) is not None
+    """Whether a name may be a part of a path on every system: letters, digits, `_`, `.`, `+`, `-`, no `..`.
+
+    >>> is_path_part("mini-2.0"), is_path_part("aux"), is_path_part("mini.")
+    (True, False, False)
+    """
+    return bool(PATH_PART.fullmatch(text)) and not DEVICE.fullmatch(text) and not text.endswith(".")
 
 
 def is_relative_path(path: str) -> bool:

@@ -199,12 +199,14 @@ def _load_files(
     store, manifest = opened.store, opened.manifest
     place = store.address
     if isinstance(store, Hub):
-        if store.repo.endpoint is not None:
+        # `datasets` asks one Hub at a time: of another server it reads files by their URLs, without a login.
+        if store.repo.endpoint is not None and (store.repo.token or token_for(store.repo.endpoint)):
             raise InputError(
-                f"`datasets` asks one Hub at a time: set HF_ENDPOINT={store.repo.endpoint} before Python "
-                f"starts, and load {store.repo.repo_id!r} by its name; or `shiftdata fetch` it"
+                f"`datasets` does not get the token of {store.repo.endpoint}: run `shiftdata fetch {place}` "
+                f"and load the folder, or set HF_ENDPOINT={store.repo.endpoint} before Python starts"
             )
-        place = f"hf://datasets/{store.repo.repo_id}@{store.revision}"
+        on_hub = f"hf://datasets/{store.repo.repo_id}@{store.revision}"
+        place = on_hub if store.repo.endpoint is None else store.url("").rstrip("/")
     if manifest.is_webdataset:
         raise InputError(
             f"{place} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet "
@@ -229,10 +231,10 @@ def _access(store: Store) -> dict[str, Any]:
     Left to itself, it sends the one that is stored for the Hub to any $HF_ENDPOINT, and what `.netrc` has to
     any server.
     """
-    if isinstance(store, Hub):
+    if isinstance(store, Hub) and store.repo.endpoint is None:
         return {"token": token_for(None)}
     if not isinstance(store, Http):
         return {}
     require("aiohttp", "load_dataset of an http URL")
-    of_client = {"client_kwargs": {"trust_env": False, "proxy": proxy_of(store.address)}}
+    of_client = {"client_kwargs": {"trust_env": False, "proxy": proxy_of(store.url(""))}}
     return {"token": False, "storage_options": {"http": of_client, "https": of_client}}

@@ -150,10 +150,16 @@ def unknown_dataset(
         offline: whether places far away were left out.
 
     """
-    known = {path.name for path in local_datasets()} | set(catalogued(offline=offline))
-    folders = [f"{root}: {_contents(root)}" for root in search_path()]
+    named, short = catalogued(offline=offline), name.rpartition("/")[2]
+    known = {path.name for path in local_datasets()} | set(named)
+    folders = [f"{root}: {_contents(root, short)}" for root in search_path()]
     catalogs = [f"catalog {note}" for note in notes]
-    catalogs = catalogs or [f"catalog {one}: has no entry of this name" for one in addresses()]
+    if not notes:
+        has = {named.get(name), named.get(short)}
+        catalogs = [
+            f"catalog {one}: {'has places of it' if one in has else 'has no entry of this name'}"
+            for one in addresses()
+        ]
     advice = [
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
@@ -166,14 +172,16 @@ def unknown_dataset(
         folders.append(f"./{name}: it is a folder of datasets; give {' or '.join(below)}")
     lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
     said = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
-    if name.rpartition("/")[2] in known:
+    if short in known:
         return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {said}")
     return not_found("dataset", name, known, said)
 
 
-def _contents(root: Path) -> str:
+def _contents(root: Path, name: str) -> str:
     if not root.is_dir():
         return "there is no such folder"
+    if (root / name / MANIFEST).is_file():
+        return "it is there"
     count = len(list(root.glob(f"*/{MANIFEST}")))
     return f"{count} dataset{'s' if count != 1 else ''}, not this one"
 

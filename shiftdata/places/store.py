@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
-from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular
+from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular, read_at
 from shiftdata.format.manifest import MOST_BYTES, FileRecord
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
@@ -243,7 +243,7 @@ class Folder(Store):
         return data
 
     def range(self, path: str, start: int, end: int) -> bytes:
-        data = self._try(path, lambda _: os.pread(self._handle(path), end - start, start))
+        data = self._try(path, lambda _: read_at(self._handle(path), end - start, start))
         if len(data) != end - start:
             raise self.failed(path, OSError(f"it ends before byte {end}"))
         return data

@@ -16,11 +16,11 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-try:
+try:  # what only `shiftdata serve` needs, which is refused on Windows
     import fcntl
     import resource
     import termios
-except ImportError:  # Windows
+except ImportError:
     resource = None  # type: ignore[assignment]
 
 #: Descriptors that are not for connections; each connection may need two, one of them for a file.

@@ -44,10 +44,11 @@ Parts: TypeAlias = tuple[str, ...]
 
 def open_below(root: Path, parts: Parts, flags: int = 0) -> int:
     """Open what lies below a folder, name by name, following no link and waiting for nothing."""
-    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    place = getattr(os, "O_PATH", os.O_RDONLY)  # macOS has none
+    descriptor = os.open(root, place | os.O_DIRECTORY)
     try:
         for part in parts[:-1]:
-            inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+            inner = os.open(part, place | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, dir_fd=descriptor)

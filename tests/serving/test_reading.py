@@ -15,6 +15,7 @@ import duckdb
 import huggingface_hub.constants
 import pandas
 import polars
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard, HfApi, HfFileSystem, hf_hub_download
@@ -22,11 +23,12 @@ from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundErro
 
 import shiftdata
 from shiftdata.cli.app import main
+from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
 from shiftdata.format.manifest import Manifest
 from shiftdata.serving import folders
 from shiftdata.serving.blobs import hash_of
-from tests.serving.serving import Running, client, client_env, request, serving
+from tests.serving.serving import TOKEN, Running, client, client_env, request, serving
 
 SHARD = "data/mini/test-00000-of-00001.parquet"
 REPO = "datasets/shift/tiny"
@@ -207,6 +209,21 @@ def test_shiftdata_verifies_and_takes_tasks_from_it(reader, tiny, capsys):
     assert "all well" in capsys.readouterr().out
     assert main(["task", address, "group-fairness", "k=2", "mu=0.1"]) == 0
     assert "train" in capsys.readouterr().out
+    found = shiftdata.load_dataset(address, "metadata", split="test", streaming=True)
+    assert (
+        next(iter(found))["key"]
+        == shiftdata.read_metadata(tiny).table.filter(pc.field("split") == "test")["key"][0].as_py()
+    )
+
+
+def test_a_server_with_a_token_is_not_read_by_plain_datasets(tiny_out, tmp_path, monkeypatch):
+    """It would be asked without the token, and say that there is no such file."""
+    with serving(tiny_out, token=TOKEN, private=True) as running:
+        (tmp_path / "tokens.json").write_text(json.dumps({running.endpoint: TOKEN}))
+        monkeypatch.setenv("SHIFTDATA_TOKENS", str(tmp_path / "tokens.json"))
+        address = f"hf+{running.endpoint}/datasets/shift/tiny"
+        with pytest.raises(InputError, match=r"does not get the token of .* run `shiftdata fetch hf\+http"):
+            shiftdata.load_dataset(address, split="test")
 
 
 def test_examples_are_read_by_byte_ranges(tiny, tiny_out):
