@@ -33,8 +33,10 @@ def read_cell(feature: Feature, cell: Cell, *, decimal: str = ".") -> Cell:
     >>> read_cell(("0", "1"), "True"), read_cell("int64", "3.0"), read_cell("bool", 0), read_cell("string", 7)
     ('1', 3, False, '7')
     """
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+    if cell is None or cell != cell:  # NaN
         return None
+    if type(cell) is float and feature == "float64" and math.isfinite(cell):
+        return cell
     text = str(cell)
     if feature == "string":
         return (_plain(text) if isinstance(cell, float) else text) or None
@@ -68,9 +70,10 @@ def misfit(name: str, feature: Feature, values: Sequence[str] = ()) -> str:
 def _plain(text: str) -> str:
     """One spelling of equal values."""
     text = text.strip()
-    if text.lower() in ("true", "false"):
+    if text[:1] in "tTfF" and text.lower() in ("true", "false"):
         return "1" if text.lower() == "true" else "0"
-    return text.partition(".")[0] if re.fullmatch(r"[+-]?[0-9]+\.0*", text) else text
+    whole, _, rest = text.partition(".")
+    return whole if not rest.strip("0") and re.fullmatch(r"[+-]?[0-9]+", whole) else text
 
 
 def _category(names: Sequence[str], text: str) -> str | None:

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -70,7 +71,7 @@ class Shift(Protocol):
 class Scaled(Protocol):
     """A shift that makes each nuisance in several severities."""
 
-    @property
+    @cached_property
     def severities(self) -> tuple[float, ...]:
         """Every severity, ascending."""
 
@@ -210,7 +211,7 @@ class Recipe:
         """The role of each column."""
         return Roles(nuisance=self.nuisance, modality=self.encoding.modality, example=self.encoding.columns)
 
-    @property
+    @cached_property
     def severities(self) -> tuple[float, ...]:
         """Every severity of the shift, ascending; empty where its nuisances have no scale."""
         return tuple(self.shift.severities) if isinstance(self.shift, Scaled) else ()

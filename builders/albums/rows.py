@@ -241,15 +241,15 @@ class RowsAlbum:
                     reasons.setdefault(row, reason)
         return examples, reasons
 
-    def _values(self, feature: Feature, cells: list[Cell]) -> tuple[dict[Cell, Cell], dict[Cell, None]]:
+    def _values(self, feature: Feature, cells: list[Cell]) -> tuple[dict[Cell, Cell], dict[Cell, int]]:
         """What each distinct cell means, and those that cannot be read, the most frequent first."""
-        values, wrong = dict[Cell, Cell](), dict[Cell, None]()
-        for cell, _ in sorted(Counter(cells).items(), key=lambda one: (-one[1], str(one[0]))):
+        values, wrong = dict[Cell, Cell](), dict[Cell, int]()
+        for cell, count in Counter(cells).items():
             try:
                 values[cell] = read_cell(feature, cell, decimal=self.decimal)
             except ValueError:
-                values[cell], wrong[cell] = cell, None
-        return values, wrong
+                values[cell], wrong[cell] = cell, count
+        return values, dict(sorted(wrong.items(), key=lambda one: (-one[1], str(one[0]))))
 
     def _place(self, row: int) -> str:
         return self._file.place(int(np.flatnonzero(~self._blank)[row]))

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -26,7 +26,8 @@ from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
 
-ITEMS_PER_BLOCK = 8
+#: Enough to keep a process busy for longer than its file takes.
+ITEMS_PER_BLOCK: Mapping[str, int] = {"image": 8, "text": 64, "table": 64}
 QUEUED_PER_WORKER = 4
 
 
@@ -46,8 +47,8 @@ class Block:
 
 def cut_into_blocks(recipe: Recipe, layer: str, items: Sequence[Item]) -> list[Block]:
     """Consecutive items, a few a block."""
-    starts = range(0, len(items), ITEMS_PER_BLOCK)
-    chunks = [tuple(items[start : start + ITEMS_PER_BLOCK]) for start in starts]
+    size = ITEMS_PER_BLOCK[recipe.encoding.modality]
+    chunks = [tuple(items[start : start + size]) for start in range(0, len(items), size)]
     return [Block(layer, chunk, sum(_samples_of(recipe, layer, item) for item in chunk)) for chunk in chunks]
 
 
@@ -211,9 +212,10 @@ def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
     """How many samples an item becomes in a layer; content that comes with its nuisance has no other."""
     if layer == "content":
         return 1
-    shift = recipe.shift
-    some = shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances
-    return (1 if item.nuisance else len(some)) * max(1, len(recipe.severities))
+    shift, steps = recipe.shift, max(1, len(recipe.severities))
+    if item.nuisance:
+        return steps
+    return steps * len(shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances)
 
 
 def _feed(
