@@ -21,8 +21,8 @@ def elastic_transform(picture: Image.Image, severity: int, draws: np.random.Gene
 
 
 def pixelate(picture: Image.Image, severity: int, draws: np.random.Generator) -> Field:
-    """Fewer pixels, each drawn as a block: of 32 along a side 22 to 7 are left, of 256 77 to 23."""
-    share = 2.75 * min(picture.size) ** -0.4 * 0.74**severity
+    """Fewer pixels, each drawn as a block: of 32 along a side 22 to 5 are left, of 256 77 to 18."""
+    share = 2.75 * min(picture.size) ** -0.4 * 0.7**severity
     few = picture.resize([round(side * share) for side in picture.size], Image.Resampling.BOX)
     return as_floats(few.resize(picture.size, Image.Resampling.NEAREST))
 

@@ -16,7 +16,7 @@ from shiftdata.errors import InputError
 class Corrupt:
     """One trajectory for each content sample and corruption; severity 0 is the untouched picture."""
 
-    code_version: ClassVar[int] = 2
+    code_version: ClassVar[int] = 3
 
     seed: int
     dataset: str
