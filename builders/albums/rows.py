@@ -130,6 +130,10 @@ class RowsAlbum:
 
     def fingerprint(self) -> str:
         """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         parts = [str(len(self.labels)), *self.labels, *sorted(self.columns.features)]
         for item in self._items:
             parts += (item.key, item.label, item.origin, item.license, item.attribution, item.nuisance or "")

@@ -34,8 +34,12 @@ def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str,
 
 def check_planned(recipe: Recipe, rows: Metadata) -> None:
     """`check_protocols` on rows that are planned already."""
-    made = _canonical_splits(recipe, rows, np.zeros(len(rows), np.int64))
-    front_matter(replace(draft(recipe), canonical_splits=made))
+    front_matter(replace(draft(recipe), canonical_splits=planned_splits(recipe, rows)))
+
+
+def planned_splits(recipe: Recipe, rows: Metadata) -> list[CanonicalSplit]:
+    """The canonical splits of planned rows."""
+    return _canonical_splits(recipe, rows, np.zeros(len(rows), np.int64))
 
 
 def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> Metadata:

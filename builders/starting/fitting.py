@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from builders.make import assign
-from builders.make.canonical import check_planned, check_protocols, planned
+from builders.make.canonical import check_planned, planned, planned_splits
 from builders.recipe import Base, Recipe
 from builders.sample import Item
 from builders.starting.draft import INDENT, WIDTH, Candidate, Draft, quoted, tuple_of, wrapped
@@ -20,6 +20,8 @@ from shiftdata.protocols import Protocol
 
 MOST_MADE = 12_000  # examples of a base that is made at first: some minutes of work
 PER_GROUP = (100, 50, 40, 20, 10, 5, 4)
+VIRTUAL = (12, 8, 4, 1)
+EMPTY: Mapping[str, str] = {}
 PROTOCOLS = ("GroupFairness", "LabelShift", "LeaveOneDomainOut", "UDA")
 
 
@@ -35,12 +37,8 @@ class Written:
 
 def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
     """The recipe of a draft, with those bases and canonical splits that its data can carry."""
-
-    def text(bases: Sequence[Base], splits: Sequence[str], on_empty: str) -> str:
-        return _text(draft, owner, name, bases, splits, on_empty)
-
     every = [_base(draft, None)]
-    plain = _recipe(text(every, (), "error"), path)
+    plain = _recipe(_text(draft, owner, name, every, ()), path)
     items = plain.album.items()
     assign.check_items(plain, items)
     fold_of = assign.folds(items)
@@ -51,18 +49,28 @@ def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
     rows = planned(tried, items, fold_of)
     left_out: list[str] = []
     splits: list[str] = []
-    on_empty = "error"
+    more = dict[str, str]()
     for candidate in draft.shift.candidates:
         fitting, failed = _fitting(candidate, tried, path, rows)
         if failed and candidate.gaps:
-            more, lacking = _fitting(candidate, replace(tried, on_empty="report"), path, rows)
-            if len(more) > len(fitting):
-                fitting, failed, on_empty = more, lacking, "report"
+            kept, lacking = _fitting(candidate, replace(tried, on_empty="report"), path, rows)
+            if len(kept) > len(fitting):
+                fitting, failed = kept, lacking
+                more["on_empty"] = '"report",  # a split may lack rows of some groups'
         splits += _as_code(candidate, fitting)
         left_out += failed
-    recipe = _recipe(text(bases, splits, on_empty), path)
-    check_protocols(recipe, items, fold_of)
-    return Written(text=text(bases, splits, on_empty), rows=len(rows), recipe=recipe, left_out=left_out)
+    for virtual in (None, *VIRTUAL):
+        if virtual is not None:
+            more["virtual"] = f"{virtual},  # so many of them as configs of the card; all have a key file"
+        text = _text(draft, owner, name, bases, splits, more)
+        recipe = replace(_recipe(text, path), album=plain.album)  # which has read its files
+        try:
+            check_planned(recipe, rows)
+            break
+        except InputError:
+            if virtual == VIRTUAL[-1]:
+                raise
+    return Written(text=text, rows=len(rows), recipe=recipe, left_out=left_out)
 
 
 def _recipe(text: str, path: Path) -> Recipe:
@@ -109,7 +117,7 @@ def _fitting(candidate: Candidate, recipe: Recipe, path: Path, rows: Metadata) -
         code = candidate.code.format(quoted(name)) if name else candidate.code
         protocol = _protocol(code, path)
         try:
-            check_planned(replace(recipe, protocols=(protocol,)), rows)
+            planned_splits(replace(recipe, protocols=(protocol,)), rows)
         except InputError as error:
             known = str(error).startswith(protocol.id)
             failed.append(str(error) if known else f"{protocol.words()}: {error}")
@@ -154,9 +162,9 @@ def _text(
     name: str,
     bases: Sequence[Base],
     splits: Sequence[str],
-    on_empty: str,
+    more: Mapping[str, str] = EMPTY,
 ) -> str:
-    code = "".join(f"{line}\n" for line in _fields(draft, owner, name, bases, splits, on_empty))
+    code = "".join(f"{line}\n" for line in _fields(draft, owner, name, bases, splits, more))
     here = ["HERE = Path(__file__).parent"] if "HERE" in draft.arguments[0] else []
     constants = "\n".join([*here, *draft.constants, *draft.shift.constants])
     return (
@@ -175,7 +183,12 @@ def _imports(draft: Draft, code: str) -> str:
 
 
 def _fields(
-    draft: Draft, owner: Owner, name: str, bases: Sequence[Base], splits: Sequence[str], on_empty: str
+    draft: Draft,
+    owner: Owner,
+    name: str,
+    bases: Sequence[Base],
+    splits: Sequence[str],
+    more: Mapping[str, str],
 ) -> Iterator[str]:
     """The lines of the recipe's fields."""
     yield f"    name={quoted(name)},"
@@ -203,8 +216,8 @@ def _fields(
     if splits:
         yield "    # Canonical splits, the most important first; docs/protocols.md has more."
         yield from _tuple("protocols", splits)
-        if on_empty == "report":
-            yield '    on_empty="report",  # a split may lack rows of some groups'
+        for field, value in sorted(more.items()):
+            yield f"    {field}={value}"
 
 
 def _tuple(field: str, entries: Sequence[str]) -> list[str]:

@@ -46,9 +46,8 @@ class Column:
     @cached_property
     def counts(self) -> Counter[str]:
         """How often each cell that is known occurs, as text."""
-        return Counter(
-            str(cell) for cell in self.cells if str(cell).strip().lower() not in (*MISSING, "none")
-        )
+        every = Counter(map(str, self.cells))
+        return Counter({text: n for text, n in every.items() if text.strip().lower() not in MISSING})
 
     @property
     def words(self) -> set[str]:
@@ -136,7 +135,12 @@ def look_at_table(
             types[name] = columns[name].feature or "string"
     roles = {name: part for part, name in chosen.items() if name}
     seen = list(_seen(path, columns, roles, types, unused))
-    if missing := {part: _choices(part, free) for part in ("label", "domain") if not chosen[part]}:
+    missing = dict[str, tuple[str, str]]()
+    for part in ("label", "domain"):
+        if not chosen[part]:
+            missing[part] = _choices(part, free)
+            free.pop(missing[part][1], None)
+    if missing:
         return Missing(columns=missing, seen=seen)
     label, domain = columns[str(chosen["label"])], columns[str(chosen["domain"])]
     _check(path, label, domain, types, chosen["text"])
@@ -180,14 +184,20 @@ def _columns(path: Path, encoding: str | None) -> tuple[dict[str, Column], dict[
             odd[name] = f"it has the type {cells.type}, which is not a number, a boolean or a text"
         else:
             columns[name] = Column(name=name, cells=cells.to_pylist())
-    commas = {name: replace(column, decimal=",") for name, column in columns.items()}
-    fractions = [
-        sum(kind.feature == "float64" and any(point in text for text in kind.counts) for kind in of.values())
-        for of, point in ((columns, "."), (commas, ","))
-    ]
+    commas = {
+        name: replace(column, decimal=",")
+        for name, column in columns.items()
+        if any("," in text for text in column.counts)
+    }
+    decimal = any(column.feature == "float64" for column in commas.values()) and not any(
+        column.feature == "float64" and any("." in text for text in column.counts)
+        for column in columns.values()
+    )
     if not columns or not next(iter(columns.values())).cells:
         raise InputError(f"{path} has no row: give it a header and rows")
-    return (commas if fractions[1] > fractions[0] else columns), odd
+    return (
+        {name: replace(column, decimal=",") for name, column in columns.items()} if decimal else columns
+    ), odd
 
 
 def _guess(part: str, columns: Mapping[str, Column]) -> str | None:
@@ -217,13 +227,17 @@ def _may_be(part: str, column: Column) -> bool:
 
 def _choices(part: str, columns: Mapping[str, Column]) -> tuple[str, str]:
     """What the flag of a part means, with the columns that could play it; and one of them."""
-    names = [quoted(name) for name, column in columns.items() if _may_be(part, column)]
+    names = [name for name, column in columns.items() if _may_be(part, column)]
     meaning = {
         "label": "what is to be predicted",
         "domain": "what shifts: a site, a source, a year, a language",
     }
-    which = f"one of {few(names)}" if names else "none of the columns has 2 to 50 different values: add one"
-    return f"the column of {meaning[part]}; {which}", names[0].strip('"') if names else "a_column"
+    which = (
+        f"one of {few(list(map(quoted, names)))}"
+        if names
+        else "none of the other columns has 2 to 50 different values: add one, such as ranges of a number"
+    )
+    return f"the column of {meaning[part]}; {which}", names[0] if names else "a_column"
 
 
 def _check(path: Path, label: Column, domain: Column, types: Mapping[str, Feature], text: str | None) -> None:
