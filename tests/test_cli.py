@@ -53,6 +53,8 @@ def test_load(home, capsys):
         shiftdata.cli.app.main, capsys, "load", "tiny", "gf_k2_mu10", "--split", "test", "--rows", "2"
     )[1]
     assert output.count("'split': 'test'") == 2
+    assert "'label': '3 (wedge)', 'style': '0 (blue)'" in output
+    assert "(wedge / blue)'" in output
 
 
 def test_verify(home, copy, capsys):

@@ -24,7 +24,6 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
     check_names("label", recipe.album.labels, f"the album of {recipe.name}")
     check_names(recipe.nuisance, recipe.shift.nuisances, f"the shift of {recipe.name}")
     for what, texts in (
-        ("licence", {item.license for item in items}),
         ("attribution", {item.attribution for item in items}),
         ("origin", {item.origin for item in items}),
     ):
@@ -42,8 +41,8 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
                 f"{item.key} has the {recipe.nuisance} {item.nuisance!r}; "
                 f"the recipe's shift lists {_listed(recipe.shift.nuisances)}"
             )
-        if not item.license or not item.attribution:
-            raise InputError(f"{item.key} has no licence or no attribution: every item needs both")
+        if not item.attribution:
+            raise InputError(f"{item.key} has no attribution: every item needs one")
         if labels.setdefault(item.origin, item.label) != item.label:
             raise InputError(
                 f"the origin {item.origin!r} occurs under {labels[item.origin]!r} and {item.label!r}: "
