@@ -10,7 +10,9 @@ from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains, OnGround
 from shiftdata.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
 
-GROUND = OnGround(size=128)
+GROUND = OnGround(
+    size=128, margin=0.06
+)  # without it, the border says who drew it: vendors leave other margins
 
 RECIPE = Recipe(
     name="dom_emoji",
