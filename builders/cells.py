@@ -59,7 +59,7 @@ def misfit(name: str, feature: Feature, values: Sequence[str] = ()) -> str:
     else:
         listed = ", ".join(feature[:MOST_CATEGORIES]) + (", ..." if len(feature) > MOST_CATEGORIES else "")
         reason = f"{name} is not one of its categories ({listed})"
-    if feature in ("int64", "float64") and any(re.fullmatch(r"[0-9.]+,[0-9]+", value) for value in values):
+    if feature == "float64" and any(re.fullmatch(r"[0-9.]+,[0-9]+", value) for value in values):
         reason += ' with a decimal point (give decimal="," for commas)'
     if values:
         shown = [repr(value if len(value) <= LONGEST else f"{value[:LONGEST]}...") for value in values]

@@ -395,6 +395,7 @@ def test_bytes_that_cannot_be_read_are_refused(tmp_path, name, data, options, me
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_files_as_spreadsheets_write_them(tmp_path, encoding, option, separator, end):
     lines = ["stars,review,shop", '5,"Grüße – ""gut"";{end},ja",a', "", ",,", "4,x,a", ""]
+    lines = [f"sep={separator}", *lines] if separator == ";" else lines
     text = end.join(lines).replace(",", separator).replace("{end}", end)
     (tmp_path / "A.CSV").write_bytes(text.encode(encoding))
     made = album(tmp_path / "A.CSV", encoding=option)

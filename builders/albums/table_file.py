@@ -19,6 +19,7 @@ from shiftdata.format.schema import POINTER_COLUMNS, columns
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 SEPARATORS = (",", ";", "\t", "|")
+SEPARATOR_LINE = re.compile(r"sep=.\s*")  # before the header, for spreadsheets
 
 #: The longest cell. Python's own limit of 131,072 is a guard against quotes that nobody closes, which
 #: `_read_csv` finds anyway.
@@ -121,14 +122,14 @@ def _lines(path: Path, stream: TextIO) -> Iterator[str]:
     for number, line in enumerate(stream, start=1):
         if "\0" in line:
             raise InputError(f"{path}, line {number}: it has a NUL character, which no text has; take it out")
-        yield line
+        yield "\n" if number == 1 and SEPARATOR_LINE.fullmatch(line) else line
 
 
 def _separator(path: Path, names: Sequence[str] | None, encoding: str) -> str:
     """The one under which the header has most of the wanted columns, else most columns."""
     own = "\t" if path.suffix.lower() == ".tsv" else ","
     with path.open(newline="", encoding=encoding) as stream:
-        first = [line for line in islice(stream, 100) if line.strip()]
+        first = [line for line in islice(_lines(path, stream), 100) if line.strip()]
 
     def fits(separator: str) -> tuple[int, int]:
         header = next(csv.reader(first, delimiter=separator), [])
