@@ -109,7 +109,8 @@ def _drafted(path: Path, name: str, out: Path, options: dict[str, Any]) -> tuple
         _check_nothing_missing(draft, given, path)
     while isinstance(draft, Missing):
         options |= _asked(draft)
-        draft = _look(path, name, out, options)
+        before, draft = draft, _look(path, name, out, options)
+        print("\n".join(line for line in draft.seen if line not in before.seen))
     return draft, ask_owner(given, name)
 
 
