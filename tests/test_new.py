@@ -273,7 +273,11 @@ def test_columns_that_cannot_be_guessed_are_asked_for(capsys):
     assert '--label: the column of what is to be predicted; one of "p", "q"' in said
     assert "--domain: the column of what shifts" in said
     assert "--license: " in said
-    assert new("t.csv", "--label", "p", "--domain", "q").nuisance == "q"
+    said = refused(capsys, "t.csv", "--label", "p", "--license", "CC0-1.0", "--title", "My table")
+    example = shlex.split(said.splitlines()[-1])[3:]
+    assert main([*example]) == 0, "the example has what was given already, and what is missing"
+    recipe = load_recipe("t.py")
+    assert (recipe.title, recipe.album.columns.label, recipe.nuisance) == ("My table", "p", "q")
 
 
 def test_a_terminal_is_asked_until_the_answer_is_valid(monkeypatch, capsys):

@@ -133,7 +133,19 @@ def _check_nothing_missing(draft: Draft | Missing, given: dict[str, Any], path: 
     needed = {**columns} | {flag: said for flag, said in NEEDED.items() if not given[flag]}
     if shifts or needed:
         flags = {f"--{flag}": said for flag, said in needed.items()}
-        raise missing_error(shifts, flags, f"python -m builders new {shlex.quote(str(path))}")
+        raise missing_error(shifts, flags, f"python -m builders new {shlex.quote(str(path))}{_typed()}")
+
+
+def _typed() -> str:
+    """The flags of this command, as they would be typed again."""
+    words: list[str] = []
+    for flag, value in click.get_current_context().params.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            if flag == "shift" and one:
+                words.append(f"--{one}")
+            elif one and flag != "path":
+                words += [f"--{flag}"] if one is True else [f"--{flag}", str(one)]
+    return f" {shlex.join(words)}" if words else ""
 
 
 def _look(path: Path, name: str, out: Path, options: dict[str, Any]) -> Draft | Missing:
