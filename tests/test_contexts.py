@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.ndimage import binary_dilation
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -53,8 +54,9 @@ def drawn(number: int, make: Make, setting: Stage) -> tuple[np.ndarray, np.ndarr
         return composed(silhouette)
 
     with mock.patch.object(compose, "_cast_shadow"):
-        without = coloured("black", opacity=1)
-        apart = [np.abs(coloured(tone, opacity=255) - without).max(axis=2) for tone in ("black", "white")]
+        with mock.patch.object(compose, "_set_apart"):
+            without = coloured("black", opacity=1)
+            apart = [np.abs(coloured(tone, opacity=255) - without).max(axis=2) for tone in ("black", "white")]
         return composed(cut), np.maximum(*apart) > 12
 
 
@@ -100,6 +102,34 @@ def test_without_strength_every_domain_is_the_same_plain_picture():
     made = {in_context(cutout(5), make, stage(strength=0)).tobytes() for make in SCENES.values()}
     assert len(made) == 1
     assert tuple(made.pop()[:3]) == PLAIN
+
+
+def test_an_object_may_stand_anywhere_in_any_size_and_be_cut_off_by_the_frame():
+    places, sizes, cut_off = [], [], 0
+    makes = [make for makes in COMMON.values() for make in makes]
+    for number, make in enumerate(makes):
+        _, seen = drawn(number, make, stage("anywhere", number))
+        rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+        places.append((columns[0] + columns[-1], rows[0] + rows[-1]))
+        sizes.append(max(np.ptp(rows), np.ptp(columns)))
+        cut_off += bool(columns[0] == 0 or columns[-1] == 63 or rows[-1] == 63)
+    across, down = np.std(places, axis=0) / 128
+    assert across > 0.12
+    assert down > 0.06
+    assert max(sizes) > 2 * min(sizes)
+    assert 5 < cut_off < len(makes) - 5
+
+
+@pytest.mark.parametrize("make", [*DOMAINS["dark"], *DOMAINS["dim"]])
+def test_a_dark_object_is_seen_on_a_dark_ground(make, monkeypatch):
+    black = Image.new("RGB", (64, 64), (6, 6, 8))
+    for number in range(3):
+        black.putalpha(cutout(number).getchannel("A"))
+        monkeypatch.setattr(ALBUM.__class__, "load", lambda *_: black)
+        image, seen = drawn(number, make, stage("black", number))
+        monkeypatch.undo()
+        near = binary_dilation(seen, iterations=2) & ~seen
+        assert image[near].mean() - image[seen].mean() > 20
 
 
 def features(image: Image.Image) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
-from builders.shifts.contexts.scene import Edit, Make, Pen, Scene, Stage, around
+from builders.shifts.contexts.scene import Edit, Make, Pen, Scene, Stage, around, turned
 from builders.shifts.contexts.scenery import Canvas, covered, gradient, tile
 
 PAPERS = (
@@ -91,21 +91,25 @@ def tilted(stage: Stage) -> Scene:
     top = (0.5 + 0.48 * hand, stage.some(0.45, 0.6))
     back.shape([top, (top[0], 0.95), (0.5 - 0.48 * hand, 0.95)], stage.colour("8a8f9c a08c78 7f9488"))
     turn = hand * stage.some(35, 55) * stage.strength
-    return Scene(back=back, pose=lambda cut: _turned(cut, turn), ground=0.78)
+    return Scene(back=back, pose=lambda cut: turned(cut, turn), ground=0.78, across=(0.4, 0.6), still=True)
 
 
 def upside_down(stage: Stage) -> Scene:
     back, turn = studio(stage), (180 + stage.some(-12, 12)) * stage.strength
     back.line([(0.5, 0), (0.5, 0.5)], stage.colour("8a6a42 6f5a4a"), 0.02)
     _floating_shadow(back)
-    return Scene(back=back, pose=lambda cut: _turned(cut, turn), ground=0.8, across=(0.5, 0.5), shadow=0)
+    return Scene(
+        back=back, pose=lambda cut: turned(cut, turn), ground=0.8, across=(0.5, 0.5), shadow=0, still=True
+    )
 
 
 def jumping(stage: Stage) -> Scene:
     back, far = studio(stage), stage.strength * stage.some(0.9, 1.1)
     _floating_shadow(back)
     pose = _smeared([(0, far * step) for step in (0.36, 0.24, 0.12, 0)])
-    return Scene(back=back, pose=pose, ground=0.84, share=(0.68, 0.8), shadow=0)
+    return Scene(
+        back=back, pose=pose, ground=0.84, share=(0.68, 0.8), across=(0.45, 0.55), shadow=0, still=True
+    )
 
 
 def racing(stage: Stage) -> Scene:
@@ -126,7 +130,7 @@ def spinning(stage: Stage) -> Scene:
 
     def spin(cut: Image.Image) -> Image.Image:
         ghosts = [
-            _faint(_turned(cut, number * step), seen) for number, seen in enumerate((1.0, 0.5, 0.35, 0.25))
+            _faint(turned(cut, number * step), seen) for number, seen in enumerate((1.0, 0.5, 0.35, 0.25))
         ]
         size = (max(ghost.width for ghost in ghosts), max(ghost.height for ghost in ghosts))
         made = Image.new("RGBA", size)
@@ -172,11 +176,6 @@ def _edges(tone: Image.Image) -> Image.Image:
     wide = ImageOps.expand(tone, 1)
     change = ImageChops.subtract(wide.filter(ImageFilter.MaxFilter(3)), wide.filter(ImageFilter.MinFilter(3)))
     return change.crop((1, 1, 1 + tone.width, 1 + tone.height))
-
-
-def _turned(cut: Image.Image, degrees: float) -> Image.Image:
-    turned = cut.rotate(degrees, Image.Resampling.BICUBIC, expand=True)
-    return turned.crop(turned.getbbox())
 
 
 def _faint(cut: Image.Image, seen: float) -> Image.Image:

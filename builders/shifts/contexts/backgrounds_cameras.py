@@ -143,7 +143,7 @@ def mirrored(stage: Stage) -> Scene:
         return made
 
     back = scenery.gradient(stage, "1f2a3c 3f5674 9cb4cc 2c3a50 141c2a")
-    return Scene(back=back, pose=reflect, share=(0.84, 0.94), ground=0.98, shadow=0)
+    return Scene(back=back, pose=reflect, share=(0.84, 0.94), ground=0.98, shadow=0, still=True)
 
 
 BACKGROUNDS: tuple[Make, ...] = (chessboard, clouds, curtain, kitchen_tiles, on_map, road)

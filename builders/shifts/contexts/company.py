@@ -40,7 +40,9 @@ def in_hand(stage: Stage) -> Scene:
     for finger in range(4):
         left = x - 0.17 + 0.085 * finger
         front.box((left, 0.66, left + 0.075, 0.84), skin, rim=shade, width=0.012, corner=0.036)
-    return Scene(back=studio(stage), front=front, share=(0.56, 0.66), across=(x, x), ground=0.78, shadow=0)
+    return Scene(
+        back=studio(stage), front=front, share=(0.56, 0.66), across=(x, x), ground=0.78, shadow=0, still=True
+    )
 
 
 def in_frame(stage: Stage) -> Scene:

@@ -160,7 +160,7 @@ def _afloat(stage: Stage, line: float, family: str) -> dict[str, Any]:
         for _ in range(5):
             wide = stage.some(0.03, 0.1)
             front.oval(around(stage.some(0, 1), y, wide, 0.009), (240, 250, 252, 190))
-    return {"front": front, "ground": line, "sunk": 0.18, "shadow": 0.2, "share": (0.54, 0.68)}
+    return {"front": front, "ground": line, "sunk": 0.18, "shadow": 0.2, "share": (0.54, 0.68), "still": True}
 
 
 def _heap(stage: Stage, height: float, family: str) -> scenery.Canvas:

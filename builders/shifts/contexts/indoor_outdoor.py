@@ -36,7 +36,7 @@ def shelf(stage: Stage) -> Scene:
             binding = stage.colour("8c2f39 2f5d8c 3f7a4a d0a545 6b4a7a e0d6c2 303448")
             back.box((x, 0.82 - tall, x + wide - 0.008, 0.82), binding)
             x += wide
-    return Scene(back=back, ground=0.85, share=(0.46, 0.56), across=(0.46, 0.54), tint=WARM)
+    return Scene(back=back, ground=0.85, share=(0.46, 0.56), across=(0.4, 0.6), tint=WARM, still=True)
 
 
 def rug(stage: Stage) -> Scene:

@@ -56,13 +56,14 @@ class Scene:
     `ground` is where the object's foot stands, `share` the part of the side that its longer edge takes,
     `sunk` the part of its height below the ground's line. `front` lies on the object and can hide its foot;
     `light` darkens the whole, `tint` colours the object alone. `pose` changes the cut-out before it is set
-    into the scene, `lens` the finished picture.
+    into the scene, `lens` the finished picture. What is `still` stands on the ground's line and never behind
+    it, as on a shelf or in a hand.
     """
 
     back: Pen
     ground: float = 0.85
     share: tuple[float, float] = (0.5, 0.64)
-    across: tuple[float, float] = (0.38, 0.62)
+    across: tuple[float, float] = (0.2, 0.8)
     sunk: float = 0.0
     shadow: float = 0.5
     front: Pen | None = None
@@ -70,6 +71,7 @@ class Scene:
     tint: Colour = (255, 255, 255)
     pose: Edit | None = None
     lens: Edit | None = None
+    still: bool = False
 
 
 Make: TypeAlias = Callable[[Stage], Scene]
@@ -79,6 +81,12 @@ def around(x: float, y: float, half: float, tall: float | None = None) -> Box:
     """The box round a middle, half as wide and half as tall as given."""
     tall = half if tall is None else tall
     return x - half, y - tall, x + half, y + tall
+
+
+def turned(cut: Image.Image, degrees: float) -> Image.Image:
+    """A cut-out turned against the clock, without an empty margin."""
+    made = cut.convert("RGBa").rotate(degrees, Image.Resampling.BICUBIC, expand=True).convert("RGBA")
+    return made.crop(made.getbbox()) if degrees else cut
 
 
 class Pen:

@@ -21,10 +21,10 @@ SMALLEST_SCENE = 64
 class Contexts(OneStrength):
     """One picture for each cut-out and domain of its class: the ten common ones, and ten of its own.
 
-    At strength 0 the object stands large on plain ground. Names draw the scene.
+    At strength 0 the object stands large and upright on plain ground. Names draw the scene.
     """
 
-    code_version: ClassVar[int] = 1
+    code_version: ClassVar[int] = 2
 
     size: int = 128
 
