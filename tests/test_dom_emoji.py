@@ -139,5 +139,5 @@ def test_the_concept_is_the_content_that_vendors_share(small):
     vendors = defaultdict(set)
     for row in pq.read_table(small / "metadata/all/train.parquet").to_pylist():
         vendors[json.loads(row["params"])["content"]].add(VENDORS[row["domain"]])
-    assert len(vendors) == 1228 / 4
+    assert len(vendors) == 1212 / 4
     assert all(found == set(VENDORS) for found in vendors.values())
