@@ -124,7 +124,9 @@ def _selected(frame: Any, names: list[str]) -> pa.Table:
             "rows are a DataFrame of pandas (2.2 or newer) or polars, or a pyarrow table; got a "
             f"{type(frame).__name__}: read a file, or collect a lazy frame, first"
         )
-    known = [] if isinstance(frame, pa.Table) else list(getattr(frame, "columns", ()))
+    if isinstance(frame, pa.Table):
+        return frame
+    known = list(getattr(frame, "columns", ()))
     try:
         return pa.table(frame[[name for name in names if name in known]] if known else frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
