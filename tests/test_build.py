@@ -250,7 +250,7 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     for more in ([], ["--verbose"]):  # the second time, the build was complete already
         assert main([*command, *more]) == 0
         said = capsys.readouterr().err
-        assert "left out before any base: 1: not a picture by its first bytes" in said
+        assert "left out: 1: not a picture by its first bytes" in said
         assert "left out of content: 2: too many pixels\n" in said
         assert f"left out, each by name: {out / 'tiny_dropped.tsv'}" in said
         assert ("ring/ring00.png: too many pixels (8001 x 8000; the most is 64 million)" in said) == bool(

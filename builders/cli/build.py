@@ -67,9 +67,9 @@ def _print_dropped(report: Path, verbose: bool) -> None:
     rows = read_report(report)
     bases = dict.fromkeys(base for base, _, _ in rows)
     for base in bases:
-        where = "before any base" if base == NO_ITEM else f"of {base}"
+        where = "" if base == NO_ITEM else f" of {base}"
         for reason, count in by_reason(Counter(why for of, _, why in rows if of == base)).items():
-            print(f"left out {where}: {count:,}: {reason}", file=sys.stderr)
+            print(f"left out{where}: {count:,}: {reason}", file=sys.stderr)
     for _, what, why in rows if verbose else ():
         print(f"left out: {what}: {why}", file=sys.stderr)
     if rows:
