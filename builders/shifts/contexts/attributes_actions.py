@@ -96,7 +96,7 @@ def tilted(stage: Stage) -> Scene:
 
 def upside_down(stage: Stage) -> Scene:
     back, turn = studio(stage), (180 + stage.some(-12, 12)) * stage.strength
-    back.line([(0.5, 0), (0.5, 0.5)], stage.colour("8a6a42 6f5a4a"), 0.02)
+    back.line([(0.5, 0), (0.5, 0.6)], stage.colour("8a6a42 6f5a4a"), 0.02)
     _floating_shadow(back)
     return Scene(
         back=back, pose=lambda cut: turned(cut, turn), ground=0.8, across=(0.5, 0.5), shadow=0, still=True
