@@ -300,7 +300,7 @@ def test_data_that_no_split_fits_still_has_a_recipe(capsys):
     assert new("data").protocols == ()
     said = capsys.readouterr().out
     assert "canonical split left out: uda" in said
-    assert "some of train, validation and test has none of the class: cat 2, dog 2" in said
+    assert "so that a split lacks the class: cat 2, dog 2" in said
 
 
 def test_a_recipe_does_not_hide_a_module_of_python(capsys):

@@ -179,4 +179,5 @@ def _print(written: Written, out: Path) -> None:
     print(f"  python -m builders build {recipe}")
     print(f"  python -m builders check {folder} --recipe {recipe}")
     for protocol in written.recipe.protocols[:1]:
-        print(f"  shiftdata task {folder} {shlex.join(shlex.split(protocol.words()))}")
+        gaps = " --on-empty report" if written.recipe.on_empty == "report" else ""
+        print(f"  shiftdata task {folder} {shlex.join(shlex.split(protocol.words()))}{gaps}")

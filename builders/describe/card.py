@@ -160,7 +160,8 @@ def _canonical_table(manifest: Manifest) -> str:
         doors = ", ".join(f"`{name}`" for name in split.configs if name in manifest.configs)
         about = [split.summary, *(f"{note}." for note in split.notes)]
         sets = "; ".join(_set_text(name, one) for name, one in split.sets.items())
-        command = shlex.join(["shiftdata", "task", manifest.name, *shlex.split(split.protocol)])
+        gaps = ["--on-empty", "report"] if split.has_gaps else []
+        command = shlex.join(["shiftdata", "task", manifest.name, *shlex.split(split.protocol), *gaps])
         row = [f"`{split.name}`", cell(" ".join(about)), f"`{command}`"]
         rows.append([*row, *([doors or "key file", sets] if built else [])])
     header += ["configs", "sets: rows, groups, rows in each"] if built else []

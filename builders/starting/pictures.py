@@ -44,6 +44,7 @@ class Look:
 
     sides: Sequence[tuple[int, int]]
     transparent: Sequence[bool]
+    grey: Sequence[bool]
 
     @property
     def side(self) -> int:
@@ -82,6 +83,7 @@ def look_at_pictures(
     look = Look(
         sides=[side for of in looks.values() for side in of.sides],
         transparent=[clear for of in looks.values() for clear in of.transparent],
+        grey=[grey for of in looks.values() for grey in of.grey],
     )
     seen = [
         *_seen(root, levels, labels, domains, look),
@@ -94,12 +96,13 @@ def look_at_pictures(
     chosen = made_shift(shift, dataset, len(labels)) if shift else domains_shift(domains, len(labels))
     step, about, warned = _frame(look, frame)
     size = size or _size(look.side, made=chosen.made)
+    grey = ", grey=True" if all(look.grey) and not look.clear and not chosen.made else ""
     return Draft(
         shift=chosen,
         what=f"{len(items):,} pictures of {len(labels)} classes",
         album="FolderAlbum",
         arguments=[path_code, *([] if levels == ("label",) else [f"layout={tuple_of(levels)}"])],
-        encoding='ImageEncoding(format="jpeg", quality=92)',
+        encoding=f'ImageEncoding(format="jpeg", quality=92{grey})',
         items=len(items),
         labels=len(labels),
         imports=[
@@ -116,8 +119,7 @@ def _check(root: Path, labels: Counter[str], domains: Counter[str], shift: str |
     if len(labels) < 2:
         raise InputError(
             f"{root} has one class, {next(iter(labels))!r}: a dataset needs at least two. Give the folder "
-            "above "
-            "the classes, or say what each level of folders is, such as --layout domain,label"
+            "above the classes, or say what each level of folders is, such as --layout domain,label"
         )
     if len(domains) == 1:
         raise InputError(
@@ -127,8 +129,7 @@ def _check(root: Path, labels: Counter[str], domains: Counter[str], shift: str |
     if domains and shift:
         raise InputError(
             f"{root} has {len(domains)} domains ({few(sorted(domains))}), which are its shift. Leave "
-            f"--{shift} out; "
-            f"or pass the domains over, such as --layout {SKIPPED},label"
+            f"--{shift} out; or pass the domains over, such as --layout {SKIPPED},label"
         )
 
 
@@ -136,6 +137,7 @@ def _looks(root: Path, items: Sequence[Item]) -> dict[str, Look]:
     """What some pictures look like, of each domain (or of all)."""
     sides: dict[str, list[tuple[int, int]]] = defaultdict(list)
     clear: dict[str, list[bool]] = defaultdict(list)
+    grey: dict[str, list[bool]] = defaultdict(list)
     decoded = 0
     some = items if len(items) <= MOST_READ else random.Random(0).sample(items, MOST_READ)
     for item in some:
@@ -144,7 +146,7 @@ def _looks(root: Path, items: Sequence[Item]) -> dict[str, Look]:
                 warnings.catch_warnings(action="ignore"),
                 Image.open(root / str(item.source["file"])) as picture,
             ):
-                size, clear_somewhere = picture.size, _has_alpha(picture)
+                size, mode, clear_somewhere = picture.size, picture.mode, _has_alpha(picture)
                 if clear_somewhere and decoded < MOST_DECODED:
                     decoded += 1
                     clear_somewhere = _lowest_alpha(picture) < OPAQUE
@@ -152,9 +154,10 @@ def _looks(root: Path, items: Sequence[Item]) -> dict[str, Look]:
             continue  # the build names it
         sides[item.nuisance or ""].append(size)
         clear[item.nuisance or ""].append(clear_somewhere)
+        grey[item.nuisance or ""].append(mode in ("1", "L"))
     if not sides:
         raise InputError(f"none of the pictures in {root} can be read: are they whole?")
-    return {name: Look(sides=sides[name], transparent=clear[name]) for name in sorted(sides)}
+    return {name: Look(sides=sides[name], transparent=clear[name], grey=grey[name]) for name in sorted(sides)}
 
 
 def _has_alpha(picture: Image.Image) -> bool:
@@ -176,8 +179,7 @@ def _frame(look: Look, chosen: str | None) -> tuple[str, str, list[str]]:
         return step, about, []
     mixed = (
         f"  {look.clear:.0%} of the pictures have transparent pixels, the others have none: {step} draws "
-        "another "
-        "ground behind each, so that no colour gives them away"
+        "another ground behind each, so that no colour gives them away"
     )
     return step, about, [mixed]
 
@@ -190,13 +192,10 @@ def _size(side: int, *, made: bool) -> int:
 def _seen(
     root: Path, levels: Sequence[str], labels: Counter[str], domains: Counter[str], look: Look
 ) -> Iterator[str]:
-    told = "/".join("*" if level == SKIPPED else f"<{level}>" for level in levels)
-    yield f"{shown(str(root))}/{told}/<picture>: {labels.total():,} pictures"
+    given = "/".join("*" if level == SKIPPED else f"<{level}>" for level in levels)
+    yield f"{shown(str(root))}/{given}/<picture>: {labels.total():,} pictures"
     if len(levels) > 1:
-        yield (
-            "  another reading of the folders: --layout with domain, label, or - for a level that says "
-            "nothing"
-        )
+        yield "  another reading of the folders: --layout with domain, label, or - for a level to pass over"
     yield f"  {len(labels)} classes: {_counts(labels)}"
     if domains:
         yield f"  {len(domains)} domains: {_counts(domains)}"
@@ -204,6 +203,8 @@ def _seen(
     sizes = " to ".join(dict.fromkeys(f"{width} x {height}" for width, height in (smallest, largest)))
     yield f"  {sizes} pixels (median of the shorter side: {look.side}); {look.square:.0%} are nearly square"
     yield f"  transparent somewhere: {look.clear:.0%}" if look.clear else "  none is transparent"
+    if any(look.grey):
+        yield "  all are grey" if all(look.grey) else f"  grey: {sum(look.grey) / len(look.grey):.0%}"
 
 
 def _counts(counts: Counter[str]) -> str:
@@ -220,11 +221,7 @@ def _left_out(album: FolderAlbum) -> Iterator[str]:
 def _small(labels: Counter[str]) -> Iterator[str]:
     small = [f"{shown(name)} {count}" for name, count in sorted(labels.items()) if count < FEWEST]
     if small:
-        yield (
-            f"  fewer than {FEWEST} pictures, so that some of train, validation and test has none of the "
-            "class: "
-            f"{few(small)}"
-        )
+        yield f"  fewer than {FEWEST} pictures, so that a split lacks the class: {few(small)}"
 
 
 def _differing(looks: dict[str, Look]) -> Iterator[str]:
@@ -232,7 +229,4 @@ def _differing(looks: dict[str, Look]) -> Iterator[str]:
     sides = {name: look.side for name, look in looks.items()}
     if max(sides.values()) >= FAR * min(sides.values()):
         listed = few([f"{shown(name)} {side}" for name, side in sides.items()])
-        yield (
-            f"  the domains differ in size (median of the shorter side: {listed}): sharpness may tell "
-            "them apart"
-        )
+        yield f"  the domains differ in size (median of the shorter side: {listed}), so in sharpness"

@@ -95,6 +95,10 @@ class CanonicalSet:
     reason: str = ""
 
 
+#: How the note begins that a set of a canonical split lacks groups.
+GAPS = "groups without a row in"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CanonicalSplit:
     """A task that is published with its dataset: `protocol` (as `shiftdata task` reads it) on a base.
@@ -111,6 +115,11 @@ class CanonicalSplit:
     sets: Mapping[str, CanonicalSet]
     configs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a set lacks groups, so that a task is made again only with `on_empty="report"`."""
+        return any(note.startswith(GAPS) for note in self.notes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from shiftdata.format.conditions import pinned
 from shiftdata.format.front_matter import virtual_configs
-from shiftdata.format.manifest import CanonicalSet, CanonicalSplit
+from shiftdata.format.manifest import GAPS, CanonicalSet, CanonicalSplit
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import Indices, size_of
 from shiftdata.protocols.base import Protocol
@@ -37,5 +37,5 @@ def canonical_split(
         protocol=protocol.words(),
         sets=sets,
         configs=virtual_configs(protocol.config_name, sets) if virtual else {},
-        notes=[*task.notes, *(f"groups without a row in {name}: {count:,}" for name, count in empty.items())],
+        notes=[*task.notes, *(f"{GAPS} {name}: {count:,}" for name, count in empty.items())],
     )
