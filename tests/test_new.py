@@ -15,6 +15,7 @@ from PIL import Image
 
 import shiftdata.cli.app
 from builders.cli.app import main
+from builders.encode import ImageEncoding
 from builders.recipe import Recipe, load_recipe
 from builders.shifts.steps import CropSquare, OnGround, Pad, Resize
 
@@ -34,7 +35,7 @@ def pictures(
     Path(folder).mkdir(parents=True)
     for at in range(number):
         pixels = rng.integers(0, 255, (size[1], size[0], len(mode)), dtype=np.uint8)
-        Image.fromarray(pixels, mode).save(f"{folder}/{at}.{ending}")
+        Image.fromarray(pixels.squeeze(), mode).save(f"{folder}/{at}.{ending}")
 
 
 def table(path: str, header: list[str], rows: list[list[object]]) -> None:
@@ -265,6 +266,17 @@ def test_features_get_types_and_what_is_not_one_is_named_with_its_reason(capsys)
     )
     assert list(load_recipe("patients.py").encoding.features) == ["dose", "split_"]
     run_what_was_printed(capsys)
+
+
+def test_grey_pictures_stay_grey_and_splits_may_lack_groups(capsys):
+    for folder, number in {"paper/cat": 20, "paper/dog": 20, "slate/cat": 20, "slate/dog": 2}.items():
+        pictures(f"scans/{folder}", number, mode="L")
+    recipe = new("scans", "--layout", "domain,label")
+    assert recipe.encoding == ImageEncoding(grey=True)
+    assert recipe.on_empty == "report"
+    run_what_was_printed(capsys)
+    card = Path("build/shift/scans/README.md").read_text()
+    assert "`shiftdata task scans uda source=slate target=paper --on-empty report`" in card
 
 
 def test_columns_that_cannot_be_guessed_are_asked_for(capsys):
