@@ -14,8 +14,14 @@ from shiftdata.cli.verbs import verb
     example:
       python -m builders encode-styles my_styles my_styles.parquet
 """)
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="One folder of pictures a style.",
+)
+@click.argument(
+    "output", type=click.Path(dir_okay=False, path_type=Path), help="The file of codes, ending in .parquet."
+)
 def command(folder: Path, output: Path) -> None:
     """Encode the style pictures FOLDER/<style>/<picture>: 400 bytes a picture, which no longer show it.
 
