@@ -332,7 +332,7 @@ def edited(own: Path, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('key = f"{sample.key}-{name}"', "key = sample.key", "makes the key 'bar_bar00' more than once"),
+        ('key = f"{sample.key}-{name}"', "key = sample.key", "two samples with the key 'bar_bar00' "),
         ('key = f"{sample.key}-{name}"', 'key = f"{sample.key} {name}"', "makes the key 'bar_bar00 blue'"),
         (
             "nuisance=name,",
