@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 import pyarrow.parquet as pq
 
-from builders.describe.shortcuts import warnings
+from builders.cli.check import print_shortcuts
 from builders.filters import Stages, judged_rows, slider_report
 from builders.make.build import Format, build
 from builders.make.dropped import NO_ITEM, read_report, report_path
@@ -55,8 +55,7 @@ def command(recipe: str, bases: str | None, verbose: bool, **options: Any) -> No
             _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(folder, base.name, recipe)
-    for line in warnings(manifest):
-        print(line)
+    print_shortcuts(manifest)
     for one in [folder, folder.with_name(f"{folder.name}_wds")] if options["format"] == "both" else [folder]:
         _print_size(one)
     _print_dropped(report_path(options["out"], manifest.name.removesuffix("_wds")), verbose)

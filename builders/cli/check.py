@@ -33,10 +33,20 @@ def command(dataset: str, recipe: str | None) -> int:
     """
     folder = built_folder(dataset)
     problems = check(folder, load_recipe(recipe) if recipe else None)
-    for line in [*shortened(problems), *warnings(Manifest.read(folder))]:
+    for line in shortened(problems):
         print(line)
+    print_shortcuts(Manifest.read(folder))
     print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
     return 1 if problems else 0
+
+
+def print_shortcuts(manifest: Manifest) -> None:
+    """Warn of what the pictures give away, and say where to read what helps."""
+    lines = warnings(manifest)
+    for line in lines:
+        print(line)
+    if any(line.startswith("warning") for line in lines):
+        print("  what helps: docs/own_data.md, Shortcuts")
 
 
 def built_folder(name: str) -> Path:
