@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import shiftdata as sd
+
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -19,4 +21,7 @@ def test_the_python_of_the_readme_runs(tiny: Path, in_tiny_out: Path, monkeypatc
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert 0 <= names["result"].mean <= 1  # type: ignore[attr-defined]
+    task = names["task"]
+    assert isinstance(task, sd.Task)
+    assert names["scores"].shape == (len(task.keys("test")), len(task.labels))  # type: ignore[attr-defined]
+    assert task.evaluate(task.table("test")["label"]).mean == 1
