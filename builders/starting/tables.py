@@ -127,12 +127,8 @@ def look_at_table(
         if chosen[part] is None and not (part == "text" and features):
             chosen[part] = _guess(part, free)
             free.pop(chosen[part] or "", None)
-    types, unused = {}, dict(odd)
-    for name in () if chosen["text"] else features or free:
-        if why := "" if name in features and columns[name].feature else columns[name].unused:
-            unused[name] = why
-        else:
-            types[name] = columns[name].feature or "string"
+    types, useless = _features(columns, () if chosen["text"] else features or list(free), features)
+    unused = odd | useless
     roles = {name: part for part, name in chosen.items() if name}
     seen = list(_seen(path, columns, roles, types, unused))
     missing = dict[str, tuple[str, str]]()
@@ -166,6 +162,19 @@ def look_at_table(
         constants=_constants(types),
         seen=seen,
     )
+
+
+def _features(
+    columns: Mapping[str, Column], names: Sequence[str], asked: Sequence[str]
+) -> tuple[dict[str, Feature], dict[str, str]]:
+    """The type of each column that can be a feature, and why the others are not; `asked` weighs more."""
+    types, unused = dict[str, Feature](), dict[str, str]()
+    for name in names:
+        if why := "" if name in asked and columns[name].feature else columns[name].unused:
+            unused[name] = why
+        else:
+            types[name] = columns[name].feature or "string"
+    return types, unused
 
 
 def _columns(path: Path, encoding: str | None) -> tuple[dict[str, Column], dict[str, str]]:
