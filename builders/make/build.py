@@ -23,6 +23,7 @@ from builders.recipe import Recipe, file_versions, load_recipe
 from builders.sample import BadItem, Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
+from shiftdata.executors import Executor, Here, Pool
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
@@ -138,7 +139,8 @@ def _make(
     check_protocols(recipe, items, fold_of)
     blocks = plan_blocks(recipe, wanted, items, fold_of)
     spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
-    _render(reference, blocks, spool, workers or available_cores(), quiet)
+    workers = workers or available_cores()
+    _render(reference, blocks, spool, Pool(workers) if workers > 1 else Here(), quiet)
     ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
     rendered = Rendered(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
     _score(rendered, quiet)
@@ -213,13 +215,15 @@ def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
     describe(folder, manifest)
 
 
-def _render(reference: str, blocks: dict[str, list[Block]], spool: Spool, workers: int, quiet: bool) -> None:
+def _render(
+    reference: str, blocks: dict[str, list[Block]], spool: Spool, executor: Executor, quiet: bool
+) -> None:
     every = {block.id: block for of_base in blocks.values() for block in of_base}
     missing = [block for block in every.values() if block.id not in spool]
     total = sum(block.weight for block in every.values())
     finished = total - sum(block.weight for block in missing)
     with tqdm(total=total, initial=finished, desc="render", unit="img", disable=quiet, smoothing=0.05) as bar:
-        render(reference, missing, spool, workers=workers, on_done=lambda block: bar.update(block.weight))
+        render(reference, missing, spool, executor, on_done=lambda block: bar.update(block.weight))
 
 
 def _score(rendered: Rendered, quiet: bool) -> None:

@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import islice
-from multiprocessing import get_context, parent_process
+from functools import partial
 
 from builders.recipe import Recipe, SomeNuisances, load_recipe, place_of
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.executors import Executor, Here
 from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
 
 #: Enough to keep a process busy for longer than its file takes.
 ITEMS_PER_BLOCK: Mapping[str, int] = {"image": 8, "text": 64, "table": 64}
-QUEUED_PER_WORKER = 4
 
 
 @dataclass(frozen=True)
@@ -56,32 +50,25 @@ def render(
     reference: str,
     blocks: Sequence[Block],
     spool: Spool,
+    executor: Executor,
     *,
-    workers: int,
     on_done: Callable[[Block], object] = lambda block: None,
 ) -> None:
     """Render every block that the spool lacks. `reference` names the recipe, so that workers can load it."""
     missing = [block for block in blocks if block.id not in spool]
-    recipe = load_recipe(reference)
-    if missing:
-        _check_repeatable(recipe, missing[0].items[0], missing[0].layer)
-    if workers <= 1 or len(missing) <= 1:
-        for block in missing:
-            render_block(recipe, block, spool)
-            on_done(block)
+    if not missing:
         return
-    context = get_context("spawn")  # a fork would copy the locks of threads that are not there
-    with ProcessPoolExecutor(workers, context, _start_worker, (reference, spool)) as pool:
-        try:
-            _feed(pool, missing, workers * QUEUED_PER_WORKER, on_done)
-        except BrokenProcessPool as error:
-            raise ShiftdataError(
-                "a worker process died, most likely for lack of memory; "
-                "run the same command again with fewer --workers, it goes on where it stopped"
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    _check_repeatable(load_recipe(reference), missing[0].items[0], missing[0].layer)
+    if len(missing) == 1:
+        executor = Here()
+    for block, _ in executor.run(partial(_renderer, reference, spool), missing):
+        on_done(block)
+
+
+def _renderer(reference: str, spool: Spool) -> Callable[[Block], None]:
+    """What renders blocks in a process."""
+    recipe = load_recipe(reference)
+    return lambda block: render_block(recipe, block, spool)
 
 
 def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
@@ -216,45 +203,3 @@ def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
     if item.nuisance:
         return steps
     return steps * len(shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances)
-
-
-def _feed(
-    pool: ProcessPoolExecutor, blocks: Sequence[Block], queued: int, on_done: Callable[[Block], object]
-) -> None:
-    """Keep a bounded number of blocks in the pool, and report each when it is on disk."""
-    todo = iter(blocks)
-    running: dict[Future[None], Block] = {}
-    while True:
-        for block in islice(todo, queued - len(running)):
-            running[pool.submit(_work, block)] = block
-        if not running:
-            return
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            future.result()
-            on_done(running.pop(future))
-
-
-_worker: tuple[Recipe, Spool] | None = None
-
-
-def _start_worker(reference: str, spool: Spool) -> None:
-    global _worker  # the pool offers no other place for what a process keeps between tasks
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once: its block is whole or absent
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-    _worker = (load_recipe(reference), spool)
-
-
-def _exit_with_parent() -> None:
-    """A pool whose parent was killed would wait for work for ever."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _work(block: Block) -> None:
-    if _worker is None:
-        raise RuntimeError("a worker was not started by _start_worker")
-    recipe, spool = _worker
-    render_block(recipe, block, spool)

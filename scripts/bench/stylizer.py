@@ -31,11 +31,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.make import render
-from builders.make.build import available_cores
 from builders.recipe import Recipe, load_recipe
 from builders.sample import Item
 from builders.shifts.styles.bank import StyleBank
 from builders.spool import Spool
+from shiftdata.executors import Pool
+from shiftdata.threads import available_cores
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "sma_emoji"
@@ -95,7 +96,7 @@ def plain(
 def ours(recipe: Recipe, items: Sequence[Item], folder: Path, cores: int) -> None:
     """The same images by the house's render."""
     blocks = render.cut_into_blocks(recipe, "shift", items)
-    render.render(RECIPE, blocks, Spool(folder), workers=cores)
+    render.render(RECIPE, blocks, Spool(folder), Pool(cores))
 
 
 def main() -> None:
