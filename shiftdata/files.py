@@ -6,6 +6,7 @@ import errno
 import glob
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 import threading
@@ -46,7 +47,8 @@ def git_blob_id(path: Path) -> str:
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; on success it becomes `path`, whole and synced, else it goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    # Not named by process: those of two machines, which share the folder, may have the same number.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with clear_when_full(path):
             open_new(temporary).close()  # whatever had that name, such as a link

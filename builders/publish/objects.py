@@ -12,6 +12,7 @@ from typing import Any
 
 from fsspec.callbacks import Callback
 
+from builders.objects import protocols, put_whole
 from builders.publish.target import Changes, Source, Target, Verify, arrived
 from shiftdata.errors import IntegrityError, NotFoundError
 from shiftdata.files import write_text
@@ -20,9 +21,6 @@ from shiftdata.places.remote import filesystem
 from shiftdata.places.search import store_at
 from shiftdata.places.store import FileInfo, OnBytes, Store, persistently
 from shiftdata.stable import content_hash
-
-#: Where a file appears whole or not at all. Elsewhere it is sent under another name and then renamed.
-WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
 
 
 @dataclass
@@ -98,7 +96,7 @@ class ObjectTarget(Target):
         system, root = self._place
         bucket = root.split("/")[0]
         is_empty = not (changes.same or changes.changed or changes.deleted or changes.foreign)
-        if is_empty and "s3" in _protocols(system) and not system.exists(bucket):
+        if is_empty and "s3" in protocols(system) and not system.exists(bucket):
             raise NotFoundError(f"there is no bucket {bucket!r}, or you may not see it: make it first")
         return changes
 
@@ -138,17 +136,7 @@ class ObjectTarget(Target):
     def _put(self, file: Path, path: str, progress: _Progress) -> None:
         system, root = self._place
         progress.absolute_update(0)  # a new try takes back the bytes of the last
-        remote = f"{root}/{path}"
-        if _protocols(system) & WHOLE:
-            system.put_file(str(file), remote, callback=progress)
-            return
-        parent, _, name = remote.rpartition("/")
-        part = f"{parent}/.{name}.part"
-        system.makedirs(parent, exist_ok=True)
-        system.put_file(str(file), part, callback=progress)
-        with suppress(FileNotFoundError):
-            system.rm_file(remote)  # some would not rename onto it
-        system.mv(part, remote)
+        put_whole(system, f"{root}/{path}", lambda to: system.put_file(str(file), to, callback=progress))
 
     def _drop(self, path: str) -> None:
         system, root = self._place
@@ -170,8 +158,3 @@ class _Progress(Callback):  # type: ignore[misc]  # fsspec has no types
 
     def absolute_update(self, value: int) -> None:
         self.relative_update(value - self.sent)
-
-
-def _protocols(system: Any) -> set[str]:
-    named = system.protocol
-    return {named} if isinstance(named, str) else set(named)
