@@ -130,18 +130,18 @@ def _number(column: str, value: Any) -> float:
         raise InputError(f"{column} is compared with a number, and {value!r} is not one") from error
 
 
-def matches(columns: Mapping[str, Array], filters: Filters) -> NDArray[np.bool_]:
-    """Which rows some filters keep; conditions on columns that are not given are taken to hold.
+def matches(columns: Mapping[str, Array], filters: Filters, among: Array | None = None) -> NDArray[np.bool_]:
+    """Which rows, all or those among some, filters keep; conditions on columns that are not given hold.
 
     A split is the number of its name, a missing number is -1 or nan, a missing text None.
     """
-    size = len(next(iter(columns.values())))
-    kept = np.zeros(size, dtype=bool)
+    kept = np.zeros(len(next(iter(columns.values())) if among is None else among), dtype=bool)
     for clause in filters:
         mine: Array | slice = slice(None)  # then the rows that are left: few, after the first condition
         for name, operator, value in clause:
             if name in columns:
-                left = np.flatnonzero(_holds(columns[name][mine], name, operator, value))
+                column = columns[name][mine if among is None else among[mine]]
+                left = np.flatnonzero(_holds(column, name, operator, value))
                 mine = left if isinstance(mine, slice) else mine[left]
         kept[mine] = True
     return kept

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,35 +17,70 @@ from shiftdata.places.store import MissingFileError
 #: Files of fewer bytes are read whole, once: their footer and a column are most of them anyway.
 SMALL = 1 << 18
 
+T = TypeVar("T")
 
-def read_columns(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
-    """Read columns of a file; of one that is far away, only their bytes and the footer are fetched."""
+
+def read_columns(
+    dataset: OpenDataset,
+    path: str,
+    names: Sequence[str],
+    *,
+    groups: Sequence[int] | None = None,
+    coded: Sequence[str] = (),
+) -> pa.Table:
+    """Read columns of a file, or of some of its row groups; `coded` are texts to read with a dictionary.
+
+    Of a file that is far away, only their bytes and the footer are fetched.
+    """
+
+    def table(file: pq.ParquetFile) -> pa.Table:
+        return file.read(list(names)) if groups is None else file.read_row_groups(list(groups), list(names))
+
+    return _opened(dataset, path, names, table, coded).replace_schema_metadata(None)
+
+
+def read_footer(dataset: OpenDataset, path: str, names: Sequence[str]) -> pq.FileMetaData:
+    """The footer of a file, which must have some columns; read once for an opened dataset."""
+    return _opened(dataset, path, names, lambda file: file.metadata)
+
+
+def _opened(
+    dataset: OpenDataset,
+    path: str,
+    names: Sequence[str],
+    use: Callable[[pq.ParquetFile], T],
+    coded: Sequence[str] = (),
+) -> T:
+    def checked(file: pq.ParquetFile) -> T:
+        _check_size(dataset, path, file.metadata)
+        missing = [name for name in names if name not in file.schema_arrow.names]
+        if missing:
+            raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
+        return use(file)
+
     try:
-        table = _read(dataset, path, names)
+        return _with_file(dataset, path, checked, coded)
     except (pa.ArrowInvalid, MissingFileError) as error:
+        dataset.check_unchanged(force=True)
         raise IntegrityError(
             f"{dataset.address}: {path} cannot be read ({error}): fetch or build the dataset again"
         ) from error
-    missing = [name for name in names if name not in table.column_names]
-    if missing:
-        raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
-    return table.replace_schema_metadata(None)
 
 
-def _read(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
+def _with_file(
+    dataset: OpenDataset, path: str, use: Callable[[pq.ParquetFile], T], coded: Sequence[str]
+) -> T:
+    options = {"read_dictionary": list(coded)}
     if dataset.folder is not None:
         dataset.store.info(path)  # it is a file, which has an end
-        with pq.ParquetFile(dataset.folder / path) as file:
-            _check_size(dataset, path, file.metadata)
-            return file.read(list(names))
+        with pq.ParquetFile(dataset.folder / path, **options) as file:
+            return use(file)
 
-    def whole() -> pa.Table:
+    def whole() -> T:
         data = dataset.keep(
             ("file", path), lambda: dataset.store.read(path, record.bytes if record else SMALL)
         )
-        file = pq.ParquetFile(pa.BufferReader(data))
-        _check_size(dataset, path, file.metadata)
-        return file.read(list(names))
+        return use(pq.ParquetFile(pa.BufferReader(data), **options))
 
     record = dataset.manifest.files.get(path)
     if record is not None and record.bytes <= SMALL:
@@ -52,8 +88,7 @@ def _read(dataset: OpenDataset, path: str, names: Sequence[str]) -> pa.Table:
     try:
         with dataset.store.open(path) as source:
             footer = dataset.keep(("footer", path), lambda: pq.read_metadata(source))
-            _check_size(dataset, path, footer)
-            return pq.ParquetFile(source, metadata=footer, pre_buffer=True).read(list(names))
+            return use(pq.ParquetFile(source, metadata=footer, pre_buffer=True, **options))
     except NoRangesError:
         return whole()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,24 +19,61 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
-from shiftdata.metadata.folds import strata
+from shiftdata.metadata.folds import hashes64, strata
+from shiftdata.metadata.stored import FileRows, TableRows
 
 Array = NDArray[Any]
 #: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
 
 
+#: Bytes above which one array of texts needs wider offsets.
+MOST_TEXT = 1 << 31
+#: Of the columns that filters name, the type of the array and what stands for a missing value.
+NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
+    "split": (np.int8, -1),
+    "fold": (np.int8, None),
+    "label": (np.int32, None),
+    "nuisance": (np.int32, -1),
+    "severity": (np.float64, np.nan),
+    "quantile": (np.float64, np.nan),
+}
+
+
+class Numbers(Mapping[str, Array]):
+    """The columns that filters name, as arrays: splits as numbers, a missing nuisance as -1.
+
+    Each is read when it is first asked for.
+    """
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata, self._read = metadata, dict[str, Array]()
+
+    def __iter__(self) -> Iterator[str]:
+        nuisance = self._metadata.nuisance_column
+        return (nuisance if name == "nuisance" else name for name in NUMBERS)
+
+    def __len__(self) -> int:
+        return len(NUMBERS)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._read:
+            self._read[name] = self._metadata.numbers_of(dict(zip(self, NUMBERS, strict=True))[name])
+        return self._read[name]
+
+
 @dataclass(frozen=True, eq=False)
 class Metadata:
     """The rows of one base: keys, labels, nuisances, origins, folds and quantiles.
 
-    `table` has the columns of `COLUMNS`, with numbers for labels and nuisances, and `trajectory` where your
-    own table names one. `nuisance_column` is what the nuisance is called: `style`, `domain`, `shift`.
-    `origins_shared`: some origin has several nuisances.
+    `source` has the columns of `COLUMNS`, with numbers for labels and nuisances, and `trajectory` where your
+    own table names one. Of a dataset's files a column is read when it is first asked for; of keys only those
+    of the rows that are asked for. `nuisance_column` is what the nuisance is called: `style`, `domain`,
+    `shift`. `origins_shared`: some origin has several nuisances.
     `dataset` has the examples, row by row in this order; for your own table it is None.
     """
 
-    table: pa.Table
+    source: pa.Table | FileRows
     labels: tuple[str, ...]
     nuisances: tuple[str, ...]
     nuisance_column: str
@@ -45,22 +82,76 @@ class Metadata:
     dataset: OpenDataset | None = None
     base: str = ""
 
+    @cached_property
+    def _rows(self) -> TableRows | FileRows:
+        return TableRows(self.source) if isinstance(self.source, pa.Table) else self.source
+
+    @cached_property
+    def _size(self) -> int:
+        return len(self._rows)
+
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return self._size
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """Every column of every row: for small datasets. `take` reads some."""
+        return self.source if isinstance(self.source, pa.Table) else self.take(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of `take` and `table`."""
+        return self._rows.names
+
+    def take(self, names: Sequence[str], rows: Array | None = None) -> pa.Table:
+        """Some columns of all rows, or of some in their order: no row group without any is read."""
+        if rows is None or (rows[1:] >= rows[:-1]).all():
+            return pa.concat_tables(part for _, part in self._rows.blocks(names, rows))
+        order = np.argsort(rows, kind="stable")
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return self.take(names, rows[order]).take(pa.array(back))
+
+    def keys(self, rows: Array) -> pa.Array:
+        """The keys of some rows, in their order."""
+        keys = self.take(["key"], rows)["key"]
+        return (keys if keys.nbytes < MOST_TEXT else keys.cast(pa.large_string())).combine_chunks()
+
+    def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
+        """A stable number for each of some sorted rows, by its key."""
+        result = np.empty(len(rows), np.uint64)
+        for at, part in self._rows.blocks(["key"], rows):
+            result[at] = hashes64(part["key"], *salt)
+        return result
 
     @cached_property
     def columns(self) -> Mapping[str, Array]:
-        """The columns that filters name, as arrays: splits as numbers, a missing nuisance as -1."""
-        table = self.table
-        split = pc.index_in(table["split"], value_set=pa.array(list(SPLITS)))
-        return {
-            "split": _array(pc.fill_null(split, -1), np.int8),
-            "fold": _array(table["fold"], np.int8),
-            "label": _array(table["label"], np.int32),
-            self.nuisance_column: _array(pc.fill_null(table[self.nuisance_column], -1), np.int32),
-            "severity": _array(table["severity"], np.float64),
-            "quantile": _array(table["quantile"], np.float64),
-        }
+        return Numbers(self)
+
+    def numbers_of(self, what: str) -> Array:
+        """A column of `NUMBERS`, read anew."""
+        dtype, missing = NUMBERS[what]
+        if what == "split" and isinstance(self._rows, FileRows):
+            numbers = [list(SPLITS).index(split) for split in self._rows.splits]
+            return np.repeat(np.array(numbers, dtype), list(self._rows.splits.values()))
+        name = self.nuisance_column if what == "nuisance" else what
+        limit = {"label": len(self.labels), "nuisance": len(self.nuisances)}.get(what)
+        result = np.empty(len(self), dtype)
+        for at, part in self._rows.blocks([name]):
+            column = part[name]
+            if what == "split":
+                column = pc.index_in(column, value_set=pa.array(list(SPLITS)))
+            if column.null_count:
+                if missing is None:
+                    raise InputError("a label, fold or group is missing in some row: every row needs one")
+                column = pc.fill_null(column, missing)
+            result[at] = column.to_numpy()
+        if limit is not None and self.dataset is not None and result.max(initial=-1) >= limit:
+            raise IntegrityError(
+                f"{self.dataset.address}: metadata/{self.base} has {name} {result.max()}, and the manifest "
+                f"lists {limit}: fetch or build the dataset again"
+            )
+        return result
 
     @property
     def label(self) -> Array:
@@ -74,15 +165,29 @@ class Metadata:
     @cached_property
     def group(self) -> Array:
         """The group of each row, `label * nuisances + nuisance`; -1 where it has none."""
-        numbers = self.label * len(self.nuisances) + self.nuisance
-        return np.where(self.nuisance < 0, -1, numbers).astype(np.int32)
+        numbers = self.label * len(self.nuisances)
+        numbers += self.nuisance
+        numbers[self.nuisance < 0] = -1
+        return numbers
 
     @cached_property
-    def _origins(self) -> tuple[Array, list[str]]:
-        encoded = pc.dictionary_encode(self.table["origin"]).unify_dictionaries().combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):  # a table without a row
-            return np.zeros(0, np.int32), []
-        return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+    def _origins(self) -> tuple[Array, pa.Array]:
+        return self._coded("origin")
+
+    def _coded(self, name: str) -> tuple[Array, pa.Array]:
+        """The number of each row's text, in the order of their first rows, and the texts."""
+        codes, known = np.empty(len(self), np.int32), []
+        stretches = []
+        for at, part in self._rows.blocks([name], coded=[name]):
+            column = part[name] if pa.types.is_dictionary(part[name].type) else part[name].dictionary_encode()
+            one = column.unify_dictionaries().combine_chunks()
+            codes[at] = one.indices.to_numpy(zero_copy_only=False)
+            known.append(one.dictionary.cast(pa.large_string()))
+            stretches.append(at)
+        every = pa.chunked_array(known, pa.large_string()).dictionary_encode().unify_dictionaries()
+        for at, one in zip(stretches, every.chunks, strict=True):
+            codes[at] = one.indices.to_numpy()[codes[at]]
+        return codes, every.chunk(0).dictionary if known else pa.array([], pa.large_string())
 
     @property
     def origin(self) -> Array:
@@ -90,7 +195,7 @@ class Metadata:
         return self._origins[0]
 
     @property
-    def origin_names(self) -> list[str]:
+    def origin_names(self) -> pa.Array:
         return self._origins[1]
 
     @cached_property
@@ -117,10 +222,8 @@ class Metadata:
     @cached_property
     def trajectory(self) -> Array:
         """The number of each row's trajectory: your table's, or the rows of a (split, group, quantile)."""
-        if "trajectory" in self.table.column_names:
-            encoded = pc.dictionary_encode(self.table["trajectory"]).unify_dictionaries().combine_chunks()
-            numbers: Array = encoded.indices.to_numpy(zero_copy_only=False)
-            return numbers
+        if "trajectory" in self.names:
+            return self._coded("trajectory")[0]
         if not self.base:
             raise InputError(
                 f"{self.name} has two rows of an origin under one {self.nuisance_column} at one severity: "
@@ -187,31 +290,23 @@ def read_metadata(dataset: DatasetName, base: str | None = None) -> Metadata:
 
 
 def _read(dataset: OpenDataset, base: str) -> Metadata:
-    manifest = dataset.manifest
-    column = manifest.roles.nuisance
-    names = [column if name == "nuisance" else name for name in COLUMNS]
-    splits = in_order(manifest.base(base).splits)
-    table = pa.concat_tables(read_columns(dataset, metadata_file(base, split), names) for split in splits)
-    dataset.check_unchanged()  # else these rows may be of another version
-    sizes = {"label": len(manifest.labels), column: len(manifest.nuisances)}
-    for name, size in (sizes | {"group": sizes["label"] * sizes[column]}).items():
-        largest = pc.max(table[name]).as_py()
-        if largest is not None and largest >= size:
-            raise IntegrityError(
-                f"{dataset.address}: metadata/{base} has {name} {largest}, and the manifest lists {size}: "
-                "fetch or build the dataset again"
-            )
-    return metadata_of(manifest, base, table, dataset)
+    nuisance = dataset.manifest.roles.nuisance
+    rows = FileRows(dataset, base, [nuisance if name == "nuisance" else name for name in COLUMNS])
+    len(rows)  # reads the footers: a dataset without metadata is refused here
+    dataset.check_unchanged()
+    return metadata_of(dataset.manifest, base, rows, dataset)
 
 
 def metadata_of(
-    manifest: Manifest, base: str, table: pa.Table, dataset: OpenDataset | None = None
+    manifest: Manifest, base: str, rows: pa.Table | FileRows, dataset: OpenDataset | None = None
 ) -> Metadata:
-    """The metadata of a base from the table of all its rows, in the order of its splits."""
+    """The metadata of a base from its files or the table of all its rows, in the order of its splits."""
     nuisance = manifest.roles.nuisance
-    table = table.select([nuisance if name == "nuisance" else name for name in COLUMNS])
+    if isinstance(rows, pa.Table):
+        rows = rows.select([nuisance if name == "nuisance" else name for name in COLUMNS])
+        rows = rows.replace_schema_metadata(None)
     return Metadata(
-        table.replace_schema_metadata(None),
+        rows,
         tuple(manifest.labels),
         tuple(manifest.nuisances),
         nuisance,
@@ -220,10 +315,3 @@ def metadata_of(
         dataset,
         base,
     )
-
-
-def _array(column: pa.ChunkedArray, dtype: Any) -> Array:
-    values: Array = column.to_numpy()
-    if values.dtype.kind == "f" and np.dtype(dtype).kind == "i" and np.isnan(values).any():
-        raise InputError("a label, fold or group is missing in some row: every row needs one")
-    return values.astype(dtype, copy=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Clause
-from shiftdata.protocols.base import Protocol, Stage, first_of_each, hashes
+from shiftdata.protocols.base import Protocol, Stage, first_of_each
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.tasks import Role, Task
 from shiftdata.tasks.making import choose, recut
@@ -136,7 +136,7 @@ class UDA(Protocol):
         for name in names:
             indices = made.sets[name].indices
             labels = rows.label[indices].astype(np.int64)
-            order = hashes(rows, indices, self.id, self.seed, name[:6])
+            order = rows.hashes(indices, self.id, self.seed, name[:6])
             first = first_of_each(labels, order, np.bincount(labels, minlength=len(rows.labels)) // 2)
             made = choose(made, name, indices[~first if name.endswith("test") else first], reason)
         return made

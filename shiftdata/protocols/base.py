@@ -12,13 +12,10 @@ from functools import partialmethod
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import NUMBERS, resolve
-from shiftdata.metadata import Metadata
-from shiftdata.metadata.folds import hashes64
 from shiftdata.tasks import Task
 from shiftdata.tasks.making import check_empty, restrict
 
@@ -305,15 +302,6 @@ def _in_quotes(word: str) -> str:
 def named(names: str | Sequence[str]) -> list[str]:
     """One name or some names, as a list."""
     return [names] if isinstance(names, str) else list(names)
-
-
-def hashes(metadata: Metadata, rows: NDArray[np.int64], *salt: str | int) -> NDArray[np.uint64]:
-    """A stable number for each of some rows, keyed by its key."""
-    result = np.empty(len(rows), dtype=np.uint64)
-    for start in range(0, len(rows), 100_000):  # text takes much room in Python
-        part = slice(start, start + 100_000)
-        result[part] = hashes64(metadata.table["key"].take(pa.array(rows[part])).to_pylist(), *salt)
-    return result
 
 
 def places(

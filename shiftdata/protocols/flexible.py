@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.protocols.base import first_of_each, hashes
+from shiftdata.protocols.base import first_of_each
 from shiftdata.protocols.domains import ROLE, DomainProtocol, train_parts
 from shiftdata.stable import hash64
 from shiftdata.tasks import RowSet, Task
@@ -95,7 +95,7 @@ class FlexibleDG(DomainProtocol):
             group = rows.group[indices].astype(np.int64)
             kept = limit[group] == EVERY
             drawn = np.flatnonzero(~kept)
-            order = hashes(rows, indices[drawn], self.id, self.seed)
+            order = rows.hashes(indices[drawn], self.id, self.seed)
             kept[drawn] = first_of_each(group[drawn], order, limit)
             chosen[name] = indices[kept]
         reason = f"it takes {self.per_domain} rows of a class in a domain, by stable hash of their keys"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.protocols.base import Protocol, Stage, first_of_each, hashes, named
+from shiftdata.protocols.base import Protocol, Stage, first_of_each, named
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.sampling.subsets import dirichlet_marginal, largest_counts
 from shiftdata.stable import rng
@@ -139,7 +139,7 @@ class LabelShift(Protocol):
         if not shares.sum():
             raise InputError(f"the drawn marginal has only labels that {name} lacks: take another seed")
         shares = shares / shares.sum()
-        order = hashes(rows, one.indices, self.id, self.seed, name)
+        order = rows.hashes(one.indices, self.id, self.seed, name)
         reason = "its labels are drawn from a Dirichlet"
         if not self.replacement:
             kept = first_of_each(labels, order, largest_counts(counts, shares))

@@ -61,7 +61,7 @@ def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet], about: Frozen |
     parts = []
     for name, rows in sets.items():
         counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
-        keys = metadata.table["key"].take(pa.array(rows.indices))
+        keys = metadata.keys(rows.indices)
         columns = {"key": keys, "split": [name] * len(keys), "count": pa.array(counts, pa.int32())}
         parts.append(pa.table(columns).sort_by("key"))
     table = pa.concat_tables(parts)

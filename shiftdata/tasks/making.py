@@ -54,9 +54,14 @@ def narrow(
 
 def _matching(task: Task, rows: RowSet, filters: Filters) -> NDArray[np.bool_]:
     """Which rows of a set some filters keep."""
-    named = {name for clause in filters for name, _, _ in clause}
-    columns = {name: one[rows.indices] for name, one in task.metadata.columns.items() if name in named}
-    return matches(columns, filters) if columns else np.full(len(rows.indices), bool(filters))
+    metadata = task.metadata
+    if len(filters) < 2:
+        return matches(metadata.columns, filters, rows.indices)
+    # Many clauses, as a rule of a few groups has, look at the rows of these groups only.
+    scope = np.append(matches(metadata.groups, filters), True)  # the last is for rows without a group
+    kept = scope[metadata.group[rows.indices]]
+    kept[kept] = matches(metadata.columns, filters, rows.indices[kept])
+    return kept
 
 
 def _narrowed(

@@ -19,7 +19,6 @@ from shiftdata.format.manifest import Filters
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import write_keys
 from shiftdata.metadata import Metadata
-from shiftdata.metadata.folds import hashes64
 from shiftdata.tasks import reading
 from shiftdata.tasks.evaluation import Evaluation, evaluate
 from shiftdata.tasks.frozen import Frozen, frozen_id, frozen_table, read_frozen
@@ -197,7 +196,7 @@ class Task:
         """The keys by which predictions are given, in the order of `rows`; hashes where labels are hidden."""
         if self.hides_labels(name, role):
             return [f"{one:016x}" for one in self._hashed[name][0].tolist()]
-        keys: list[str] = self.metadata.table["key"].take(pa.array(self.rows(name))).to_pylist()
+        keys: list[str] = self.metadata.keys(self.rows(name)).to_pylist()
         return keys
 
     def distinct(self, name: str, role: Role | None = None) -> Indices:
@@ -224,8 +223,7 @@ class Task:
         result = {}
         for name, rows in self.sets.items():
             if "unlabelled" in rows.roles:
-                keys = self.metadata.table["key"].take(pa.array(rows.indices)).to_pylist()
-                hashes = hashes64(keys, "key")
+                hashes = self.metadata.hashes(rows.indices, "key")
                 order = np.argsort(hashes)
                 result[name] = (hashes[order], order)
         return result
@@ -236,10 +234,12 @@ class Task:
         `named` gives labels and nuisances by name instead of their numbers in the dataset. Where labels are
         hidden only what a method may see: the hashed key, nuisance and severity.
         """
-        table, counts = self.metadata.table.take(pa.array(self.rows(name, role))), self.counts(name, role)
-        if self.hides_labels(name, role):
-            table = table.select(["key", self.metadata.nuisance_column, "severity"])
-            table = table.set_column(0, "key", pa.array(self.keys(name, role)))
+        names, counts = self.metadata.names, self.counts(name, role)
+        if hidden := self.hides_labels(name, role):
+            names = [self.metadata.nuisance_column, "severity"]
+        table = self.metadata.take(names, self.rows(name, role))
+        if hidden:
+            table = table.add_column(0, "key", pa.array(self.keys(name, role)))
         known = {"label": self.metadata.labels, self.metadata.nuisance_column: self.nuisances}
         for column in set(known) & set(table.column_names) if named else ():
             place = table.column_names.index(column)
@@ -259,7 +259,7 @@ class Task:
         if not leaks:
             return False
         origin = self.metadata.origin
-        name = self.metadata.table["origin"][int(np.argmax(origin == leaks[0]))].as_py()
+        name = self.metadata.origin_names[leaks[0]].as_py()
         where = [one for one, rows in self.sets.items() if (origin[rows.indices] == leaks[0]).any()]
         text = f"{len(leaks):,} origins are on two sides of the task, {name!r} in {' and '.join(where)}"
         if not warn:

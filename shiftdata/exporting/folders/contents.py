@@ -243,7 +243,7 @@ def _entries(
     for name, rows in taken.items():
         at = rows.indices
         counts = np.ones(len(at), np.int64) if rows.counts is None else rows.counts
-        keys = metadata.table["key"].take(pa.array(at)).to_pylist()
+        keys = metadata.keys(at).to_pylist()
         arrays = (metadata.label[at], metadata.nuisance[at], metadata.group[at], counts)
         columns = (array.tolist() for array in arrays)
         for row, key, label, nuisance, group, count in zip(at.tolist(), keys, *columns, strict=True):

@@ -111,7 +111,7 @@ def key_rows(contents: Contents, paths: Sequence[Sequence[str]]) -> Iterator[Seq
     """The rows of `keys.csv`: each row of each set, with all that the dataset says of it."""
     rows = pa.array([entry.row for entry in contents.entries], pa.int64())
     known = contents.rows.take(rows)
-    more = contents.task.metadata.table.select(["severity", "origin"]).take(rows)
+    more = contents.task.metadata.take(["severity", "origin"], rows.to_numpy())
     columns = (known["license"], known["attribution"], known["sha256"], more["severity"], more["origin"])
     values = (column.to_pylist() for column in columns)
     for entry, some, terms, credit, sha256, severity, origin in zip(

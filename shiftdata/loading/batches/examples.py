@@ -93,7 +93,7 @@ class Examples:
             label = metadata.label[self._rows].astype(np.int64)
             self.labels = label if remapped is None else remapped[label]
             self.known["group"] = metadata.group[self._rows].astype(np.int64)
-            self._keys = metadata.table["key"].take(pa.array(self._rows)).combine_chunks()
+            self._keys = metadata.keys(self._rows)
         self._epoch: int | None = None
         self._times = np.zeros(len(self) if transform else 0, np.int32)
 
