@@ -10,6 +10,9 @@ from typing import Any
 
 from shiftdata.errors import InputError
 
+#: How the name of a recipe file's module begins, which only `load_recipe` can import.
+RECIPE_MODULE = "recipe_"
+
 
 def part_identity(part: Any) -> Any:
     """The identity of an album, a step, a shift, an encoding or a scorer (or a tuple of such): code included.

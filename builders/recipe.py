@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import platform
 import re
 import sys
 import traceback
@@ -16,13 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+import shiftdata
 from builders.albums import Album
 from builders.datasheet import Datasheet
 from builders.encode import Encoding
 from builders.filters import Filters
-from builders.parts import check_part, identity_of, part_identity
+from builders.parts import RECIPE_MODULE, check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
 from shiftdata.errors import InputError, ShiftdataError, not_found
+from shiftdata.files import sha256_of
 from shiftdata.format.names import check_names, is_path_part, text_fault
 from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.protocols import Protocol as TaskProtocol
@@ -253,6 +256,20 @@ def file_versions() -> dict[str, str]:
     return library_versions() | {name: version(name) for name in ("pyarrow", "shiftdata")}
 
 
+def node_versions(reference: str) -> dict[str, str]:
+    """What must be the same on every node that builds a recipe: `file_versions`, processor, recipe, code."""
+    code = [
+        f"{path.relative_to(folder).as_posix()} {sha256_of(path)}"
+        for folder in (RECIPES.parent, Path(shiftdata.__file__).parent)
+        for path in sorted(folder.rglob("*.py"))
+    ]
+    return file_versions() | {
+        "processor": platform.machine(),
+        "recipe": sha256_of(recipe_path(reference))[:8],
+        "code": content_hash(*code)[:8],
+    }
+
+
 def _hash_of(identity: Any) -> str:
     return content_hash(json.dumps([BUILD_VERSION, identity], sort_keys=True))
 
@@ -264,17 +281,7 @@ def recipe_names() -> list[str]:
 
 def load_recipe(reference: str) -> Recipe:
     """The recipe of that name in this package, or in a Python file that assigns `RECIPE`."""
-    if reference.endswith(".py"):
-        path = Path(reference)
-        if not path.is_file():
-            raise InputError(
-                f"there is no recipe file {reference}; name a file, or one of {', '.join(recipe_names())}"
-            )
-    else:
-        known = {path.stem: path for path in RECIPES.glob("*/*.py") if path.stem != "__init__"}
-        if reference not in known:
-            raise not_found("recipe", reference, known, "Or give the path of a .py file that assigns RECIPE.")
-        path = known[reference]
+    path = recipe_path(reference)
     recipe = getattr(_run_file(path), "RECIPE", None)
     if not isinstance(recipe, Recipe):
         raise InputError(
@@ -283,8 +290,23 @@ def load_recipe(reference: str) -> Recipe:
     return recipe
 
 
+def recipe_path(reference: str) -> Path:
+    """The file of a recipe that is named, or given by its path."""
+    if reference.endswith(".py"):
+        path = Path(reference)
+        if not path.is_file():
+            raise InputError(
+                f"there is no recipe file {reference}; name a file, or one of {', '.join(recipe_names())}"
+            )
+        return path
+    known = {path.stem: path for path in RECIPES.glob("*/*.py") if path.stem != "__init__"}
+    if reference not in known:
+        raise not_found("recipe", reference, known, "Or give the path of a .py file that assigns RECIPE.")
+    return known[reference]
+
+
 def _run_file(path: Path) -> ModuleType:
-    name = f"recipe_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    name = f"{RECIPE_MODULE}{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses defined in the file look themselves up here

@@ -10,6 +10,7 @@ from shiftdata.errors import MissingExtraError
 #: The modules that each extra installs. Those of `build` are needed from a checkout only.
 _MODULES = {
     "build": "jinja2 mlcroissant onnxruntime packaging resvg_py",
+    "cluster": "ray",
     "fast": "simplejpeg",
     "http": "aiohttp",
     "meters": "scipy sklearn",

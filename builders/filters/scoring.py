@@ -7,8 +7,14 @@ changes, no score is taken for another. A build that was killed goes on with the
 from __future__ import annotations
 
 import io
+import pickle
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,41 +23,66 @@ from PIL import Image
 
 from builders.filters.rules import SCORE, Filters, described, judge
 from builders.filters.scorers import Floats, Learner, Scorer, View, identity
+from builders.parts import RECIPE_MODULE
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.executors import Executor
 from shiftdata.files import whole_file
 
 DECIMALS = 6  # more would differ from processor to processor, and with them what lies on a threshold
 
 
+class Unscored(NamedTuple):
+    """A block, its items, and the names of the scorers that have not scored it."""
+
+    block: str
+    items: Sequence[Item]
+    scorers: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"scoring the block {self.block}"
+
+
 def score(
-    filters: Filters,
+    load: Callable[[], Filters],
     spool: Spool,
-    blocks: Sequence[str],
-    items: Sequence[Item],
+    blocks: Mapping[str, Sequence[Item]],
     content: Callable[[], Iterable[View]],
+    executor: Executor,
     on_done: Callable[[int], object],
 ) -> None:
-    """Give the samples of some blocks the scores they lack; `content` is what learners learn from."""
-    lacking: dict[str, list[Scorer]] = {}
-    for block in blocks:
+    """Give the samples of some blocks, each with its items, the scores they lack.
+
+    `load` gives the filters in any process; `content` is what learners learn from, once and here.
+    """
+    scorers, lacking = load().scorers, []
+    for block, items in blocks.items():
         rows = spool.read(block)[0]
-        lacking[block] = [one for one in filters.scorers if _stored(spool, block, rows, one) is None]
-    ready: dict[str, Scorer] = {}
-    for scorer in (one for scorers in lacking.values() for one in scorers):
-        if scorer.name not in ready:
-            ready[scorer.name] = scorer.fit(content()) if isinstance(scorer, Learner) else scorer
-    item_of = {item.key: item for item in items}
-    for block, scorers in lacking.items():
-        if scorers:
-            rows = spool.read(block)[0]
-            places, views = _views(rows, spool.examples(block), item_of)
-        for scorer in scorers:
-            scores = np.full(len(rows), np.nan)
-            scores[places] = asked(ready[scorer.name], views)
-            _store(_path(spool, block, scorer), rows, scores)
+        names = tuple(one.name for one in scorers if _stored(spool, block, rows, one) is None)
+        lacking += [Unscored(block, items, names)] if names else []
+    on_done(len(blocks) - len(lacking))
+    used = {name for one in lacking for name in one.scorers}
+    learned = [one.fit(content()) for one in scorers if isinstance(one, Learner) and one.name in used]
+    for _ in executor.run(partial(_scorer, load, spool, _pickled(learned)), lacking):
         on_done(1)
+
+
+def _scorer(load: Callable[[], Filters], spool: Spool, learned: bytes) -> Callable[[Unscored], None]:
+    """What scores blocks in a process."""
+    scorers = {one.name: one for one in load().scorers}  # before what they learned, which needs their classes
+    scorers |= {one.name: one for one in pickle.loads(learned)}
+    return lambda unscored: _score(unscored, [scorers[name] for name in unscored.scorers], spool)
+
+
+def _score(unscored: Unscored, scorers: Sequence[Scorer], spool: Spool) -> None:
+    rows = spool.read(unscored.block)[0]
+    item_of = {item.key: item for item in unscored.items}
+    places, views = _views(rows, spool.examples(unscored.block), item_of)
+    for scorer in scorers:
+        scores = np.full(len(rows), np.nan)
+        scores[places] = asked(scorer, views)
+        _store(_path(spool, unscored.block, scorer), rows, scores)
 
 
 def judged_samples(
@@ -101,6 +132,32 @@ def asked(scorer: Scorer, views: Sequence[View]) -> Floats:
             f"{len(wrong) - 1} other samples: scores are finite; what cannot be scored should score low"
         )
     return given.astype(np.float64).round(DECIMALS) + 0.0  # -0.0 is 0
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles classes and functions of a recipe's file too, which is not a module that can be imported."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, type | FunctionType) and str(value.__module__).startswith(RECIPE_MODULE):
+            return _defined, (value.__module__, value.__qualname__)
+        return NotImplemented
+
+
+def _defined(module: str, name: str) -> Any:
+    return attrgetter(name)(sys.modules[module])
+
+
+def _pickled(learned: Sequence[Scorer]) -> bytes:
+    stream = io.BytesIO()
+    try:
+        _Pickler(stream).dump(learned)
+    except Exception as error:  # scorers are anybody's Python
+        names = ", ".join(one.name for one in learned)
+        raise InputError(
+            f"what {names} learned cannot be sent to other processes ({error}): keep arrays and numbers, and "
+            "leave the rest out by `__getstate__`"
+        ) from error
+    return stream.getvalue()
 
 
 def decoded(example: bytes) -> Image.Image:

@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tqdm import tqdm
 
 from builders.describe.renderings import describe, description_of
+from builders.filters import Filters
 from builders.filters.scorers import View
 from builders.filters.scoring import decoded, score
 from builders.make import assign
@@ -19,11 +21,11 @@ from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.pack import Rendered, pack
 from builders.make.render import Block, cut_into_blocks, render, render_item
-from builders.recipe import Recipe, file_versions, load_recipe
+from builders.recipe import Recipe, file_versions, load_recipe, node_versions
 from builders.sample import BadItem, Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
-from shiftdata.executors import Executor, Here, Pool
+from shiftdata.executors import Executor, Here, Pool, alike
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked, swap
 from shiftdata.format.manifest import FILE_NAME, Manifest
@@ -87,6 +89,7 @@ def build(
     format: Format = "parquet",  # noqa: A002
     bases: Sequence[str] | None = None,
     workers: int | None = None,
+    executor: Executor | None = None,
     replace: bool = False,
     keep_spool: bool = False,
     quiet: bool = False,
@@ -94,12 +97,14 @@ def build(
     """Build the dataset of a recipe into `out/shift/<name>`, and return that folder.
 
     Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
-    to some of the recipe's bases; those of an earlier build stay. `replace` allows to overwrite the dataset
-    of another recipe. With the format "both" it is also written as tars, in `out/shift/<name>_wds`;
-    with "webdataset" that alone, and its folder is returned. What could not be used is named in
-    `out/<name>_dropped.tsv`.
+    to some of the recipe's bases; those of an earlier build stay. `executor` says where the costly half runs
+    (default: a pool of `workers`). `replace` allows to overwrite the dataset of another recipe. With the
+    format "both" it is also written as tars, in `out/shift/<name>_wds`; with "webdataset" that alone, and its
+    folder is returned. What could not be used is named in `out/<name>_dropped.tsv`.
     """
     recipe = load_recipe(reference)
+    if reference.endswith(".py"):
+        reference = str(Path(reference).absolute())  # processes on other nodes work in other folders
     keep = format != "webdataset" or (out / NAMESPACE / recipe.name).exists()
     workshop = Workshop(out, recipe.name, keep)
     with workshop.locked():
@@ -109,7 +114,7 @@ def build(
         wanted = _wanted(recipe, bases, [done for done in earlier.values() if done is not None])
         complete = {folder for folder, done in earlier.items() if done and _complete(folder, done, wanted)}
         if workshop.folder not in complete and (keep or workshop.tars not in complete):
-            _make(reference, recipe, wanted, workshop, workers, keep_spool, quiet)
+            _make(reference, recipe, wanted, workshop, workers, executor, keep_spool, quiet)
         if format != "parquet" and workshop.tars not in complete:
             _export(workshop, quiet)
         for folder, done in earlier.items():
@@ -128,6 +133,7 @@ def _make(
     wanted: Sequence[str],
     workshop: Workshop,
     workers: int | None,
+    executor: Executor | None,
     keep_spool: bool,
     quiet: bool,
 ) -> None:
@@ -138,12 +144,13 @@ def _make(
     assign.check_splits(recipe, fold_of)
     check_protocols(recipe, items, fold_of)
     blocks = plan_blocks(recipe, wanted, items, fold_of)
-    spool = Spool(workshop.work / f"spool-{recipe.pixels_id()[:16]}")
+    spool = Spool(workshop.work.absolute() / f"spool-{recipe.pixels_id()[:16]}")
     workers = workers or available_cores()
-    _render(reference, blocks, spool, Pool(workers) if workers > 1 else Here(), quiet)
+    executor = executor or (Pool(workers) if workers > 1 else Here())
+    _render(reference, blocks, spool, executor, quiet)
     ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
     rendered = Rendered(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
-    _score(rendered, quiet)
+    _score(reference, rendered, blocks, executor, quiet)
     _pack(rendered, workshop, quiet)
     if not keep_spool:
         for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
@@ -226,26 +233,23 @@ def _render(
         render(reference, missing, spool, executor, on_done=lambda block: bar.update(block.weight))
 
 
-def _score(rendered: Rendered, quiet: bool) -> None:
+def _score(
+    reference: str, rendered: Rendered, blocks: dict[str, list[Block]], executor: Executor, quiet: bool
+) -> None:
     """Score what the filters judge; what was scored before is not scored again."""
     if rendered.recipe.filters is None:
         return
-    blocks = sorted(
-        {block for base, of in rendered.blocks.items() if _shifted(rendered, base) for block in of}
-    )
-    with tqdm(total=len(blocks), desc="score", unit="block", disable=quiet) as bar:
-        score(
-            rendered.recipe.filters,
-            rendered.spool,
-            blocks,
-            rendered.items,
-            lambda: _content(rendered),
-            bar.update,
-        )
+    items = {block.id: block.items for of in blocks.values() for block in of if block.layer == "shift"}
+    load = alike(partial(_filters, reference), partial(node_versions, reference))
+    with tqdm(total=len(items), desc="score", unit="block", disable=quiet) as bar:
+        score(load, rendered.spool, items, lambda: _content(rendered), executor, bar.update)
 
 
-def _shifted(rendered: Rendered, base: str) -> bool:
-    return rendered.recipe.base(base).layer == "shift"
+def _filters(reference: str) -> Filters:
+    filters = load_recipe(reference).filters
+    if filters is None:
+        raise InputError(f"the recipe {reference} changed while it was built: it has no filters any more")
+    return filters
 
 
 def _content(rendered: Rendered) -> Iterator[View]:

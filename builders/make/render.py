@@ -9,20 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from builders.recipe import Recipe, SomeNuisances, load_recipe, place_of
+from builders.recipe import Recipe, SomeNuisances, load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors import Executor, Here
+from shiftdata.executors import Executor, Here, alike
 from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
 
 #: Enough to keep a process busy for longer than its file takes.
 ITEMS_PER_BLOCK: Mapping[str, int] = {"image": 8, "text": 64, "table": 64}
+
+
+#: Seconds until what another node wrote must be seen: NFS remembers for a minute that it was not there.
+PATIENCE = 90.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,9 @@ class Block:
     layer: str
     items: tuple[Item, ...]
     weight: int
+
+    def __str__(self) -> str:
+        return f"the block {self.id} of {self.items[0].key} to {self.items[-1].key}"
 
     @property
     def id(self) -> str:
@@ -61,8 +69,22 @@ def render(
     _check_repeatable(load_recipe(reference), missing[0].items[0], missing[0].layer)
     if len(missing) == 1:
         executor = Here()
-    for block, _ in executor.run(partial(_renderer, reference, spool), missing):
+    work = alike(partial(_renderer, reference, spool), partial(node_versions, reference))
+    for block, _ in executor.run(work, missing):
+        _check_seen(spool, block)
         on_done(block)
+
+
+def _check_seen(spool: Spool, block: Block) -> None:
+    """Refuse to go on where blocks are written into a folder that this process does not see."""
+    until = time.monotonic() + PATIENCE
+    while block.id not in spool:
+        if time.monotonic() > until:
+            raise InputError(
+                f"{block} was rendered, and is not in {spool.folder}: a node wrote it to a disk of its own; "
+                "build into a folder that all nodes share (--out), or use --spool s3://..."
+            )
+        time.sleep(0.1)
 
 
 def _renderer(reference: str, spool: Spool) -> Callable[[Block], None]:

@@ -1,9 +1,12 @@
-"""Where costly jobs run: in this process or in a pool of processes. Results are the same, times differ."""
+"""Where costly jobs run: here, in a pool of processes, on a Ray cluster. The results are the same."""
 
 from __future__ import annotations
 
 from shiftdata.executors.executor import Executor, Work
 from shiftdata.executors.here import Here
 from shiftdata.executors.pool import Pool
+from shiftdata.executors.ray import Ray
+from shiftdata.executors.tickets import LOSSES
+from shiftdata.executors.worker import alike
 
-__all__ = ["Executor", "Here", "Pool", "Work"]
+__all__ = ["LOSSES", "Executor", "Here", "Pool", "Ray", "Work", "alike"]

@@ -22,5 +22,6 @@ class Executor(ABC):
     def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
         """Give each job with its result as it is done, in any order; the first error of a job is raised.
 
-        Jobs are drawn as they are needed, a few ahead of the processes. Close the generator to leave early.
+        Jobs are drawn as they are needed, a few ahead of the processes. A job whose process dies is given out
+        again; one that loses its process `LOSSES` times is an error. Close the generator to leave early.
         """
