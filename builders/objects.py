@@ -1,22 +1,139 @@
-"""Write to a URL that fsspec writes, so that a file appears there whole or not at all."""
+"""Places that are written file by file: a folder, or object storage. A file is whole there or absent."""
 
 from __future__ import annotations
 
+import os
+import secrets
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+from shiftdata.errors import InputError, StorageError
+from shiftdata.files import remove, write_bytes
+from shiftdata.places.remote import Remote
+from shiftdata.places.search import store_at
+from shiftdata.places.store import Folder, MissingFileError, Store, files_below, is_hidden
 
 #: Where a file appears whole by itself. Elsewhere it is sent under another name and then renamed.
 WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
 
 
-def put_whole(system: Any, path: str, put: Callable[[str], object]) -> None:
-    """Have `put` write a file of a file system at the path that it is given."""
+class Writable(Store):
+    """A store that can be written too."""
+
+    @abstractmethod
+    def listed(self) -> set[str]:
+        """Every file but hidden ones, by a listing of now, without a look at each: there may be very many."""
+
+    @abstractmethod
+    def start(self, path: str, most: int | None = None) -> bytes:
+        """At most so many bytes of a file, from its first on; without `most`, all of them."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file, in the place of what is there."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove every file, and the place itself."""
+
+
+class Disk(Folder, Writable):
+    """A folder of this machine, or one that several machines share."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.folder,)
+
+    def listed(self) -> set[str]:
+        return {name for name in files_below(self.folder) if not is_hidden(name)}
+
+    def start(self, path: str, most: int | None = None) -> bytes:
+        with self.open(path) as file:
+            return self._try(path, lambda _: file.read() if most is None else file.read(most))
+
+    def write(self, path: str, data: bytes) -> None:
+        write_bytes(self.folder / path, data)
+
+    def delete(self, path: str) -> None:
+        remove(self.folder / path)
+
+    def clear(self) -> None:
+        """Move the folder away first: at no moment some of its files are there and others are not."""
+        away = self.folder.with_name(f".{self.folder.name}.{secrets.token_hex(4)}")
+        with suppress(FileNotFoundError):
+            os.rename(self.folder, away)
+            remove(away)
+
+
+class Objects(Remote, Writable):
+    """A URL that fsspec writes."""
+
+    def listed(self) -> set[str]:
+        def ask(system: Any, root: str) -> set[str]:
+            system.invalidate_cache()
+            top = root.rstrip("/") + "/"
+            found = (str(name) for name in system.find(top))
+            return {name.removeprefix(top) for name in found if name.startswith(top)}
+
+        try:
+            names = self._try("", ask)
+        except MissingFileError:
+            return set()
+        return {name for name in names if not is_hidden(name)}
+
+    def start(self, path: str, most: int | None = None) -> bytes:
+        span = {} if most is None else {"start": 0, "end": most}
+        return self._try(path, lambda system, where: bytes(system.cat_file(where, **span)))
+
+    def write(self, path: str, data: bytes) -> None:
+        def put(system: Any, where: str) -> None:
+            tag = f".{secrets.token_hex(4)}"  # another process may put the same file
+            put_whole(system, where, lambda to: system.pipe_file(to, data), tag)
+
+        try:
+            self._try(path, put)
+        except StorageError as error:
+            why = error.__cause__ or error
+            raise StorageError(
+                f"{self.address}/{path} cannot be written ({type(why).__name__}: {why}): check the address, "
+                "the network and your access, and run the same command again, it goes on where it stopped"
+            ) from error
+
+    def delete(self, path: str) -> None:
+        with suppress(MissingFileError):
+            self._try(path, lambda system, where: system.rm_file(where))
+
+    def clear(self) -> None:
+        names = sorted(self.listed())
+        if names:
+            self._try("", lambda system, root: system.rm([f"{root.rstrip('/')}/{name}" for name in names]))
+
+
+def writable(address: str | Path) -> Writable:
+    """The place at an address, to write into: a folder, or a URL that fsspec writes."""
+    store = store_at(address)
+    if store.folder is not None:
+        return Disk(store.folder)
+    if type(store) is not Remote:
+        raise InputError(
+            f"{address} cannot be written file by file: give a folder, or a URL such as s3://..."
+        )
+    return Objects(store.address)
+
+
+def put_whole(system: Any, path: str, put: Callable[[str], object], tag: str = "") -> None:
+    """Have `put` write a file of a file system at a path that it is given; `tag` marks an unfinished one."""
     if protocols(system) & WHOLE:
         put(path)
         return
     parent, _, name = path.rpartition("/")
-    part = f"{parent}/.{name}.part"
+    part = f"{parent}/.{name}{tag}.part"
     system.makedirs(parent, exist_ok=True)
     put(part)
     with suppress(FileNotFoundError):

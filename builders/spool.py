@@ -1,24 +1,24 @@
 """The spool: rendered blocks in a folder or in object storage, so that a killed build goes on where it was.
 
 A file is a block, whole or absent: two Arrow streams, first its rows without their examples, then those.
+Several processes, on several machines, may fill a spool at once. It is in use while its mark is there, which
+comes before the first block and goes before the last one does.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from builders.objects import Writable, writable
 from shiftdata.errors import IntegrityError
-from shiftdata.files import whole_file
+from shiftdata.places.store import MissingFileError
+from shiftdata.stable import content_hash
+from shiftdata.threads import ahead
 
 ROW = pa.schema(
     {
@@ -33,78 +33,143 @@ ROW = pa.schema(
         "example": pa.binary(),
     }
 )
-AHEAD = 4  # blocks that are read before they are asked for
+MARK, SUFFIX = "in_use.json", ".arrow"
+#: Hexadecimal digits of the folders among which blocks are spread.
+FAN = 2
+#: Blocks that are read before they are asked for: from a disk, and from afar.
+AHEAD, AHEAD_FAR = 4, 16
+#: Bytes of a block that are read at first for its rows; later as many as they had.
+FIRST_BYTES = 64 << 10
 
-T = TypeVar("T")
+Rows: TypeAlias = tuple[pa.Table, dict[str, str]]
 
 
-@dataclass(frozen=True)
 class Spool:
-    """A folder with one file a block. A file's presence is the mark that its block is done."""
+    """A place with a file for each block. A file's presence says that its block is done.
 
-    folder: Path
+    It may have files of other names too, for what belongs to blocks. Safe to use from several threads.
+    """
 
-    def path(self, block: str) -> Path:
-        """Where a block lies, or will lie."""
-        return self.folder / f"{block}.arrow"
+    def __init__(self, place: str | Path) -> None:
+        self.files: Writable = writable(place)
+        self._first = FIRST_BYTES
+
+    def open(self, about: Mapping[str, object]) -> None:
+        """Mark the spool as in use, and say for what."""
+        if not self.is_open():
+            self.files.write(MARK, json.dumps(about).encode())
+
+    def is_open(self) -> bool:
+        """Whether the spool is in use; when all of it was packed it is removed."""
+        return self.files.has(MARK)
+
+    def clear(self) -> None:
+        """Remove the spool, the mark first."""
+        self.files.delete(MARK)
+        self.files.clear()
+
+    def done(self, beside: str = "") -> set[str]:
+        """The blocks that are there, or those with a table in a folder beside them, by one listing."""
+        split = (
+            name.removesuffix(SUFFIX).rpartition("/") for name in self.files.listed() if name.endswith(SUFFIX)
+        )
+        return {block for folder, _, block in split if folder[: -FAN - 1] == beside}
 
     def __contains__(self, block: str) -> bool:
-        return self.path(block).exists()
+        return self.files.has(_name(block))
+
+    def path(self, block: str, beside: str = "") -> str:
+        """Where a block lies, or will lie, or a table beside it."""
+        return f"{self.files.address}/{_name(block, beside)}"
 
     def write(self, block: str, rows: Sequence[Mapping[str, object]], drops: Mapping[str, str]) -> None:
         """Store a rendered block; `drops` gives the reason for each item that could not be used."""
         table = pa.Table.from_pylist(list(rows), schema=ROW)
         described = table.drop_columns(["example"]).replace_schema_metadata({"drops": json.dumps(drops)})
-        with whole_file(self.path(block)) as temporary, pa.OSFile(str(temporary), "wb") as sink:
-            for part in (described, table.select(["example"])):
-                with pa.ipc.new_stream(sink, part.schema) as writer:
-                    writer.write_table(part)
+        self.files.write(_name(block), _stream(described) + _stream(table.select(["example"])))
 
-    def rows(self, blocks: Sequence[str]) -> Iterator[tuple[pa.Table, dict[str, str]]]:
+    def rows(self, blocks: Iterable[str]) -> Iterator[Rows]:
         """The rows of some blocks, without their examples, and the drops of each; in order, read ahead."""
-        return _ahead(self.read, blocks)
+        return ahead(self.read, blocks, self._ahead, queued=1)
 
-    def blocks(self, blocks: Sequence[str]) -> Iterator[tuple[pa.Table, dict[str, str]]]:
+    def blocks(self, blocks: Iterable[str]) -> Iterator[Rows]:
         """The rows of some blocks, with their examples, and the drops of each; in order, read ahead."""
-        return _ahead(self._whole, blocks)
+        return ahead(self._whole, blocks, self._ahead, queued=1)
 
-    def read(self, block: str) -> tuple[pa.Table, dict[str, str]]:
+    def read(self, block: str) -> Rows:
         """A block's rows without their examples, and its drops."""
-        with self._clear_when_damaged(block) as file:
-            return _described(file)
+        most = self._first
+        while True:
+            data = self._start(block, most)
+            try:
+                rows, source = _described(data)
+            except (OSError, pa.ArrowInvalid) as error:
+                if len(data) < most:
+                    raise self._damaged(block, error) from error
+                most *= 4
+            else:
+                self._first = max(self._first, source.tell() * 5 // 4)
+                return rows
 
     def examples(self, block: str) -> pa.BinaryArray:
         """The encoded examples of a block's rows."""
         return self._whole(block)[0]["example"].combine_chunks()
 
-    def _whole(self, block: str) -> tuple[pa.Table, dict[str, str]]:
-        with self._clear_when_damaged(block) as file:
-            table, drops = _described(file)
-            examples = pa.ipc.open_stream(file).read_all()
-            return table.append_column("example", examples["example"]), drops
+    def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
+        """Store a table that belongs to a block, in a folder beside the blocks."""
+        self.files.write(_name(block, folder), _stream(table))
 
-    @contextmanager
-    def _clear_when_damaged(self, block: str) -> Iterator[pa.NativeFile]:
-        path = self.path(block)
+    def read_beside(self, folder: str, block: str) -> pa.Table | None:
+        """A table that belongs to a block; None if it is not there or cannot be read."""
         try:
-            with pa.OSFile(str(path)) as file:
-                yield file
+            data = self.files.start(_name(block, folder))
+        except MissingFileError:
+            return None
+        try:
+            return pa.ipc.open_stream(data).read_all()
+        except (OSError, pa.ArrowInvalid):
+            return None
+
+    @property
+    def _ahead(self) -> int:
+        return AHEAD_FAR if self.files.is_far else AHEAD
+
+    def _whole(self, block: str) -> Rows:
+        data = self._start(block)
+        try:
+            (table, drops), source = _described(data)
+            examples = pa.ipc.open_stream(source).read_all()
+            return table.append_column("example", examples["example"]), drops
         except (OSError, pa.ArrowInvalid) as error:
-            raise IntegrityError(
-                f"{path} is damaged ({error}): delete it and run the same command again"
-            ) from error
+            raise self._damaged(block, error) from error
+
+    def _start(self, block: str, most: int | None = None) -> bytes:
+        try:
+            return self.files.start(_name(block), most)
+        except MissingFileError as error:
+            raise IntegrityError(f"{self.path(block)} has gone: run the same command again") from error
+
+    def _damaged(self, block: str, error: Exception) -> IntegrityError:
+        return IntegrityError(
+            f"{self.path(block)} is damaged ({error}): delete it and run the same command again"
+        )
 
 
-def _described(file: pa.NativeFile) -> tuple[pa.Table, dict[str, str]]:
-    table = pa.ipc.open_stream(file).read_all()
-    return table.replace_schema_metadata(None), json.loads(table.schema.metadata[b"drops"])
+def _name(block: str, folder: str = "") -> str:
+    """The file of a block; in many folders, for no place likes a million of files in one."""
+    name = f"{content_hash(block)[:FAN]}/{block}{SUFFIX}"
+    return f"{folder}/{name}" if folder else name
 
 
-def _ahead(read: Callable[[str], T], blocks: Sequence[str]) -> Iterator[T]:
-    """Read blocks in some threads, a few ahead of the caller."""
-    names, running = iter(blocks), deque[Future[T]]()
-    with ThreadPoolExecutor(AHEAD) as pool:
-        running.extend(pool.submit(read, name) for name in islice(names, AHEAD))
-        while running:
-            yield running.popleft().result()
-            running.extend(pool.submit(read, name) for name in islice(names, 1))
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _described(data: bytes) -> tuple[Rows, pa.BufferReader]:
+    """The rows and drops of a block, and its bytes after them."""
+    source = pa.BufferReader(data)
+    table = pa.ipc.open_stream(source).read_all()
+    return (table.replace_schema_metadata(None), json.loads(table.schema.metadata[b"drops"])), source

@@ -81,7 +81,7 @@ def test_the_order_of_bases_and_builds_does_not_matter(recipe, tiny, tmp_path):
     assert files(folder) == files(tiny)
 
 
-RENDERING, PACKING = "spool-*/*.arrow", "packing/**/*.parquet"
+RENDERING, PACKING = "spool-*/*/*.arrow", "packing/**/*.parquet"
 EVERY_STAGE = [
     *((RENDERING, count) for count in (1, 7, 15, 24, 33)),
     *((PACKING, count) for count in (1, 6, 13, 19)),
@@ -111,7 +111,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(recipe
 
 def test_the_workers_of_a_killed_build_end_with_it(recipe, tmp_path):
     process = start(recipe, tmp_path, "--workers", "2", start_new_session=True)
-    assert kill_when(process, lambda: how_many(tmp_path, ".work/tiny/spool-*/*.arrow") > 0)
+    assert kill_when(process, lambda: how_many(tmp_path, ".work/tiny/spool-*/*/*.arrow") > 0)
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
@@ -133,7 +133,7 @@ def test_a_build_killed_between_the_two_moves_of_its_swap_loses_nothing(recipe, 
 
 def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
     with start(recipe, tmp_path, "--workers", "2", start_new_session=True) as process:
-        while not how_many(tmp_path, ".work/tiny/spool-*/*.arrow"):
+        while not how_many(tmp_path, ".work/tiny/spool-*/*/*.arrow"):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=20)
@@ -178,7 +178,7 @@ def test_a_damaged_spool_is_said_with_the_file_and_the_remedy(recipe, tmp_path):
     assert kill_when(
         start(recipe, tmp_path, "--workers", "1"), lambda: how_many(tmp_path, ".work/tiny/packing/*") > 0
     )
-    block = next(tmp_path.glob(".work/tiny/spool-*/shift-*.arrow"))
+    block = next(tmp_path.glob(".work/tiny/spool-*/*/shift-*.arrow"))
     data = bytearray(block.read_bytes())
     data[len(data) // 2] ^= 1
     block.write_bytes(data)

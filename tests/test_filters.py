@@ -143,7 +143,7 @@ def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints
     recipe = write_recipe(tmp_path / "r")
     work = tmp_path / ".work/tiny_continuous"
     command = [sys.executable, "-m", "builders", "build", str(recipe), "--out", str(tmp_path), "--quiet"]
-    for wanted in ("spool-*/scores-*/*.arrow", "packing/filters"):
+    for wanted in ("spool-*/scores-*/*/*.arrow", "packing/filters"):
         with subprocess.Popen(command, cwd=ROOT) as process:
             while process.poll() is None and not any(work.glob(wanted)):
                 time.sleep(0.01)
@@ -180,7 +180,7 @@ def test_a_damaged_file_of_scores_is_made_again(folder, tmp_path):
     build(str(recipe), tmp_path, workers=1, quiet=True, keep_spool=True)
     before = calls(recipe)
     (tmp_path / "shift/tiny_continuous").rename(tmp_path / "old")
-    of_ink = sorted(tmp_path.glob(".work/*/spool-*/scores-*/*.arrow"))
+    of_ink = sorted(tmp_path.glob(".work/*/spool-*/scores-*/*/*.arrow"))
     for path in of_ink:
         path.write_bytes(path.read_bytes()[:100])
     again = build(str(recipe), tmp_path, workers=1, quiet=True)

@@ -492,7 +492,7 @@ def test_a_build_makes_either_format_or_both(recipe, tiny, tmp_path):
     assert files(both) == files(tiny)
 
 
-RENDERING, PACKING = (".work/tiny/spool-*/*", 9), (".work/tiny/packing/**/*", 4)
+RENDERING, PACKING = (".work/tiny/spool-*/*/*", 9), (".work/tiny/packing/**/*", 4)
 EXPORTING = ("shift/.exp*/*/index/*/*", 3)
 
 

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -28,7 +27,6 @@ from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.executors import Executor
-from shiftdata.files import whole_file
 
 DECIMALS = 6  # more would differ from processor to processor, and with them what lies on a threshold
 
@@ -82,7 +80,7 @@ def _score(unscored: Unscored, scorers: Sequence[Scorer], spool: Spool) -> None:
     for scorer in scorers:
         scores = np.full(len(rows), np.nan)
         scores[places] = asked(scorer, views)
-        _store(_path(spool, unscored.block, scorer), rows, scores)
+        _store(spool, unscored.block, scorer, rows, scores)
 
 
 def judged_samples(
@@ -106,7 +104,7 @@ def judged_samples(
         for scorer in filters.scorers:
             scores = _stored(spool, block, rows, scorer)
             if scores is None:
-                where = _path(spool, block, scorer)
+                where = spool.path(block, _folder(scorer))
                 raise IntegrityError(f"{where} has no scores of these samples: run the same command again")
             columns[SCORE + scorer.name] = pa.array(scores)
         found.append(pa.table(columns).filter(shifted))
@@ -187,28 +185,19 @@ def _views(
     return scored, views
 
 
-def _path(spool: Spool, block: str, scorer: Scorer) -> Path:
-    return spool.folder / f"scores-{identity(scorer)[:16]}" / f"{block}.arrow"
+def _folder(scorer: Scorer) -> str:
+    return f"scores-{identity(scorer)[:16]}"
 
 
-def _store(path: Path, rows: pa.Table, scores: Floats) -> None:
+def _store(spool: Spool, block: str, scorer: Scorer, rows: pa.Table, scores: Floats) -> None:
     table = pa.table({"sha256": rows["sha256"], "score": pa.array(scores)})
-    with (
-        whole_file(path) as temporary,
-        pa.OSFile(str(temporary), "wb") as sink,
-        pa.ipc.new_file(sink, table.schema) as writer,
-    ):
-        writer.write_table(table)
+    spool.write_beside(_folder(scorer), block, table)
 
 
 def _stored(spool: Spool, block: str, rows: pa.Table, scorer: Scorer) -> Floats | None:
     """The scores that are there for exactly these examples; a file that cannot be read is none."""
-    try:
-        with pa.OSFile(str(_path(spool, block, scorer))) as source:
-            table = pa.ipc.open_file(source).read_all()
-    except (OSError, pa.ArrowInvalid):
-        return None
-    if not table["sha256"].equals(rows["sha256"]):
+    table = spool.read_beside(_folder(scorer), block)
+    if table is None or not table["sha256"].equals(rows["sha256"]):
         return None
     scores: Floats = table["score"].to_numpy()
     return scores

@@ -81,7 +81,7 @@ def _check_seen(spool: Spool, block: Block) -> None:
     while block.id not in spool:
         if time.monotonic() > until:
             raise InputError(
-                f"{block} was rendered, and is not in {spool.folder}: a node wrote it to a disk of its own; "
+                f"{block} was rendered, and is not in {spool.files}: a node wrote it to a disk of its own; "
                 "build into a folder that all nodes share (--out), or use --spool s3://..."
             )
         time.sleep(0.1)

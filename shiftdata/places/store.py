@@ -288,9 +288,10 @@ class Folder(Store):
 def files_below(folder: Path) -> Iterator[str]:
     """Every file and link below a folder, hidden ones too."""
     for parent, below, files in os.walk(folder):
-        links = [name for name in below if (Path(parent) / name).is_symlink()]
+        inside = Path(parent).relative_to(folder).as_posix()
+        links = [name for name in below if os.path.islink(os.path.join(parent, name))]
         for name in [*files, *links]:
-            yield (Path(parent) / name).relative_to(folder).as_posix()
+            yield name if inside == "." else f"{inside}/{name}"
 
 
 def _info_of(file: Path) -> FileInfo:
