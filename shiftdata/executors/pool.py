@@ -98,7 +98,8 @@ class _Worker:
     def end(self, patience: float = 0.0) -> str:
         """Kill the process, if it does not end by itself, and say how it ended."""
         self.connection.close()
-        self.process.join(patience)
+        if self.process.exitcode is None:  # `join` would wait for a child that a dead process has left
+            self.process.join(patience)
         self.process.kill()
         self.process.join()
         code = self.process.exitcode or 0

@@ -20,6 +20,8 @@ from shiftdata.threads import available_cores
 QUEUED_PER_CORE = 2
 #: Seconds between two counts of the cluster's cores.
 COUNT = 1.0
+#: Ray prints each worker that it lost, and warns of a coming default; it reads this when it is imported.
+QUIET = {"RAY_DEDUP_LOGS_SKIP_REGEX": ".", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 class Ray(Executor):
@@ -72,7 +74,8 @@ class Ray(Executor):
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """The ray module with a connection, which ends with the block unless it was there before."""
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as it will be; Ray warns of it
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
         ray = require("ray", "the executor Ray")
         if ray.is_initialized():
             yield ray

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, ShiftdataError
 
 Loaded = TypeVar("Loaded")
 
@@ -30,12 +30,14 @@ def attempt(work: bytes, job: bytes) -> bytes:
     try:
         return packed("the result of a job", (_loaded(work)(pickle.loads(job)), None))
     except BaseException as error:  # it is raised where the result is awaited
-        error.add_note(f"In a worker:\n{''.join(traceback.format_exception(error))}")
+        lines = traceback.format_exception(error)
+        if not isinstance(error, ShiftdataError):
+            error.add_note(f"In a worker:\n{''.join(lines)}")
         try:
             sent = pickle.dumps((None, error))
             pickle.loads(sent)
         except Exception:  # such as an `__init__` that takes other arguments than it hands on
-            return pickle.dumps((None, RuntimeError(*traceback.format_exception(error)[-1:])))
+            return pickle.dumps((None, RuntimeError(lines[-1].strip())))
         return sent
 
 
