@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from queue import SimpleQueue
 from threading import Thread
 from typing import TypeAlias, TypeVar
@@ -42,22 +43,37 @@ def ahead(
     if not workers:
         yield from map(work, jobs)
         return
+    with closing(futures(work, jobs, workers, queued=queued, patience=patience)) as made:
+        for _, future in made:
+            yield future.result()
+            del future  # while the caller works, its result is the caller's
+
+
+def futures(
+    work: Callable[[Job], Result],
+    jobs: Iterable[Job],
+    workers: int,
+    *,
+    queued: int = AHEAD,
+    patience: float = PATIENCE,
+) -> Generator[tuple[Job, Future[Result]]]:
+    """Each job and its result as `ahead` gives them, for a caller who does not wait for it now."""
     todo: Todo[Result, Job] = SimpleQueue()
-    pending: deque[Future[Result]] = deque()
+    pending: deque[tuple[Job, Future[Result]]] = deque()
     # Daemons: an executor's threads would keep Ctrl-C waiting for a read that hangs.
     threads = [Thread(target=_serve, args=(todo, work), daemon=True) for _ in range(workers)]
     try:
         for thread in threads:
             thread.start()
         for job in jobs:
-            pending.append(Future())
-            todo.put((pending[-1], job))
+            pending.append((job, Future()))
+            todo.put((pending[-1][1], job))
             if len(pending) == queued * workers:
-                yield pending.popleft().result()
+                yield pending.popleft()
         while pending:
-            yield pending.popleft().result()
+            yield pending.popleft()
     finally:
-        for future in pending:
+        for _, future in pending:
             future.cancel()
         for _ in threads:
             todo.put(None)

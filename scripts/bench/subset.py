@@ -87,9 +87,10 @@ def make(folder: Path, count: int, pixels: int) -> None:
     read = metadata_from_table(own, nuisance="style", origin="origin", labels=labels, nuisances=styles)
     which = (content * 7 + style * 31 + label) % DIFFERENT
     draft = Manifest(
-        **dict.fromkeys(("family", "version", "released", "title", "summary", "citation", "license"), ""),
-        **dict.fromkeys(("recipe_id", "content_id"), ""),
-        **dict.fromkeys(("credits", "creators", "severities", "configs"), ()),
+        **dict.fromkeys(("family", "title", "summary", "citation", "license"), "-"),
+        **dict.fromkeys(("recipe_id", "content_id"), 64 * "0"),
+        version="1.0.0", released="2026-01-31",
+        **dict.fromkeys(("credits", "creators", "severities", "canonical_splits"), ()),
         datasheet={}, sample={}, more_credits=0, seed=0, files={}, roles=Roles(nuisance="style"),
         name="subset", origins_shared=True, labels=labels, nuisances=styles, default_base="mini",
         bases=[Base(name="mini", summary="", content_id="", splits={})],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,8 @@ from shiftdata.places.store import MissingFileError
 
 #: Files of fewer bytes are read whole, once: their footer and a column are most of them anyway.
 SMALL = 1 << 18
+#: Bytes that contain most footers.
+TAIL = 12 << 10
 
 T = TypeVar("T")
 
@@ -87,10 +90,22 @@ def _with_file(
         return whole()
     try:
         with dataset.store.open(path) as source:
-            footer = dataset.keep(("footer", path), lambda: pq.read_metadata(source))
+            footer = dataset.keep(("footer", path), lambda: _footer(source))
             return use(pq.ParquetFile(source, metadata=footer, pre_buffer=True, **options))
     except NoRangesError:
         return whole()
+
+
+def _footer(source: IO[bytes]) -> pq.FileMetaData:
+    """The footer of an open file, from its last bytes: pyarrow would read 64 KiB at least."""
+    size = source.seek(0, io.SEEK_END)
+    source.seek(max(0, size - TAIL))
+    tail = source.read()
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if len(tail) < min(length, size):
+        source.seek(max(0, size - length))
+        tail = source.read()
+    return pq.read_metadata(pa.BufferReader(tail))
 
 
 def _check_size(dataset: OpenDataset, path: str, footer: pq.FileMetaData) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.loading.batches.decode import Pixels, Size, decode
-from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.metadata import Metadata
 from shiftdata.stable import content_hash, hash64, rng
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
+#: The number of a batch, its examples, and how often each came before in this epoch.
+Job: TypeAlias = tuple[int, list[int], list[int]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
@@ -123,6 +126,12 @@ class Examples:
         rows = self._rows[missing].tolist() if missing else []
         data = dict(zip(missing, self.reader.read(rows), strict=True))
         return [data[number] if number in data else self._kept[number] for number in numbers]
+
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
+        """Each job, and what reads the examples that are its second part: from afar those of many jobs."""
+        if self.reader.ahead:
+            return read_ahead(self.reader, ((job, self._rows[job[1]]) for job in jobs))
+        return ((job, partial(self.read, job[1])) for job in jobs)
 
     def keys(self, numbers: Sequence[int]) -> list[str]:
         """The keys of some examples; their hashes where labels are hidden."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.schema import Feature
 from shiftdata.loading.batches.decode import Pixels
-from shiftdata.loading.batches.examples import Examples
+from shiftdata.loading.batches.examples import Examples, Job
 from shiftdata.sampling import Batches, CellBatches, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
@@ -29,8 +29,8 @@ OnError: TypeAlias = Literal["error", "skip"]
 Batch: TypeAlias = tuple[Any, ...]
 #: Makes another x of a whole batch's x, with a generator for what is random.
 BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
-#: The number of a batch, its examples, and how often each came before in this epoch.
-_Job: TypeAlias = tuple[int, list[int], list[int]]
+#: A batch to be made, and what reads its examples.
+_Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
 
 
 @dataclass(kw_only=True)
@@ -172,7 +172,9 @@ class Loader:
     def _epoch_from(self, start: int) -> Generator[Batch]:
         self._done = start
         epoch = self._epoch
-        with closing(ahead(partial(self._make, epoch), self._jobs(epoch, start), self.workers)) as made:
+        jobs = self.examples.read_ahead(self._jobs(epoch, start))
+        # Jobs end first, else threads would still wait for what is read ahead.
+        with closing(ahead(partial(self._make, epoch), jobs, self.workers)) as made, closing(jobs):
             for batch, skipped in made:
                 self._done += 1
                 self.skipped.update(skipped)
@@ -186,7 +188,7 @@ class Loader:
                 stacklevel=2,
             )
 
-    def _jobs(self, epoch: int, start: int) -> Iterator[_Job]:
+    def _jobs(self, epoch: int, start: int) -> Iterator[Job]:
         first = start if self.examples.transform is None else 0  # what came before counts for a transform
         seen = np.zeros(len(self.examples), np.int32)
         for number, wanted in enumerate(self.batches.items_of(epoch, first), first):
@@ -194,9 +196,9 @@ class Loader:
             if number >= start:
                 yield number, wanted, times
 
-    def _make(self, epoch: int, job: _Job) -> tuple[Batch, Mapping[str, str]]:
+    def _make(self, epoch: int, job: _Ahead) -> tuple[Batch, Mapping[str, str]]:
         """A batch, and why examples are missing in it, by key."""
-        number, examples = job[0], self.examples
+        number, examples = job[0][0], self.examples
         filled = self._fill(epoch, job)
         if not filled.kept:
             key, reason = next(iter(filled.skipped.items()))
@@ -215,10 +217,10 @@ class Loader:
         known["key"] = examples.keys(filled.kept)
         return (x, _tensor(examples.labels[kept]), known), filled.skipped
 
-    def _fill(self, epoch: int, job: _Job) -> _Filled:
-        _, wanted, times = job
+    def _fill(self, epoch: int, job: _Ahead) -> _Filled:
+        (_, wanted, times), read = job
         filled, examples = _Filled(), self.examples
-        for number, before, data in zip(wanted, times, self._read(wanted), strict=True):
+        for number, before, data in zip(wanted, times, self._read(wanted, read), strict=True):
             try:
                 if isinstance(data, Exception):
                     raise data
@@ -244,14 +246,15 @@ class Loader:
             filled.kept.append(number)
         return filled
 
-    def _read(self, wanted: list[int]) -> list[Any]:
+    def _read(self, wanted: list[int], read: Callable[[], list[Any]]) -> list[Any]:
         """The encoded examples; in the place of one that cannot be read and may be skipped, its error."""
         try:
-            return list(self.examples.read(wanted))
+            return read()
         except IntegrityError as error:
             if self._on_error == "error":
                 raise
-            return [error] if len(wanted) == 1 else [self._read([one])[0] for one in wanted]
+            alone = [(one, partial(self.examples.read, [one])) for one in wanted]
+            return [error] if len(wanted) == 1 else [self._read([one], read)[0] for one, read in alone]
 
 
 def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> NDArray[np.int64]:

@@ -95,6 +95,15 @@ class Layout:
                 )
         return pieces
 
+    def lengths(self, positions: Indices) -> Indices:
+        """The bytes of the images at some positions."""
+        lengths = np.empty(len(positions), np.int64)
+        split_of = np.searchsorted(list(self.firsts.values()), positions, side="right") - 1
+        for number, (split, first) in enumerate(self.firsts.items()):
+            if (mine := split_of == number).any():
+                lengths[mine] = self._column(split, "length")[positions[mine] - first]
+        return lengths
+
     def hashes(self, shard: Shard, positions: Indices) -> list[bytes]:
         at = positions - self.firsts[shard.split]
         hashes: list[bytes] = self._column(shard.split, "sha256")[at].tolist()

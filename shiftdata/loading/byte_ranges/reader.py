@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,7 @@ from shiftdata.places.store import Store
 from shiftdata.threads import in_threads
 
 #: What a pickled reader takes along; counts begin anew.
-_CARRIED = ("_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
+_CARRIED = ("ahead", "_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
 #: How often an image that arrived with another hash is asked for again.
 TRIES = 3
 
@@ -56,6 +56,8 @@ class ExampleReader:
         cache_limit: the most bytes that are kept there.
         tolerance: images that lie nearer than this are fetched by one request, if few bytes are wasted.
         connections: how many requests may be under way at once.
+        ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
+            and keeps in memory, where the examples are elsewhere (`shiftdata.loading.byte_ranges.windows`).
         source: where the examples lie, if not beside the manifest.
 
     """
@@ -70,12 +72,13 @@ class ExampleReader:
         cache_limit: int = 10 * 2**30,
         tolerance: int = 64 * 2**10,
         connections: int = 8,
+        ahead: int = 256 * 2**20,
         source: Store | None = None,
     ) -> None:
-        if tolerance < 0 or cache_limit < 0 or connections < 1:
+        if min(tolerance, cache_limit, ahead) < 0 or connections < 1:
             raise InputError(
-                f"tolerance={tolerance}, cache_limit={cache_limit}, connections={connections}: "
-                "give at least 0, 0 and 1"
+                f"tolerance={tolerance}, cache_limit={cache_limit}, ahead={ahead} must be at least 0, "
+                f"connections={connections} at least 1"
             )
         opened = open_dataset(dataset)
         opened.check_unchanged()
@@ -88,6 +91,8 @@ class ExampleReader:
         self._connections = connections if self._store.folder is None else 1
         self._cache = Cache(cache, cache_limit) if cache is not None and self._store.folder is None else None
         self._layout = Layout.of(opened, base)
+        #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
+        self.ahead = ahead if self._store.folder is None and opened.manifest.roles.modality == "image" else 0
         self._begin()
 
     def __len__(self) -> int:
@@ -115,12 +120,26 @@ class ExampleReader:
             raise InputError(
                 f"there is no row {bad[0]} in {self._layout.base}: rows are 0 to {len(self) - 1}"
             )
-        self.check_unchanged()
-        found = self._read_positions(np.unique(asked.astype(np.int64)))
-        self.check_unchanged()  # again: what was opened just now may be of another version
-        given = [found[row] for row in asked.tolist()]
+        found: dict[int, bytes] = {}
+        for part in self.parts(np.unique(asked.astype(np.int64))):
+            found |= part
+        return self.chosen(asked.tolist(), found)
+
+    def chosen(self, rows: Sequence[int], examples: Mapping[int, bytes]) -> list[bytes]:
+        """Some of the examples that were read, counted as asked for."""
+        given = [examples[row] for row in rows]
         self._count(asked=sum(map(len, given)))
         return given
+
+    def parts(self, positions: Indices) -> Generator[dict[int, bytes]]:
+        """The examples at some sorted positions, part by part as they come; all shards together."""
+        self.check_unchanged()
+        yield from self._parts(positions)
+        self.check_unchanged()  # again: what was opened just now may be of another version
+
+    def lengths(self, positions: Indices) -> Indices:
+        """The bytes of the images at some positions."""
+        return self._layout.lengths(positions)
 
     @property
     def dataset(self) -> OpenDataset:
@@ -150,28 +169,26 @@ class ExampleReader:
         self._known: dict[str, bool | None] = {}
         self._lock = threading.Lock()
 
-    def _read_positions(self, positions: Indices) -> dict[int, bytes]:
-        """Examples by position: those of all shards together, so that no connection waits for a shard."""
-        found: dict[int, bytes] = {}
+    def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
         parts = self._layout.by_shard(positions)
         if self.dataset.manifest.roles.modality != "image":
             for shard, some in parts:
                 verify = self._verify or not self.dataset.has_version
-                found |= self._by_row_group(shard, some, verify=verify)
-            return found
+                yield self._by_row_group(shard, some, verify=verify)
+            return
         known = dict(in_threads(self._identity, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
         for shard, some in parts:
             if known[shard.path] is False:
-                found |= self._by_row_group(shard, some, verify=True)
+                yield self._by_row_group(shard, some, verify=True)
                 continue
             pieces = self._layout.pieces(shard, some, hashes=self._verify or known[shard.path] is None)
             cached = self._cached(shard, pieces)
-            found |= cached
+            yield cached
             missing.append((shard, [piece for piece in pieces if piece.position not in cached]))
-        return found | self._by_range(missing)
+        yield from self._by_range(missing)
 
-    def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> dict[int, bytes]:
+    def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> Iterator[dict[int, bytes]]:
         def fetch(job: tuple[Shard, Span]) -> dict[int, bytes]:
             shard, span = job
             data = self._fetched(shard, span)
@@ -182,12 +199,13 @@ class ExampleReader:
         jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, self._tolerance)]
         images: dict[int, bytes] = {}
         for some in in_threads(fetch, jobs, self._connections):
-            images |= some
+            yield some
+            if self._cache is not None:
+                images |= some
         for shard, pieces in parts:
             if self._cache is not None and pieces:
                 new = [(piece.start, images[piece.position]) for piece in pieces]
                 self._cache.put(shard.record.sha256, new)
-        return images
 
     def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
         """The images of a span; asked for again where one arrived with another hash than it should have."""
