@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from builders.describe.card import front_matter
 from builders.describe.renderings import draft
@@ -17,11 +18,11 @@ from builders.recipe import Recipe, SomeNuisances
 from builders.sample import Item
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import CanonicalSplit, Manifest
-from shiftdata.format.paths import protocol_file
+from shiftdata.format.paths import metadata_file, protocol_file
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices, row_bytes
+from shiftdata.format.writer import Indices, sizes_of
 from shiftdata.metadata import Metadata, metadata_from_table
-from shiftdata.metadata.rows import metadata_of
+from shiftdata.metadata.rows import COLUMNS, metadata_of
 from shiftdata.protocols.canonical import canonical_split
 from shiftdata.tasks import Task
 
@@ -82,16 +83,17 @@ def _nuisances(recipe: Recipe, several: SomeNuisances | None, item: Item) -> Seq
     return several.nuisances_of(item) if several else recipe.shift.nuisances
 
 
-def freeze(
-    recipe: Recipe, manifest: Manifest, tables: Mapping[str, pa.Table], folder: Path
-) -> list[CanonicalSplit]:
+def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSplit]:
     """Make the canonical splits of the default base from its written metadata, and write their keys."""
-    table = pa.concat_tables(tables[split] for split in SPLITS)
-    metadata = metadata_of(manifest, recipe.default_base, table)
+    if not recipe.protocols:
+        return []
+    paths = [folder / metadata_file(recipe.default_base, split) for split in SPLITS]
+    names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
+    table = pa.concat_tables(pq.read_table(path, columns=names) for path in paths)
     return _canonical_splits(
         recipe,
-        metadata,
-        row_bytes(table, manifest.roles),
+        metadata_of(manifest, recipe.default_base, table),
+        np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
 

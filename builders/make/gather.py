@@ -1,9 +1,9 @@
-"""Gather the spooled rows of a base into one table: all that is known of them but the examples."""
+"""Gather the spooled rows of a base: all that is known of them but their examples and params."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,40 +19,77 @@ from builders.sample import Item, by_reason
 from builders.spool import Spool
 from shiftdata.errors import InputError
 from shiftdata.format.schema import SPLITS, columns, split_of_fold
-from shiftdata.metadata.folds import quantiles
+from shiftdata.format.writer import Indices
+from shiftdata.metadata.folds import hashes64, quantiles
 
 EXAMPLES = {"image": "pictures", "text": "texts", "table": "rows"}
+ROWS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """The rows of a base in no particular order, and where the example of each lies in the spool.
+    """The rows of a base in no particular order, in few bytes each.
 
-    `table` has the columns of the metadata, and `length` and `sha256` of the example. `dropped` gives key
-    and reason of what could not be used: an item, a trajectory or a sample. `judged` has the scores and
-    verdicts of all that was rendered, if the recipe filters it.
+    `rows` has key, number of the item, nuisance, severity, quantile, and size and sha256 of the example.
+    `items` has what a row takes over from its item. `number` says which of all spooled rows a row is, and
+    `counts` how many rows each block has. `cells` numbers each (split, label, nuisance, severity). `dropped`
+    gives key and reason of what could not be used: an item, a trajectory or a sample. `judged` has the scores
+    and verdicts of all that was rendered, if the recipe filters it.
     """
 
-    table: pa.Table
-    cells: NDArray[np.int64]
-    block: NDArray[np.int64]
-    row: NDArray[np.int64]
+    recipe: Recipe
+    items: pa.Table
+    rows: pa.Table
+    number: Indices
+    counts: Sequence[int]
+    cells: Indices
     dropped: Sequence[tuple[str, str]]
     judged: pa.Table | None
+
+    def of_items(self, name: str) -> NDArray[np.int64]:
+        """The numbers that rows take over from their items: `label`, or the number of the split."""
+        numbers: NDArray[np.int64] = self.items[name].to_numpy()[self.rows["item"].to_numpy()]
+        return numbers
+
+    def table(self, some: Indices, params: pa.Array) -> pa.Table:
+        """The columns of the metadata, and sha256, of some rows that have these params."""
+        rows = self.rows.take(pa.array(some))
+        of_item = self.items.take(rows["item"])
+        nuisance, count = self.recipe.nuisance, len(self.recipe.shift.nuisances)
+        values = {name: table[name] for table in (rows, of_item) for name in table.column_names}
+        values |= {
+            "split": pa.array(list(SPLITS)).take(of_item["split"].combine_chunks()),
+            nuisance: rows["nuisance"],
+            "group": pc.add(pc.multiply(of_item["label"], count), rows["nuisance"]),
+            "params": params,
+        }
+        fields = columns(nuisance) | {"sha256": pa.binary()}
+        return pa.table({name: values[name].cast(kind) for name, kind in fields.items()})
 
 
 def gather(
     recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], spool: Spool, blocks: Sequence[str]
 ) -> Gathered:
     """Read the rows of some blocks and give each its split, fold, group and quantile."""
-    read = [spool.read(block) for block in blocks]
-    rows = _numbered([table for table, _ in read])
-    _check_rows(recipe, rows)
-    drops = [pair for _, reasons in read for pair in reasons.items()]
+    drops: list[tuple[str, str]] = []
+    counts: list[int] = []
+    judging: dict[str, pa.Table] = {}
+
+    def tables() -> Iterator[pa.Table]:
+        for block, (table, reasons) in zip(blocks, spool.rows(blocks), strict=True):
+            drops.extend(reasons.items())
+            counts.append(len(table))
+            if recipe.filters is not None:
+                judging[block] = table.drop_columns(["params"])
+            yield table
+
+    numbers = {item.key: number for number, item in enumerate(items)}
+    rows = pa.concat_tables(_compact(recipe, numbers, some) for some in _together(tables()))
+    rows = rows.append_column("number", pa.array(np.arange(len(rows))))
+    _check_rows(recipe, rows["key"])
     judged = None
     if recipe.filters is not None:
-        tables = dict(zip(blocks, (table for table, _ in read), strict=True))
-        judged = judged_samples(recipe.filters, spool, tables, items, recipe.severities)
+        judged = judged_samples(recipe.filters, spool, judging, items, recipe.severities)
     if len(recipe.severities) > 1:
         rows = _whole_trajectories(rows, len(recipe.severities), drops)
     if judged is not None:
@@ -62,27 +99,17 @@ def gather(
             f"all {len(drops):,} {EXAMPLES[recipe.encoding.modality]} of {recipe.name} were dropped: "
             f"{reasons_of(drops)}. Mend the data, or what the recipe says of it"
         )
-    of_item = _item_table(recipe, items, fold_of).take(
-        pc.index_in(rows["item"], value_set=pa.array([item.key for item in items]))
-    )
-    nuisance = pc.index_in(rows["nuisance"], value_set=pa.array(recipe.shift.nuisances, pa.string()))
-    group = pc.add(pc.multiply(of_item["label"], len(recipe.shift.nuisances)), nuisance)
-    cells = _cells(recipe, of_item, nuisance, rows["severity"])
-    values = {
-        "key": rows["key"],
-        recipe.nuisance: nuisance,
-        "severity": rows["severity"],
-        "group": group,
-        "quantile": pa.array(quantiles(cells, rows["trajectory"].to_pylist())),
-        "params": rows["params"],
-    } | {name: of_item[name] for name in of_item.column_names}
-    fields = columns(recipe.nuisance)
-    example = {"length": rows["size"], "sha256": rows["sha256"]}
+    of_items = _item_table(recipe, items, fold_of)
+    cells = _cells(recipe, of_items, rows)
+    quantile = pa.array(quantiles(cells, rows["hash"].to_numpy()))
+    kept = ["key", "item", "nuisance", "severity", "size", "sha256"]
     return Gathered(
-        table=pa.table({name: values[name].cast(kind) for name, kind in fields.items()} | example),
+        recipe=recipe,
+        items=of_items,
+        rows=rows.select(kept).append_column("quantile", quantile).combine_chunks(),
+        number=rows["number"].to_numpy(),
+        counts=counts,
         cells=cells,
-        block=rows["block"].to_numpy(),
-        row=rows["row"].to_numpy(),
         dropped=drops,
         judged=judged,
     )
@@ -94,15 +121,31 @@ def reasons_of(drops: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{count:,}: {reason}" for reason, count in counts.items()) or "nothing"
 
 
-def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of all blocks, each with the numbers of its block and of its row there."""
-    numbered = []
-    for block, table in enumerate(tables):
-        places = {"block": np.full(len(table), block), "row": np.arange(len(table))}
-        for name, numbers in places.items():
-            table = table.append_column(name, pa.array(numbers, pa.int64()))
-        numbered.append(table.replace_schema_metadata(None))
-    return pa.concat_tables(numbered)
+def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The tables of many blocks as one, in pieces."""
+    some: list[pa.Table] = []
+    for table in tables:
+        some.append(table.replace_schema_metadata(None))
+        if sum(map(len, some)) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(some)
+            some = []
+    if some:
+        yield pa.concat_tables(some)
+
+
+def _compact(recipe: Recipe, numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:
+    """What is kept of rows: numbers for names that repeat, and where possible the hash of a trajectory."""
+    item = rows["item"].combine_chunks().dictionary_encode()
+    number = np.array([numbers[key] for key in item.dictionary.to_pylist()], np.int32)
+    hashes = hashes64(rows["trajectory"].to_pylist(), "quantile")
+    kept = {
+        "key": rows["key"].cast(pa.large_string()),
+        "item": pa.array(number[item.indices.to_numpy()]),
+        "nuisance": pc.index_in(rows["nuisance"], value_set=pa.array(recipe.shift.nuisances, pa.string())),
+        "hash": pa.array(hashes),
+    }
+    names = ["severity", "size", "sha256", *(["trajectory"] if len(recipe.severities) > 1 else [])]
+    return pa.table(kept | {name: rows[name] for name in names}).combine_chunks()
 
 
 def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, str]]) -> pa.Table:
@@ -126,43 +169,43 @@ def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[st
         raise InputError(f"the filters of {recipe.name} leave nothing; loosen a bound:\n{counts}")
     reasons = zip(judged["key"].to_pylist(), judged["why"].to_pylist(), strict=True)
     drops += [(key, why) for key, why in reasons if why not in (None, LACKS)]
-    return rows.filter(pc.is_in(rows["key"], kept["key"].combine_chunks()))
+    return rows.filter(pc.is_in(rows["key"], kept["key"].combine_chunks().cast(pa.large_string())))
 
 
 def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:
-    """What a row takes over from its item."""
+    """What a row takes over from its item; of its split, the number."""
     labels = {label: number for number, label in enumerate(recipe.album.labels)}
+    splits = {split: number for number, split in enumerate(SPLITS)}
     return pa.table(
         {
-            "split": pa.array([split_of_fold(fold_of[item.origin]) for item in items]),
-            "fold": pa.array([fold_of[item.origin] for item in items]),
+            "split": pa.array([splits[split_of_fold(fold_of[item.origin])] for item in items], pa.int64()),
+            "fold": pa.array([fold_of[item.origin] for item in items], pa.int8()),
             "label": pa.array([labels[item.label] for item in items], pa.int64()),
-            "origin": pa.array([item.origin for item in items]),
-            "license": pa.array([item.license for item in items]),
-            "attribution": pa.array([item.attribution for item in items]),
+            "origin": pa.array([item.origin for item in items], pa.string()),
+            "license": pa.array([item.license for item in items], pa.string()),
+            "attribution": pa.array([item.attribution for item in items], pa.string()),
         }
     )
 
 
-def _cells(
-    recipe: Recipe, of_item: pa.Table, nuisance: pa.ChunkedArray, severity: pa.ChunkedArray
-) -> NDArray[np.int64]:
+def _cells(recipe: Recipe, items: pa.Table, rows: pa.Table) -> Indices:
     """A number for each (split, label, nuisance, severity); untouched content is a nuisance too."""
-    kinds = len(recipe.shift.nuisances) + 1
-    split = pc.index_in(of_item["split"], value_set=pa.array(list(SPLITS))).to_numpy()
-    label = of_item["label"].to_numpy()
-    kind = pc.fill_null(nuisance, kinds - 1).to_numpy()
+    count = len(recipe.shift.nuisances) + 1
+    item = rows["item"].to_numpy()
+    nuisance = pc.fill_null(rows["nuisance"], count - 1).to_numpy()
     steps = pa.array(recipe.severities, pa.float64())
-    step = pc.fill_null(pc.index_in(severity, value_set=steps), len(steps)).to_numpy()
-    group = (split.astype(np.int64) * len(recipe.album.labels) + label) * kinds + kind
-    cells: NDArray[np.int64] = group * (len(steps) + 1) + step
+    step = pc.fill_null(pc.index_in(rows["severity"], value_set=steps), len(steps)).to_numpy()
+    group = items["split"].to_numpy() * len(recipe.album.labels) + items["label"].to_numpy()
+    cells: Indices = (group[item] * count + nuisance) * (len(steps) + 1) + step
     return cells
 
 
-def _check_rows(recipe: Recipe, rows: pa.Table) -> None:
+def _check_rows(recipe: Recipe, keys: pa.ChunkedArray) -> None:
     """Refuse rows that two items made under one key."""
-    repeated = next((key for key, count in Counter(rows["key"].to_pylist()).items() if count > 1), None)
-    if repeated is not None:
-        raise InputError(
-            f"the recipe {recipe.name} makes the key {repeated!r} more than once; keys must be unique"
-        )
+    if pc.count_distinct(keys).as_py() == len(keys):
+        return
+    counts = pc.value_counts(keys)
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+    raise InputError(
+        f"the recipe {recipe.name} makes the key {repeated!r} more than once; keys must be unique"
+    )

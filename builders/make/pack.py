@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
+from builders.make.reorder import reordered
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.sample import Item
 from builders.spool import Spool
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import InputError
 from shiftdata.format.identity import dropped_id
-from shiftdata.format.manifest import Manifest
+from shiftdata.format.manifest import FileRecord, Manifest
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.format.writer import (
     Indices,
+    Ordered,
     file_records,
     finished,
     write_dropped,
     write_metadata,
-    write_split,
+    write_splits,
 )
-
-OPEN_BLOCKS = 256  # of a large spool, only so many files are open at a time
+from shiftdata.threads import available_cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +52,13 @@ class Rendered:
 def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = lambda rows: None) -> Manifest:
     """Write every file of the dataset into an empty folder, the manifest last."""
     recipe, plain = rendered.recipe, draft(rendered.recipe)
-    tables: dict[str, dict[str, pa.Table]] = {}
+    files: dict[str, FileRecord] = {}
     dropped: dict[str, Sequence[tuple[str, str]]] = {}
     for name, blocks in rendered.blocks.items():
         gathered = gather(recipe, rendered.items, rendered.fold_of, rendered.spool, blocks)
-        tables[name] = _write_base(rendered, plain, name, gathered, folder, on_rows)
+        files |= _write_base(rendered, plain, name, gathered, folder, on_rows)
         dropped[name] = gathered.dropped
+        del gathered
     write_dropped(folder, dropped)
     bases = [
         replace(
@@ -67,10 +67,11 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
             dropped_id=dropped_id(dropped[base.name]),
         )
         for base in plain.bases
-        if base.name in tables
+        if base.name in dropped
     ]
-    manifest = finished(folder, replace(plain, bases=bases, versions=file_versions()), tables)
-    splits = freeze(recipe, manifest, tables[recipe.default_base], folder)
+    described = replace(plain, bases=bases, versions=file_versions())
+    manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files)
+    splits = freeze(recipe, manifest, folder)
     manifest = replace(manifest, canonical_splits=splits)
     manifest = replace(manifest, shortcuts=measure(folder, manifest, recipe.album))
     more = [protocol_file(split.name) for split in splits]
@@ -86,52 +87,54 @@ def _write_base(
     gathered: Gathered,
     folder: Path,
     on_rows: Callable[[int], object],
-) -> dict[str, pa.Table]:
-    """Write the files of a base; give the metadata of each split."""
+) -> dict[str, FileRecord]:
+    """Write the files of a base; give their records."""
     if gathered.judged is not None:
-        write_metadata(folder / f"filters/{name}.parquet", gathered.judged)
-    read = _reader(rendered.spool, rendered.blocks[name], gathered)
-    tables = {}
-    for split in SPLITS:
-        members = np.flatnonzero(pc.equal(gathered.table["split"], split).to_numpy())
+        write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
+    groups = _row_groups(gathered, name)
+    orders = {split: np.concatenate(of) for split, of in groups.items()}
+    places = np.full(sum(gathered.counts), -1)
+    places[gathered.number[np.concatenate(list(orders.values()))]] = np.arange(len(gathered.rows))
+    sizes = gathered.rows["size"].to_numpy().astype(np.int64)
+    with reordered(rendered.spool, rendered.blocks[name], gathered.counts, places, folder) as values:
+
+        def ordered(split: str, first: int) -> Ordered:
+            order = orders[split]
+            return Ordered(
+                lengths=sizes[order],
+                groups=np.array([len(group) for group in groups[split]]),
+                table=lambda start, stop: gathered.table(
+                    order[start:stop], values.read("params", first + start, first + stop)
+                ),
+                examples=lambda start, stop: values.read("example", first + start, first + stop),
+            )
+
+        firsts = accumulate(map(len, orders.values()), initial=0)
+        splits = {split: ordered(split, first) for split, first in zip(orders, firsts, strict=False)}
+        workers = available_cores()
+        return write_splits(folder, manifest, name, splits, workers=workers, on_rows=on_rows)
+
+
+def _row_groups(gathered: Gathered, base: str) -> dict[str, list[Indices]]:
+    """The row groups of each split, as indices into the gathered rows."""
+    modality = gathered.recipe.encoding.modality
+    arrange = row_groups.row_groups if modality == "image" else row_groups.shuffled_row_groups
+    split_of, label_of = gathered.of_items("split"), gathered.of_items("label")
+    groups = {}
+    for number, split in enumerate(SPLITS):
+        members = np.flatnonzero(split_of == number)
         if not len(members):
             raise InputError(
-                f"the base {name!r} has no row in {split}: too few {EXAMPLES[manifest.roles.modality]} can "
+                f"the base {base!r} has no row in {split}: too few {EXAMPLES[modality]} can "
                 f"be used. Dropped: {reasons_of(gathered.dropped)}"
             )
-        groups = _row_groups(gathered, members, images=manifest.roles.modality == "image")
-        tables[split] = write_split(folder, manifest, name, split, gathered.table, groups, read, on_rows)
-    return tables
-
-
-def _row_groups(gathered: Gathered, members: Indices, *, images: bool) -> list[Indices]:
-    """The row groups of a split, as indices into the gathered rows."""
-    table = gathered.table.take(pa.array(members))
-    rows = row_groups.Rows(
-        keys=table["key"].to_pylist(),
-        cells=gathered.cells[members],
-        labels=table["label"].to_numpy(),
-        quantiles=table["quantile"].to_numpy(),
-        sizes=table["length"].to_numpy().astype(np.int64),
-    )
-    arrange = row_groups.row_groups if images else row_groups.shuffled_row_groups
-    return [members[group] for group in arrange(rows)]
-
-
-def _reader(spool: Spool, blocks: Sequence[str], gathered: Gathered) -> Callable[[Indices], list[bytes]]:
-    """A function from gathered rows to their encoded examples, each checked against its hash."""
-    open_block = lru_cache(OPEN_BLOCKS)(spool.examples)
-    sha256 = gathered.table["sha256"].combine_chunks()
-
-    def read(rows: Indices) -> list[bytes]:
-        examples = []
-        for row in rows.tolist():
-            block = blocks[gathered.block[row]]
-            examples.append(open_block(block)[gathered.row[row]].as_py())
-            if hashlib.sha256(examples[-1]).digest() != sha256[row].as_py():
-                raise IntegrityError(
-                    f"{spool.path(block)} is damaged: delete it and run the same command again"
-                )
-        return examples
-
-    return read
+        mine = gathered.rows.select(["key", "quantile", "size"]).take(pa.array(members))
+        rows = row_groups.Rows(
+            keys=mine["key"].combine_chunks(),
+            cells=gathered.cells[members],
+            labels=label_of[members],
+            quantiles=mine["quantile"].to_numpy(),
+            sizes=mine["size"].to_numpy().astype(np.int64),
+        )
+        groups[split] = [members[group] for group in arrange(rows)]
+    return groups

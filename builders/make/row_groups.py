@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.format.writer import (
@@ -15,6 +16,7 @@ from shiftdata.format.writer import (
     Indices,
     within_limits,
 )
+from shiftdata.metadata.folds import hashes64
 from shiftdata.stable import hash64
 
 SHARED_ROWS_PER_GROUP = 400
@@ -25,7 +27,7 @@ SMALL_ROWS_PER_GROUP = 5000
 class Rows:
     """What the layout of a split depends on, one entry a row."""
 
-    keys: Sequence[str]
+    keys: pa.Array
     cells: NDArray[np.int64]
     labels: NDArray[np.int64]
     quantiles: NDArray[np.float64]
@@ -51,7 +53,7 @@ def row_groups(rows: Rows) -> list[Indices]:
             stretches += pieces
 
     def place(stretch: Indices) -> int:
-        return hash64("row-group", rows.keys[stretch[0]])
+        return hash64("row-group", rows.keys[int(stretch[0])].as_py())
 
     tiny: list[list[Indices]] = []
     for cells in small.values():
@@ -70,7 +72,7 @@ def shuffled_row_groups(rows: Rows) -> list[Indices]:
 
     They are so small that skipping a group saves nothing, while every reader profits from mixed rows.
     """
-    hashes = np.array([hash64("row", key) for key in rows.keys], dtype=np.uint64)
+    hashes = hashes64(rows.keys.to_pylist(), "row")
     return within_limits(np.argsort(hashes, kind="stable"), rows.sizes, SMALL_ROWS_PER_GROUP)
 
 

@@ -24,7 +24,7 @@ import shiftdata as sd
 from builders.make.row_groups import Rows, row_groups
 from shiftdata.format.manifest import FILE_NAME, Base, Manifest
 from shiftdata.format.schema import SPLITS, Roles
-from shiftdata.format.writer import finished, write_split
+from shiftdata.format.writer import Ordered, finished, write_splits
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata.own_table import metadata_from_table
 from shiftdata.stable import rng
@@ -95,16 +95,17 @@ def make(folder: Path, count: int, pixels: int) -> None:
         name="subset", origins_shared=True, labels=labels, nuisances=styles, default_base="mini",
         bases=[Base(name="mini", summary="", content_id="", splits={})],
     )  # fmt: skip
-    tables = {}
+    splits = {}
     for split in SPLITS:
         rows = np.flatnonzero(np.array(read.table["split"].to_pylist()) == split)
         encoded = [images[number] for number in which[rows]]
-        tables[split] = write(folder, draft, split, read.table.take(pa.array(rows)), encoded)
-    (folder / FILE_NAME).write_text(finished(folder, draft, {"mini": tables}).to_json())
+        splits[split] = ordered(read.table.take(pa.array(rows)), encoded)
+    files = write_splits(folder, draft, "mini", splits)
+    (folder / FILE_NAME).write_text(finished(folder, draft, {"mini": list(splits)}, files).to_json())
 
 
-def write(folder: Path, draft: Manifest, split: str, table: pa.Table, images: list[bytes]) -> pa.Table:
-    """Write a split as `builders.make.pack` does."""
+def ordered(table: pa.Table, images: list[bytes]) -> Ordered:
+    """A split in the order in which `builders.make.pack` writes it."""
     for name, value in {"license": "CC0-1.0", "attribution": "nobody", "params": "{}"}.items():
         table = table.append_column(name, pa.array([value] * len(table)))
     sizes = np.array([len(image) for image in images])
@@ -112,8 +113,9 @@ def write(folder: Path, draft: Manifest, split: str, table: pa.Table, images: li
     hashes = [hashlib.sha256(image).digest() for image in images]
     table = table.append_column("sha256", pa.array(hashes))
     label, quantile = np.asarray(table["label"]), np.asarray(table["quantile"])
-    groups = row_groups(Rows(table["key"].to_pylist(), np.asarray(table["group"]), label, quantile, sizes))
-    return write_split(folder, draft, "mini", split, table, groups, lambda rows: [images[n] for n in rows])
+    keys = table["key"].combine_chunks()
+    groups = row_groups(Rows(keys, np.asarray(table["group"]), label, quantile, sizes))
+    return Ordered.of_table(table, groups, lambda rows: [images[n] for n in rows])
 
 
 def picture(number: int, pixels: int) -> bytes:

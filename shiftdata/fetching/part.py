@@ -34,10 +34,11 @@ from shiftdata.format.writer import (
     ROWS_PER_GROUP,
     SMALL_STRETCH,
     Indices,
+    Ordered,
     finished,
     within_limits,
     write_keys,
-    write_split,
+    write_splits,
 )
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.places.store import OnBytes
@@ -64,6 +65,7 @@ class PartFetch:
     tables: dict[str, pa.Table] = field(default_factory=dict)
     chosen: dict[str, Indices] = field(default_factory=dict)
     frozen: pa.Table | None = None
+    files: dict[str, FileRecord] = field(default_factory=dict)
 
     def metadata_files(self) -> dict[str, FileRecord]:
         """The metadata in which rows are chosen, and the keys of the canonical split that was asked for."""
@@ -179,7 +181,8 @@ class PartFetch:
         chosen = self.tables[split].take(pa.array(rows))
         try:
             groups = row_groups_in_order(chosen, self.manifest.roles.modality)
-            write_split(self.work, self.manifest, base, split, chosen, groups, read)
+            ordered = Ordered.of_table(chosen, groups, read)
+            self.files |= write_splits(self.work, self.manifest, base, {split: ordered})
         except NoPlaceError:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
         return {}
@@ -238,7 +241,6 @@ class PartFetch:
 
     def _finish(self, canonical: Sequence[CanonicalSplit]) -> None:
         base = self.manifest.base(self.selection.base)
-        rows = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in self.chosen}
         cut = {} if all(map(self._is_whole, self.chosen)) else {"pyarrow": pa.__version__}
         whole = replace(
             self.manifest,
@@ -248,7 +250,7 @@ class PartFetch:
             shortcuts=None,  # those of the whole
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
-        made = finished(self.work, whole, {base.name: rows})
+        made = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)
         write_renderings(self.work, made, {README: part_card(made, self.description())}, MANIFEST)
 
     def _is_whole(self, split: str) -> bool:

@@ -2,18 +2,20 @@
 
 A build (`builders.make.pack`) and a fetched part (`shiftdata.fetching.part`) do the same::
 
-    tables = {split: write_split(folder, draft, "mini", split, rows, groups, read) for split in SPLITS}
-    manifest = finished(folder, draft, {"mini": tables})
+    files = write_splits(folder, draft, "mini", {split: Ordered(...) for split in SPLITS})
+    manifest = finished(folder, draft, {"mini": list(SPLITS)}, files)
 
-`rows` are the columns of the metadata with the `length` and `sha256` of each example, in any order. `groups`
-says which rows share a row group, in the order of the file. `read` gives the encoded examples of some rows.
+What is written is asked for a stretch at a time, in the order of the files: no split is ever in memory.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -40,6 +42,7 @@ from shiftdata.format.schema import (
     example_type,
     metadata_schema,
 )
+from shiftdata.threads import ahead
 
 #: A row group holds a stretch of one group, so that a filter skips the others: at most so much of it ...
 ROWS_PER_GROUP = 40
@@ -48,9 +51,10 @@ BYTES_PER_GROUP = 1 << 20
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
 METADATA_ROWS_PER_GROUP = 20_000
-BYTES_AT_ONCE = 16 << 20  # of examples that are asked of `read` at once
-OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image
-SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
+BYTES_AT_ONCE = 16 << 20  # that are asked for at once: examples, and so much of a row's metadata
+BYTES_OF_ROW = 512
+OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image, Parquet its length before it
+SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}  # of an image's file name, by how its bytes begin
 
 #: Nobody filters by these: statistics on them would only make the footer longer.
 UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
@@ -59,87 +63,151 @@ DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
 #: In metadata, neighbours differ by little: these take fewer bytes as differences.
 DIFFERENCES = dict.fromkeys(("row", "offset", "length"), "DELTA_BINARY_PACKED")
 
+#: A few values fill these.
+REPEATED = ["split", "origin", "license", "attribution"]
+
 Indices = NDArray[np.int64]
 
 
-def write_split(
+@dataclass(frozen=True)
+class Ordered:
+    """The rows of a split in the order of its files. Several threads may ask for a stretch of them.
+
+    `lengths` has the bytes of each example, `groups` the rows of each row group. From one row to before
+    another, `table` gives the columns of the metadata and `sha256`, and `examples` the encoded examples.
+    """
+
+    lengths: Indices
+    groups: Indices
+    table: Callable[[int, int], pa.Table]
+    examples: Callable[[int, int], pa.Array]
+
+    @classmethod
+    def of_table(
+        cls, rows: pa.Table, groups: Sequence[Indices], read: Callable[[Indices], Sequence[bytes]]
+    ) -> Ordered:
+        """Rows in any order, of which `groups` says what shares a row group; `read` gives their examples."""
+        order = np.concatenate(groups)
+        return cls(
+            lengths=rows["length"].to_numpy().astype(np.int64)[order],
+            groups=np.array([len(group) for group in groups]),
+            table=lambda start, stop: rows.take(pa.array(order[start:stop])),
+            examples=lambda start, stop: pa.array(read(order[start:stop]), pa.binary()),
+        )
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """A data file: its split, the first of its rows there, and the rows of each row group."""
+
+    path: str
+    split: str
+    start: int
+    groups: Indices
+
+
+def write_splits(
     folder: Path,
     manifest: Manifest,
     base: str,
-    split: str,
-    rows: pa.Table,
-    groups: Sequence[Indices],
-    read: Callable[[Indices], Sequence[bytes]],
+    splits: Mapping[str, Ordered],
+    *,
+    workers: int = 0,
     on_rows: Callable[[int], object] = lambda count: None,
-) -> pa.Table:
-    """Write the data files and the metadata of a split; give its metadata in the order of the files.
+) -> dict[str, FileRecord]:
+    """Write the data files and the metadata of some splits of a base; give the record of each file.
 
-    `manifest` may be a draft: only its roles, labels and nuisances count. `on_rows` is called with how many
-    more rows were written.
+    `manifest` may be a draft: only its roles, labels and nuisances count. As many files are written at a time
+    as there are `workers`. `on_rows` is called with how many more rows were written.
     """
     described = (manifest.roles, manifest.labels, manifest.nuisances)
-    shards = cut_into_shards(groups, rows["length"].to_numpy().astype(np.int64))
-    order = np.concatenate(groups)
-    ordered = rows.take(pa.array(order)).combine_chunks()
-    plain = ordered.select(list(columns(manifest.roles.nuisance)))
-    lengths = ordered["length"].to_numpy()
-    where: list[int | None] = []
-    counts: list[int] = []
-    for number, shard in enumerate(shards):
-        path = folder / data_file(base, split, number, len(shards))
-        start, count = sum(counts), sum(map(len, shard))
-        mine = slice(start, start + count)
-        examples = _in_pieces(order[mine], lengths[mine], read)
-        tables = _row_groups(
-            plain.slice(start, count), shard, examples, data_schema(*described), manifest.roles
-        )
-        where += write_shard(path, data_schema(*described), tables, on_rows)
-        counts.append(count)
-    pointers = {
-        "shard": pa.array(np.repeat(np.arange(len(shards)), counts), pa.int32()),
-        "row": pa.array(np.concatenate([np.arange(count) for count in counts]), pa.int32()),
-        "offset": pa.array(where, pa.int64()),
-        "length": ordered["length"].cast(pa.int32()),
-        "sha256": ordered["sha256"].cast(pa.binary()),
-    }
-    arrays = [*plain.columns, *(pointers[name] for name in POINTER_COLUMNS)]
-    table = pa.table(arrays, schema=metadata_schema(*described))
-    write_metadata(folder / metadata_file(base, split), table)
-    return table
+    schema = data_schema(*described)
+    shards = [shard for split, rows in splits.items() for shard in _shards(base, split, rows)]
+    offsets: dict[str, list[Indices]] = {split: [] for split in splits}
+
+    def write(shard: _Shard) -> tuple[Indices, FileRecord]:
+        tables = _row_groups(splits[shard.split], shard, schema, manifest.roles)
+        return write_shard(folder / shard.path, schema, tables, on_rows)
+
+    def describe(split: str) -> FileRecord:
+        tables = _pointed(splits[split], offsets[split], metadata_schema(*described))
+        return write_metadata(folder / metadata_file(base, split), tables)
+
+    records: dict[str, FileRecord] = {}
+    for shard, (places, record) in zip(shards, ahead(write, shards, workers, queued=1), strict=True):
+        offsets[shard.split].append(places)
+        records[shard.path] = record
+    for split, record in zip(splits, ahead(describe, splits, workers, queued=1), strict=True):
+        records[metadata_file(base, split)] = record
+    return records
 
 
-def finished(folder: Path, manifest: Manifest, tables: Mapping[str, Mapping[str, pa.Table]]) -> Manifest:
+def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
+    """The data files of a split."""
+    starts = np.cumsum(rows.groups) - rows.groups
+    number = cut_into_shards(np.add.reduceat(rows.lengths, starts))
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    firsts = [0, *starts[cuts].tolist()]
+    return [
+        _Shard(data_file(base, split, shard, len(firsts)), split, first, groups)
+        for shard, (first, groups) in enumerate(zip(firsts, np.split(rows.groups, cuts), strict=True))
+    ]
+
+
+def finished(
+    folder: Path, manifest: Manifest, bases: Mapping[str, Sequence[str]], files: Mapping[str, FileRecord]
+) -> Manifest:
     """The manifest of what was written: identities, counts, credits, a sample row and the hash of every file.
 
-    `tables` holds the metadata of each split of each base; of `manifest`, the other bases are left out.
-    Writes ATTRIBUTION.md. `canonical_splits` are for the caller, who knows which rows they need.
+    `bases` names the splits of each base; of `manifest`, the other bases are left out. `files` are the
+    records that are known already. Writes ATTRIBUTION.md. `canonical_splits` are for the caller, who knows
+    which rows they need.
     """
-    rows = {name: pa.concat_tables(splits.values()) for name, splits in tables.items()}
-    nuisance = manifest.roles.nuisance
-    bases = [
-        replace(
-            base,
-            content_id=base_content_id(rows[base.name], manifest, base),
-            splits={split: counted(table, manifest.roles) for split, table in tables[base.name].items()},
-            untouched=untouched(rows[base.name]),
-        )
-        for base in manifest.bases
-        if base.name in tables
-    ]
-    every = pa.concat_tables(rows.values())
-    everyone = credited(_terms_of_rows(every))
+    described, origins, terms_of = [], [], Counter[tuple[str, str]]()
+    for base in manifest.bases:
+        if base.name in bases:
+            paths = {split: folder / metadata_file(base.name, split) for split in bases[base.name]}
+            tables = {split: written_rows(path) for split, path in paths.items()}
+            splits = {
+                split: size_of(groups_of(tables[split]), sizes_of(path, manifest.roles))
+                for split, path in paths.items()
+            }
+            rows = pa.concat_tables(tables.values()).unify_dictionaries()
+            base_id = base_content_id(rows, manifest, base)
+            described.append(replace(base, content_id=base_id, splits=splits, untouched=untouched(rows)))
+            terms_of.update(_terms_of_rows(rows))
+            origins.append(_pairs(rows, "origin", manifest.roles.nuisance))
+    everyone = credited(terms_of)
     default = manifest.default_base
-    first = min(folder.glob(f"{data_prefix(default, next(iter(tables[default])))}*.parquet"))
+    first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
     write_text(folder / ATTRIBUTION, attribution_text(manifest.name, manifest.version, everyone))
+    names = [*_parquet_files(folder), ATTRIBUTION]
+    every = {**files, **file_records(folder, [name for name in names if name not in files])}
     return replace(
         manifest,
         **terms(everyone),
-        content_id=dataset_content_id(bases),
-        origins_shared=_origins_shared(every, nuisance),
-        bases=bases,
+        content_id=dataset_content_id(described),
+        origins_shared=_origins_shared(pa.concat_tables(origins), manifest.roles.nuisance),
+        bases=described,
         sample=first_row(first),
-        files=file_records(folder, [*_parquet_files(folder), ATTRIBUTION]),
+        files={name: every[name] for name in names},
     )
+
+
+def written_rows(path: Path) -> pa.Table:
+    """The rows of a metadata file, without `params`; texts that repeat are read as numbers."""
+    with pq.ParquetFile(path, read_dictionary=REPEATED) as file:
+        return file.read([name for name in file.schema_arrow.names if name != "params"])
+
+
+def sizes_of(file: Path, roles: Roles) -> Indices:
+    """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
+    texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
+    with pq.ParquetFile(file, read_dictionary=texts) as opened:
+        names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
+        parts = opened.iter_batches(METADATA_ROWS_PER_GROUP, columns=names)
+        sizes = [row_bytes(pa.Table.from_batches([part]), roles) for part in parts]
+    return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
 def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]) -> None:
@@ -151,12 +219,7 @@ def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]
         table = pa.table(
             {name: pa.array(column, pa.string()) for name, column in zip(names, columns_, strict=True)}
         )
-        write_metadata(folder / DROPPED, table)
-
-
-def counted(rows: pa.Table, roles: Roles) -> Split:
-    """How much some rows of metadata are, and how evenly they lie in their groups."""
-    return size_of(groups_of(rows), row_bytes(rows, roles))
+        write_metadata(folder / DROPPED, [table])
 
 
 def untouched(rows: pa.Table) -> Untouched | None:
@@ -232,22 +295,22 @@ def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices
         count += 1
 
 
-def cut_into_shards(groups: Sequence[Indices], sizes: Indices) -> list[list[Indices]]:
-    """Consecutive row groups, about equally many bytes a shard."""
-    weights = np.array([sizes[group].sum() for group in groups], dtype=np.int64)
-    shards = max(1, -(-int(weights.sum()) // BYTES_PER_SHARD))
-    ends = np.cumsum(weights) - weights / 2
-    number = np.minimum((ends * shards // max(1, weights.sum())).astype(int), shards - 1)
-    return [[group for group, n in zip(groups, number, strict=True) if n == shard] for shard in range(shards)]
+def cut_into_shards(sizes: Indices) -> Indices:
+    """The shard of each of some row groups that follow each other, about equally many bytes a shard."""
+    total = int(sizes.sum())
+    shards = max(1, -(-total // BYTES_PER_SHARD))
+    ends = np.cumsum(sizes) - sizes / 2
+    numbers = np.minimum((ends * shards // max(1, total)).astype(int), shards - 1)
+    return np.unique(numbers, return_inverse=True)[1]
 
 
 def write_shard(
     path: Path,
     schema: pa.Schema,
-    groups: Iterator[pa.Table],
+    groups: Iterable[pa.Table],
     on_rows: Callable[[int], object] = lambda count: None,
-) -> list[int | None]:
-    """Write one data file, a row group a table; give the offset of each image, None where there are none.
+) -> tuple[Indices, FileRecord]:
+    """Write one data file, a row group a table; give the offset of each image, -1 where there are none.
 
     Images stay as they are, all else is compressed.
     """
@@ -257,42 +320,53 @@ def write_shard(
     if images:
         del compression[name]
         compression |= {f"{name}.bytes": "none", f"{name}.path": "zstd"}
-    offsets: list[int | None] = []
+    offsets: list[Indices] = []
+
+    def on_group(group: pa.Table, start: int, content: bytes) -> None:
+        if images:
+            encoded = pc.struct_field(group[name].combine_chunks(), "bytes")
+            offsets.append(_offsets(path, content, encoded) + start)
+        else:
+            offsets.append(np.full(len(group), -1))
+        on_rows(len(group))
+
+    options = {"compression": compression, "use_content_defined_chunking": True, **_options(schema)}
+    record = _write(path, schema, groups, options, on_group)
+    return np.concatenate(offsets), record
+
+
+def write_metadata(path: Path, tables: Iterable[pa.Table]) -> FileRecord:
+    """Write one metadata file, of one table or of several of `METADATA_ROWS_PER_GROUP` rows."""
+    pieces = (piece for table in tables for piece in _cut(table, METADATA_ROWS_PER_GROUP))
+    first = next(pieces)
+    options = {"compression": "zstd", **_options(first.schema, DIFFERENCES)}
+    return _write(path, first.schema, chain([first], pieces), options)
+
+
+def _write(
+    path: Path,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    options: Mapping[str, Any],
+    on_group: Callable[[pa.Table, int, bytes], object] = lambda group, start, content: None,
+) -> FileRecord:
+    """Write a Parquet file, a row group a table, and hash it meanwhile; say where the bytes of each begin."""
+    digest, end, rows = hashlib.sha256(), 0, 0
     with (
         whole_file(path) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
-        pq.ParquetWriter(
-            sink,
-            schema,
-            compression=compression,
-            **_options(schema),
-            use_content_defined_chunking=True,
-        ) as writer,
         temporary.open("rb") as written,
     ):
-        for group in groups:
-            start = sink.tell()
-            writer.write_table(group, row_group_size=len(group))
-            if images:
-                written.seek(start)
-                of_group = group[name].combine_chunks().field("bytes")
-                offsets += _offsets(path, start, written.read(sink.tell() - start), of_group)
-            else:
-                offsets += [None] * len(group)
-            on_rows(len(group))
-    return offsets
-
-
-def write_metadata(path: Path, table: pa.Table) -> None:
-    """Write one metadata file."""
-    with whole_file(path) as temporary:
-        pq.write_table(
-            table,
-            temporary,
-            compression="zstd",
-            row_group_size=METADATA_ROWS_PER_GROUP,
-            **_options(table.schema, DIFFERENCES),
-        )
+        with pq.ParquetWriter(sink, schema, **options) as writer:
+            for group in groups:
+                writer.write_table(group, row_group_size=len(group))
+                content = written.read()
+                digest.update(content)
+                on_group(group, end, content)
+                end, rows = end + len(content), rows + len(group)
+        footer = written.read()
+        digest.update(footer)
+    return FileRecord(bytes=end + len(footer), sha256=digest.hexdigest(), rows=rows)
 
 
 def write_keys(path: Path, table: pa.Table) -> None:
@@ -307,58 +381,78 @@ def rows_in(path: Path) -> int:
     return rows
 
 
-def _in_pieces(
-    order: Indices, lengths: Indices, read: Callable[[Indices], Sequence[bytes]]
-) -> Iterator[bytes]:
-    """The examples of rows in that order, read in pieces that fit into memory."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    cuts = np.flatnonzero(np.diff(ends // BYTES_AT_ONCE)) + 1
-    for piece in np.split(order, cuts):
-        yield from read(piece)
+def _cut(table: pa.Table, count: int) -> Iterator[pa.Table]:
+    return (table.slice(start, count) for start in range(0, len(table), count))
 
 
-def _row_groups(
-    plain: pa.Table, shard: Sequence[Indices], examples: Iterator[bytes], schema: pa.Schema, roles: Roles
-) -> Iterator[pa.Table]:
-    start = 0
-    for group in shard:
-        part = plain.slice(start, len(group))
-        start += len(group)
-        arrays = _example_columns(roles, part["key"].to_pylist(), [next(examples) for _ in group])
-        yield pa.table([*part.columns, *arrays], schema=schema)
+def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
+    """The row groups of a data file."""
+    ends = np.cumsum(shard.groups)
+    sizes = rows.lengths[shard.start : shard.start + ends[-1]] + BYTES_OF_ROW
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes)[ends - 1] // BYTES_AT_ONCE)) + 1
+    start = shard.start
+    for groups in np.split(shard.groups, cuts):
+        stop = start + int(groups.sum())
+        table, examples = rows.table(start, stop), rows.examples(start, stop)
+        known = [table[name] for name in columns(roles.nuisance)]
+        made = _example_columns(roles, table["key"].combine_chunks(), examples)
+        whole = pa.table([*known, *made], schema=schema).combine_chunks()
+        for end, count in zip(np.cumsum(groups).tolist(), groups.tolist(), strict=True):
+            yield whole.slice(end - count, count)
+        start = stop
 
 
-def _example_columns(roles: Roles, keys: Sequence[str], encoded: Sequence[bytes]) -> list[pa.Array]:
+def _pointed(rows: Ordered, offsets: Sequence[Indices], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The metadata of a split whose examples were written at some offsets of each shard."""
+    counts = [len(of_shard) for of_shard in offsets]
+    shard = np.repeat(np.arange(len(counts)), counts)
+    row = np.concatenate([np.arange(count) for count in counts])
+    offset = np.concatenate(offsets)
+    for start in range(0, len(shard), METADATA_ROWS_PER_GROUP):
+        mine = slice(start, start + METADATA_ROWS_PER_GROUP)
+        table = rows.table(start, min(mine.stop, len(shard)))
+        pointers = {
+            "shard": pa.array(shard[mine], pa.int32()),
+            "row": pa.array(row[mine], pa.int32()),
+            "offset": pa.array(offset[mine], pa.int64(), mask=offset[mine] < 0),
+            "length": pa.array(rows.lengths[mine], pa.int32()),
+            "sha256": table["sha256"].cast(pa.binary()),
+        }
+        arrays = [pointers[name] if name in pointers else table[name] for name in schema.names]
+        yield pa.table(arrays, schema=schema).combine_chunks()
+
+
+def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray) -> list[pa.Array]:
     """The columns of some encoded examples."""
     if roles.modality == "text":
-        return [pa.array([data.decode() for data in encoded], pa.string())]
+        return [encoded.cast(pa.string())]
     if roles.modality == "table":
-        values = [json.loads(data) for data in encoded]
+        values = json.loads(b"[" + b",".join(encoded.to_pylist()) + b"]")
         types = [example_type(feature) for feature in roles.example.values()]
         return [pa.array([row[number] for row in values], kind) for number, kind in enumerate(types)]
-    names = [f"{key}{_suffix(data)}" for key, data in zip(keys, encoded, strict=True)]
-    parts = [pa.array(encoded, pa.binary()), pa.array(names, pa.string())]
-    return [pa.StructArray.from_arrays(parts, fields=list(FEATURE_TYPES["image"]))]
-
-
-def _suffix(image: bytes) -> str:
-    """The ending of an image's file name, by how its bytes begin."""
-    if image[:2] not in SUFFIXES:
+    begins = pc.index_in(pc.binary_slice(encoded, 0, 2), pa.array(list(SUFFIXES), pa.binary()))
+    if begins.null_count:
         raise IntegrityError("an image is neither JPEG nor PNG, the only formats that shiftdata writes")
-    return SUFFIXES[image[:2]]
+    names = pc.binary_join_element_wise(keys, pa.array(SUFFIXES.values(), pa.string()).take(begins), "")
+    return [pa.StructArray.from_arrays([encoded, names], fields=list(FEATURE_TYPES["image"]))]
 
 
-def _offsets(path: Path, start: int, content: bytes, images: pa.Array) -> Iterator[int]:
-    """Where each image begins in a file, from the bytes of its row group."""
-    position = 0
-    for number, image in enumerate(images.to_pylist()):
-        at = content.find(image, position)
+def _offsets(path: Path, content: bytes, images: pa.BinaryArray) -> Indices:
+    """Where each image begins in the bytes of its row group."""
+    bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
+    data, end = memoryview(images.buffers()[2]), 0
+    places = np.empty(len(images), np.int64)
+    for number, (first, last) in enumerate(pairwise(bounds.tolist())):
+        image, at = data[first:last], end + OFFSET_BYTES
+        if not content.startswith(image, at):  # it begins a page
+            at = content.find(image, end)
         if at < 0:
             raise IntegrityError(
                 f"{path}: image {number} of a row group is not in the file as it was encoded"
             )
-        yield start + at
-        position = at + len(image)
+        places[number] = at
+        end = at + len(image)
+    return places
 
 
 def _terms_of_rows(rows: pa.Table) -> dict[tuple[str, str], int]:
@@ -367,9 +461,15 @@ def _terms_of_rows(rows: pa.Table) -> dict[tuple[str, str], int]:
     return {(row["license"], row["attribution"]): row["count_all"] for row in counts}
 
 
-def _origins_shared(rows: pa.Table, nuisance: str) -> bool:
+def _pairs(rows: pa.Table, *names: str) -> pa.Table:
+    """The values of some columns that stand in a row together, each once, texts as texts."""
+    pairs = rows.group_by(list(names)).aggregate([])
+    return pairs.cast(pa.schema([(of.name, getattr(of.type, "value_type", of.type)) for of in pairs.schema]))
+
+
+def _origins_shared(pairs: pa.Table, nuisance: str) -> bool:
     """Whether any origin occurs under several nuisances."""
-    under = rows.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
+    under = pairs.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
     return bool((pc.max(under).as_py() or 0) > 1)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from shiftdata.format.manifest import Base, Manifest
 from shiftdata.format.paths import ATTRIBUTION, DROPPED, README, in_order, metadata_file, protocol_file
 from shiftdata.format.schema import metadata_schema
-from shiftdata.format.writer import Indices
+from shiftdata.format.writer import Indices, sizes_of
 from shiftdata.metadata.rows import metadata_of
 from shiftdata.verifying.bases import (
     base_problems,
@@ -35,7 +35,7 @@ from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import TERMS, BaseRows, row_problems
 from shiftdata.verifying.shards import shard_problems
 from shiftdata.verifying.statistics import statistics_problems
-from shiftdata.verifying.tables import read_table, sizes_of
+from shiftdata.verifying.tables import read_table
 
 
 def file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:

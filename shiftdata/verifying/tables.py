@@ -12,9 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.format.bounds import texts_fault, unpacked_fault
-from shiftdata.format.schema import Roles, columns
 from shiftdata.format.typed import read_json
-from shiftdata.format.writer import Indices, row_bytes
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 
@@ -69,16 +67,6 @@ def plain_texts(rows: pa.Table, besides: Sequence[str] = ()) -> pa.Table:
         for of in rows.schema
     }
     return rows.cast(pa.schema(types.items()))
-
-
-def sizes_of(file: Path, roles: Roles) -> Indices:
-    """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
-    texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
-    with pq.ParquetFile(file, read_dictionary=texts) as opened:
-        names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
-        parts = opened.iter_batches(BATCH_ROWS, columns=names)
-        sizes = [row_bytes(pa.Table.from_batches([part]), roles) for part in parts]
-    return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
 def unreadable(path: str, error: Exception) -> Problem:

@@ -23,7 +23,7 @@ from shiftdata.exporting.webdataset import export
 from shiftdata.fetching.run import Fetch
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import counted
+from shiftdata.format.writer import groups_of, row_bytes, size_of
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.verifying import verify
 from tests.fetching.conftest import copied, flip, same
@@ -118,7 +118,7 @@ def test_rows_are_counted_as_a_build_counts_them(kind):
     for base in manifest.bases:
         for split, record in base.splits.items():
             table = pq.read_table(kind / f"metadata/{base.name}/{split}.parquet")
-            assert counted(table, manifest.roles) == record
+            assert size_of(groups_of(table), row_bytes(table, manifest.roles)) == record
 
 
 def test_severities_cut_trajectories(tmp_path_factory):
