@@ -1,11 +1,18 @@
-"""What `loaders.py` compares: the same pictures laid out for each reader, and each reader as it is used."""
+"""The readers that `loaders.py` compares, each as its own documentation recommends for training.
+
+All give shuffled batches of 64, uint8 pictures with labels. `workers` are threads where a reader has threads
+(ours, SPDL, Lance) and processes elsewhere.
+"""
 
 from __future__ import annotations
 
 import io
-import tarfile
+import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,104 +20,51 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-BATCH, SIDE, LABELS, SHARDS = 64, 256, 10, 8
-RECIPE = """
-from pathlib import Path
-from builders.albums.folder import FolderAlbum
-from builders.recipe import Base, Recipe
-from builders.shifts.steps import Domains
-from builders.encode import ImageEncoding
-
-RECIPE = Recipe(
-    name="bench_jpeg", family="domain", version="1.0.0", released="2026-01-31", title="Crops for a benchmark",
-    summary="Noisy crops of two photographs.", creators=("shiftdata",), citation="None.",
-    album=FolderAlbum(Path(__file__).parent / "crops", layout=("domain", "label"), license="CC0-1.0",
-                      attribution="scikit-learn"),
-    nuisance="domain", shift=Domains(names=("china", "flower")),
-    encoding=ImageEncoding(format="jpeg", quality=85),
-    bases=(Base(name="all", summary="Every crop."),), default_base="all",
-)
-"""
+BATCH = 64
+LABELLED = tuple[np.ndarray, np.ndarray]
 
 
-def prepare(out: Path, pictures: int) -> None:
-    """Draw the pictures, build the dataset, and lay its training set out for the peers."""
-    from sklearn.datasets import load_sample_images
-
-    from builders.make.build import build
-
-    photos = load_sample_images()
-    for number in range(pictures):
-        domain, label = number % 2, number // 2 % LABELS
-        crop = noisy_crop(Image.fromarray(photos.images[domain]), np.random.default_rng(number))
-        path = out / "crops" / ("china", "flower")[domain] / f"label{label}" / f"{number:06d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        crop.save(path, compress_level=1)
-    (out / "recipe.py").write_text(RECIPE)
-    build(str(out / "recipe.py"), out, workers=2, quiet=True)
-    lay_out_for_peers(out)
-    (out / "ready").touch()
+def by_pillow(data: bytes, out: np.ndarray | None = None) -> np.ndarray:
+    """Pixels as peers' users get them, in `out` where one is given."""
+    picture = Image.open(io.BytesIO(data)).convert("RGB")
+    if out is None:
+        return np.array(picture)
+    out[...] = picture
+    return out
 
 
-def noisy_crop(photo: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """A crop of a photograph with noise: about 22 KB as JPEG of quality 85."""
-    side = int(rng.integers(120, 400))
-    left, top = (int(rng.integers(0, whole - side)) for whole in photo.size)
-    crop = photo.crop((left, top, left + side, top + side)).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
-    noise = rng.normal(0, rng.uniform(2, 14), (SIDE, SIDE, 1))
-    return Image.fromarray((np.asarray(crop) + noise).clip(0, 255).astype(np.uint8))
-
-
-def lay_out_for_peers(out: Path) -> None:
-    """The training set as files in folders, as tar shards, and as Parquet shards of `datasets`."""
-    import datasets
-
-    import shiftdata as sd
-
-    examples = list(sd.task(out / "shift" / "bench_jpeg").dataset("train", decode=False))
-    order = np.random.default_rng(0).permutation(len(examples))
-    for folder in ("folder", "tar", "parquet"):
-        (out / folder).mkdir()
-    for shard in range(SHARDS):
-        mine = [examples[number] for number in order[shard::SHARDS]]
-        with tarfile.open(out / "tar" / f"{shard:03d}.tar", "w") as tar:
-            for data, label, known in mine:
-                for suffix, content in (("jpg", data), ("cls", str(label).encode())):
-                    member = tarfile.TarInfo(f"{known['key']}.{suffix}")
-                    member.size = len(content)
-                    tar.addfile(member, io.BytesIO(content))
-                path = out / "folder" / str(label) / f"{known['key']}.jpg"
-                path.parent.mkdir(exist_ok=True)
-                path.write_bytes(data)
-        columns = {
-            "image": [{"bytes": data, "path": None} for data, _, _ in mine],
-            "label": [y for _, y, _ in mine],
-        }
-        features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
-        datasets.Dataset.from_dict(columns, features=features).to_parquet(
-            out / "parquet" / f"{shard:03d}.parquet"
-        )
-
-
-def by_pillow(data: bytes) -> np.ndarray:
-    """Pixels as peers' users get them."""
-    return np.array(Image.open(io.BytesIO(data)).convert("RGB"))
-
-
-def by_turbo(data: bytes) -> np.ndarray:
+def by_turbo(data: bytes, out: np.ndarray | None = None) -> np.ndarray:
     """Pixels by the decoder that ours uses."""
     import simplejpeg
 
-    pixels: np.ndarray = simplejpeg.decode_jpeg(data)
+    pixels: np.ndarray = simplejpeg.decode_jpeg(data, buffer=out)
     return pixels
+
+
+DECODE: dict[str, Callable[..., np.ndarray]] = {"turbo": by_turbo, "Pillow": by_pillow}
+
+
+def decoded(data: Sequence[bytes], decoder: str) -> np.ndarray:
+    """Pictures of one shape in one array, without an array of its own for each."""
+    first = DECODE[decoder](data[0])
+    pixels = np.empty((len(data), *first.shape), np.uint8)
+    pixels[0] = first
+    for one, place in zip(data[1:], pixels[1:], strict=True):
+        DECODE[decoder](one, place)
+    return pixels
+
+
+def files(out: Path) -> list[Path]:
+    """The training pictures as files; the name of a folder is the label."""
+    return sorted((out / "folder").glob("*/*"))
 
 
 class Folder:
     """A plain map-style dataset over files in folders."""
 
-    def __init__(self, root: Path, decode: Callable[[bytes], np.ndarray]) -> None:
-        self.paths = sorted(root.glob("*/*.jpg"))
-        self.decode = decode
+    def __init__(self, out: Path, decoder: str) -> None:
+        self.paths = files(out)
+        self.decode = DECODE[decoder]
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -126,26 +80,27 @@ def torch_loader(dataset: Any, workers: int, **options: Any) -> Any:
     return DataLoader(dataset, num_workers=workers, persistent_workers=True, **options)
 
 
-def folder(out: Path, workers: int, turbo: bool) -> Iterator[Any]:
-    data = Folder(out / "folder", by_turbo if turbo else by_pillow)
-    return torch_loader(data, workers, batch_size=BATCH, shuffle=True)
+def folder(out: Path, workers: int, decoder: str) -> Any:
+    return torch_loader(Folder(out, decoder), workers, batch_size=BATCH, shuffle=True)
 
 
-def webdataset(out: Path, workers: int, turbo: bool) -> Any:
+def webdataset(out: Path, workers: int, decoder: str) -> Any:
+    """Shards in random order and a buffer of 1,000, batched in the workers: its README's pipeline."""
     import webdataset as wds
 
     urls = [str(path) for path in sorted((out / "tar").iterdir())]
-    decoder = (lambda key, data: by_turbo(data) if key.endswith("jpg") else None) if turbo else "rgb8"
-    data = wds.WebDataset(urls, shardshuffle=SHARDS).shuffle(1000).decode(decoder).to_tuple("jpg", "cls")
-    return torch_loader(data.batched(BATCH), workers, batch_size=None)
+    turbo = decoder == "turbo"
+    handler = (lambda key, data: by_turbo(data) if key.endswith("jpg") else None) if turbo else "rgb8"
+    data = wds.WebDataset(urls, shardshuffle=len(urls)).shuffle(1000).decode(handler)
+    return torch_loader(data.to_tuple("jpg;png", "cls").batched(BATCH), workers, batch_size=None)
 
 
-def hf_streaming(out: Path, workers: int, turbo: bool) -> Any:
+def hf_streaming(out: Path, workers: int, decoder: str) -> Any:
     import datasets
 
     datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0  # else each epoch ends in 5 seconds of sleep
     data = datasets.load_dataset("parquet", data_dir=str(out / "parquet"), split="train", streaming=True)
-    if turbo:
+    if decoder == "turbo":
         data = data.cast_column("image", datasets.Image(decode=False))
         data = data.map(lambda row: {"image": by_turbo(row["image"]["bytes"]), "label": row["label"]})
     else:
@@ -153,13 +108,13 @@ def hf_streaming(out: Path, workers: int, turbo: bool) -> Any:
     return torch_loader(data.shuffle(seed=0, buffer_size=1000), workers, batch_size=BATCH)
 
 
-def hf_map(out: Path, workers: int, turbo: bool) -> Any:
+def hf_map(out: Path, workers: int, decoder: str) -> Any:
     import datasets
 
     data = datasets.load_dataset(
         "parquet", data_dir=str(out / "parquet"), split="train", cache_dir=str(out / "arrow")
     )
-    if turbo:
+    if decoder == "turbo":
         data = data.cast_column("image", datasets.Image(decode=False))
         data = data.with_transform(
             lambda rows: rows | {"image": [by_turbo(one["bytes"]) for one in rows["image"]]}
@@ -169,18 +124,120 @@ def hf_map(out: Path, workers: int, turbo: bool) -> Any:
     return torch_loader(data, workers, batch_size=BATCH, shuffle=True)
 
 
-def litdata(out: Path, workers: int, turbo: bool) -> Any:
+class Spdl:
+    """SPDL: a pipeline of threads over files, a batch a task, a new pipeline for each epoch: its guide.
+
+    Its guide advises against an array for each picture; its own decoder is FFmpeg, where that is installed.
+    """
+
+    def __init__(self, out: Path, workers: int, decoder: str) -> None:
+        from spdl.source import DistributedRandomSampler
+
+        self.paths, self.workers, self.decoder = files(out), workers, decoder
+        self.sampler = DistributedRandomSampler(len(self.paths), rank=0, world_size=1)
+        self.epoch = 0
+        if decoder == "FFmpeg":
+            self._decoded([self.paths[0].read_bytes()])  # fails now where the libraries are missing
+
+    def __iter__(self) -> Iterator[LABELLED]:
+        from spdl.pipeline import PipelineBuilder
+
+        self.sampler.shuffle(self.epoch)
+        self.epoch += 1
+        source = PipelineBuilder().add_source(self.sampler).aggregate(BATCH)
+        tasks = source.pipe(self._batch, concurrency=self.workers).add_sink(3)
+        with (pipeline := tasks.build(num_threads=self.workers)).auto_stop():
+            yield from pipeline
+
+    def _batch(self, numbers: list[int]) -> LABELLED:
+        paths = [self.paths[number] for number in numbers]
+        return self._decoded([path.read_bytes() for path in paths]), np.array(
+            [int(p.parent.name) for p in paths]
+        )
+
+    def _decoded(self, data: list[bytes]) -> np.ndarray:
+        if self.decoder != "FFmpeg":
+            return decoded(data, self.decoder)
+        import spdl.io
+
+        alone = spdl.io.decode_config(decoder_options={"threads": "1"})
+        pixels: np.ndarray = spdl.io.to_numpy(
+            spdl.io.load_image_batch(data, width=None, height=None, decode_config=alone)
+        )
+        return pixels
+
+
+class Lance:
+    """Lance: `take` of a batch's shuffled row numbers, in threads.
+
+    Its reads release the interpreter's lock and it must not be forked; the loader of spawned workers that its
+    guide has for random access makes a dictionary for each row, and was slower.
+    """
+
+    def __init__(self, out: Path, workers: int, decoder: str) -> None:
+        import lance
+
+        with unfinished(out, "lance") as folder:
+            if folder:
+                lance.write_dataset(self._table(out), str(folder))
+        self.data = lance.dataset(str(out / "lance"))
+        self.workers, self.decoder = workers, decoder
+        self.rng = np.random.default_rng(0)
+
+    def __iter__(self) -> Iterator[LABELLED]:
+        order = self.rng.permutation(self.data.count_rows())
+        starts = range(0, len(order), BATCH)
+        under_way: deque[Future[LABELLED]] = deque()
+        with ThreadPoolExecutor(self.workers) as pool:
+            for start in starts:
+                under_way.append(pool.submit(self._batch, order[start : start + BATCH]))
+                if len(under_way) > 2 * self.workers:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+
+    def _batch(self, rows: np.ndarray) -> LABELLED:
+        table = self.data.take(rows.tolist())
+        return decoded(table["image"].to_pylist(), self.decoder), table["label"].to_numpy()
+
+    def _table(self, out: Path) -> Any:
+        import pyarrow as pa
+
+        paths = shuffled(files(out))
+        columns = {"image": [p.read_bytes() for p in paths], "label": [int(p.parent.name) for p in paths]}
+        return pa.table(columns)
+
+
+def mosaicml_streaming(out: Path, workers: int, decoder: str) -> Any:
+    """MDS shards on disk, its default shuffle (py1e), torch's loader, the batch size given to both."""
+    without_torchvision()
+    import streaming
+
+    class Pictures(streaming.StreamingDataset):
+        def __getitem__(self, at: Any) -> Any:
+            row = super().__getitem__(at)
+            return DECODE[decoder](row["image"]), row["label"]
+
+    with unfinished(out, "mds") as folder:
+        if folder:
+            columns = {"image": "bytes", "label": "int"}
+            with streaming.MDSWriter(out=str(folder), columns=columns, size_limit="16mb") as writer:
+                for path in shuffled(files(out)):
+                    writer.write({"image": path.read_bytes(), "label": int(path.parent.name)})
+    streaming.base.util.clean_stale_shared_memory()
+    data = Pictures(local=str(out / "mds"), shuffle=True, batch_size=BATCH)
+    return torch_loader(data, workers, batch_size=BATCH)
+
+
+def litdata(out: Path, workers: int, decoder: str) -> Any:
+    without_torchvision()
     from litdata import StreamingDataLoader, StreamingDataset, optimize
 
-    if not (out / "litdata" / "index.json").exists():
-        optimize(
-            _as_it_is,
-            [str(path) for path in (out / "folder").glob("*/*.jpg")],
-            str(out / "litdata"),
-            chunk_bytes="16MB",
-            num_workers=1,
-        )
-    decode = partial(_decoded, by_turbo if turbo else by_pillow)
+    with unfinished(out, "litdata") as folder:
+        if folder:
+            paths = [str(path) for path in shuffled(files(out))]
+            optimize(_as_it_is, paths, str(folder), chunk_bytes="16MB", num_workers=1)
+    decode = partial(_decoded, DECODE[decoder])
     data = StreamingDataset(str(out / "litdata"), shuffle=True, transform=decode)
     return StreamingDataLoader(data, batch_size=BATCH, num_workers=workers, persistent_workers=True)
 
@@ -193,24 +250,49 @@ def _as_it_is(path: str) -> tuple[bytes, int]:
     return Path(path).read_bytes(), int(Path(path).parent.name)
 
 
-def shiftdata_loader(out: Path, workers: int, turbo: bool) -> Any:
+def shuffled(paths: list[Path]) -> list[Path]:
+    """Rows of a shard are in no order, as those of ours are."""
+    return [paths[number] for number in np.random.default_rng(0).permutation(len(paths))]
+
+
+@contextmanager
+def unfinished(out: Path, name: str) -> Iterator[Path | None]:
+    """A folder to fill, renamed at the end; None where it was filled before."""
+    folder = out / f"{name}.unfinished"
+    if (out / name).exists():
+        yield None
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    yield folder
+    folder.rename(out / name)
+
+
+def without_torchvision() -> None:
+    """Let torchvision be imported beside a torch for CPUs, where some operators of it are not known."""
+    import torch
+
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+    without_torchvision.kept = library
+
+
+def shiftdata_loader(out: Path, workers: int, decoder: str, **options: Any) -> Any:
     import shiftdata as sd
     from shiftdata.loading.batches import decode
 
-    if not turbo:
+    if decoder == "Pillow":
         decode._turbo = lambda: None
-    return sd.task(out / "shift" / "bench_jpeg").loader(
-        "train", sampler="shuffle", batch_size=BATCH, workers=workers
-    )
+    task = sd.task(out / "shift" / "bench_jpeg")
+    return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers, **options)
 
 
 class Limit:
     """What the machine decodes: threads that have the bytes in memory, into one picture's memory each."""
 
-    def __init__(self, out: Path, workers: int, turbo: bool) -> None:
-        self.data = [path.read_bytes() for path in sorted((out / "folder").glob("*/*.jpg"))]
-        self.workers = workers
-        self.turbo = turbo
+    def __init__(self, out: Path, workers: int, decoder: str) -> None:
+        self.data = [path.read_bytes() for path in files(out)]
+        self.workers, self.decode = workers, DECODE[decoder]
 
     def __iter__(self) -> Iterator[tuple[range]]:
         parts = [self.data[number :: self.workers] for number in range(self.workers)]
@@ -222,23 +304,23 @@ class Limit:
         yield (range(len(self.data)),)
 
     def _decode(self, part: list[bytes]) -> None:
-        import simplejpeg
-
-        out = np.empty((SIDE, SIDE, 3), np.uint8)
+        out = self.decode(part[0])
         for data in part:
-            if self.turbo:
-                simplejpeg.decode_jpeg(data, buffer=out)
-            else:
-                out[...] = Image.open(io.BytesIO(data)).convert("RGB")
+            self.decode(data, out)
 
 
-OURS, LITDATA = "shiftdata", "litdata"
-READERS: dict[str, Callable[[Path, int, bool], Any]] = {
+OURS, CACHED, LIMIT, SPDL = "shiftdata", "shiftdata, decoded cache", "limit", "SPDL"
+READERS: dict[str, Callable[[Path, int, str], Any]] = {
     OURS: shiftdata_loader,
     "folder": folder,
     "webdataset": webdataset,
     "HF streaming": hf_streaming,
     "HF map-style": hf_map,
-    LITDATA: litdata,
-    "limit": Limit,
+    SPDL: Spdl,
+    "Lance": Lance,
+    "mosaicml streaming": mosaicml_streaming,
+    "litdata": litdata,
+    LIMIT: Limit,
 }
+#: Those that need an environment without the others, by the name it has in `peer_environments.PINS`.
+APART = {SPDL: "spdl", "Lance": "pylance", "mosaicml streaming": "mosaicml-streaming", "litdata": "litdata"}

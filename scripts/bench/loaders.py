@@ -1,55 +1,65 @@
-"""Shuffled training reads of 256 px JPEG: ours beside its peers, in one run on one machine.
+"""Shuffled training reads of encoded pictures: ours beside its peers, in one run on one machine.
 
-    python scripts/bench/loaders.py [--pictures 8000] [--rounds 3] [--out build/bench/loaders]
+    python scripts/bench/loaders.py [--set noisy] [--rounds 5] [--workers 2] [--readers ...] [--minutes 5]
 
-The same 4,000 or so encoded pictures (the training set of a dataset that is built first) lie as files in
-folders, as tar shards, as Parquet shards, and as our dataset. Each reader runs in a process of its own, as
-its users run it (with Pillow) and once more with libjpeg-turbo, in batches of 64 (see `loader_peers.py`).
-`first` is the first epoch: files out of the page cache, workers started. `warm` is the faster of two more and
-the figure to compare: worker processes are kept, so that nobody is measured starting them. Readers take
-turns; the best of all rounds counts, since others may use the machine. `limit` is what threads decode that
-have the bytes in memory and throw the pixels away; `CPU` is pictures a second of processor time, which other
-users of the machine disturb less. Needs webdataset, simplejpeg and scikit-learn; litdata runs with
-`--litdata PYTHON`, the interpreter of an environment that has it.
+The same encoded pictures (half of a dataset that is built first: see `loader_sets.py`) lie as files in
+folders, as tar shards, as Parquet shards, in the formats of the peers, and as our dataset. Each reader runs
+in a process of its own, as its users run it (with Pillow) and once more with libjpeg-turbo, in batches of 64,
+with one thread inside each operation (see `loader_peers.py`). Peers that need another environment get one.
+
+`first` is the first epoch: files out of the page cache, workers started. `warm` is the two epochs after it,
+which is the figure to compare: workers are kept, so that nobody is measured starting them. Readers take turns
+in each round, and ratios are taken within a round, since others may use the machine: the median of the rounds
+counts. `limit` is what threads decode that have the bytes in memory and throw the pixels away; `CPU` is
+pictures a second of processor time. What was measured is kept in `rounds.json`: a run that was stopped, or
+that ended after `--minutes`, goes on where it was. Needs webdataset, simplejpeg and scikit-learn.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
-from loader_peers import LITDATA, OURS, READERS, prepare
+from loader_peers import APART, CACHED, LIMIT, OURS, READERS, SPDL
+from loader_sets import SETS, prepare
+from peer_environments import python_of
+
+ROOT = Path("build/bench/loaders")
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
+#: Reader, decoder, workers.
+Job = tuple[str, str, int]
+Figures = dict[str, float]
 
 
-def measure(out: Path, name: str, workers: int, turbo: bool, epochs: int) -> dict[str, float]:
+def measure(out: Path, name: str, workers: int, decoder: str, epochs: int) -> Figures:
     """Epochs of one reader, in this process: pictures a second, and memory with that of the workers."""
-    loader = READERS[name](out, workers, turbo)
+    loader = READERS[name](out, workers, decoder)
     for path in out.rglob("*"):
-        if path.suffix in (".jpg", ".tar", ".parquet", ".arrow"):
+        if path.is_file() and path.relative_to(out).parts[0] != "crops":
             descriptor = os.open(path, os.O_RDONLY)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)
-    rates, costs, memory = [], [], []
+    took, spent, memory, seen = [], [], [], 0
     for _ in range(epochs):
-        started, spent = time.perf_counter(), processor_seconds()
-        seen = sum(
-            len(next(iter(batch.values())) if isinstance(batch, dict) else batch[0]) for batch in loader
-        )
-        rates.append(seen / (time.perf_counter() - started))
-        costs.append(seen / (processor_seconds() - spent))
+        began, worked, seen = time.perf_counter(), processor_seconds(), 0
+        for batch in loader:
+            seen += len(next(iter(batch.values())) if isinstance(batch, dict) else batch[0])
+        took.append(time.perf_counter() - began)
+        spent.append(processor_seconds() - worked)
         memory.append(proportional_memory())
     return {
-        "first": rates[0],
-        "warm": max(rates[1:]),
-        "CPU": max(costs[1:]),
+        "first": seen / took[0],
+        "warm": (epochs - 1) * seen / sum(took[1:]),
+        "CPU": (epochs - 1) * seen / sum(spent[1:]),
         "MB": memory[1],
         "MB_last": memory[-1],
         "seen": seen,
@@ -58,11 +68,11 @@ def measure(out: Path, name: str, workers: int, turbo: bool, epochs: int) -> dic
 
 def proportional_memory() -> float:
     """MB of this process and its children, what they share counted once."""
-    held = 0
+    total = 0
     for process in processes():
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        held += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return held / 1e3
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total / 1e3
 
 
 def processor_seconds() -> float:
@@ -75,98 +85,170 @@ def processes() -> list[str]:
     return ["self", *Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
-def measured(
-    out: Path, python: str, name: str, workers: int, turbo: bool, epochs: int = 3
-) -> dict[str, float]:
-    """The same in a process of its own."""
-    one = ["--one", name, str(workers), str(int(turbo)), str(epochs)]
-    done = subprocess.run([python, __file__, "--out", str(out), *one], capture_output=True, text=True)
+def measured(out: Path, job: Job, epochs: int = 3) -> Figures:
+    """The same in a process of its own; `RuntimeError` with its last words if it fails."""
+    name, decoder, workers = job
+    python = python_of(APART[name]) if name in APART else sys.executable
+    one = ["--one", name, str(workers), decoder, str(epochs)]
+    done = subprocess.run(
+        [python, __file__, "--out", str(out), *one],
+        env=os.environ | ONE_THREAD,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
-        raise SystemExit(f"{name}: {done.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    print(f"{name}, turbo {turbo}, {workers} workers: {found['warm']:,.0f}/s", file=sys.stderr)
-    return found
+        raise RuntimeError(f"{name}, {decoder}: {done.stderr.strip()[-500:]}")
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    print(f"{out.name}: {name}, {decoder}, {workers} workers: {figures['warm']:,.0f}/s", file=sys.stderr)
+    return figures
 
 
-def compare(out: Path, pythons: dict[str, str], rounds: int) -> list[dict[str, Any]]:
-    """Every reader, decoder and number of workers: the best of the rounds, in which they take turns."""
-    best: dict[tuple[str, bool, int], dict[str, float]] = {}
-    for _, workers, turbo, name in itertools.product(range(rounds), (2, 1), (True, False), pythons):
-        found = measured(out, pythons[name], name, workers, turbo)
-        before = best.get((name, turbo, workers), found)
-        better = {what: max(found[what], before[what]) for what in ("first", "warm", "CPU")}
-        best[name, turbo, workers] = {**found, **better, "MB": min(found["MB"], before["MB"])}
-    return [{"reader": n, "turbo": t, "workers": w, **found} for (n, t, w), found in best.items()]
+def compare(out: Path, jobs: list[Job], rounds: int, until: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """What each round gave for each job, as far as time allows, and why some jobs gave nothing."""
+    path = out / "rounds.json"
+    records: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    have = {(row["round"], row["reader"], row["decoder"], row["workers"]) for row in records}
+    left_out: dict[Job, str] = {}
+    for number in range(rounds):
+        for job in jobs[:: -1 if number % 2 else 1]:
+            if (number, *job) in have or job in left_out:
+                continue
+            if time.monotonic() > until:
+                return records, [*left_out.values(), "time is up: run the same command again for the rest"]
+            try:
+                figures = measured(out, job)
+            except RuntimeError as error:
+                left_out[job] = str(error)
+                print(f"left out: {error}", file=sys.stderr)
+                continue
+            names = dict(zip(("reader", "decoder", "workers"), job, strict=True))
+            records.append({"round": number, **names, **figures})
+            path.write_text(json.dumps(records, indent=0) + "\n")
+    return records, list(left_out.values())
 
 
-def told(rows: list[dict[str, Any]]) -> str:
-    """The table, and the ratios of the bars."""
-    lines = [f"{'reader':<14}{'decoder':<9}{'workers':>7}{'first/s':>9}{'warm/s':>9}{'CPU/s':>9}{'MB':>7}"]
-    for row in rows:
-        decoder = "turbo" if row["turbo"] else "Pillow"
-        figures = f"{row['first']:>9,.0f}{row['warm']:>9,.0f}{row['CPU']:>9,.0f}{row['MB']:>7,.0f}"
-        lines.append(f"{row['reader']:<14}{decoder:<9}{row['workers']:>7}{figures}")
-    for workers, what in itertools.product((2, 1), ("warm", "CPU")):
-        rate = {(row["reader"], row["turbo"]): row[what] for row in rows if row["workers"] == workers}
-        ours, ours_by_pillow = rate.pop((OURS, True)), rate.pop((OURS, False))
-        limit = rate.pop(("limit", True))
-        del rate["limit", False]
-        as_run, alike = (max(rate[one] for one in rate if one[1] == turbo) for turbo in (False, True))
-        lines.append(
-            f"{workers} workers, {what}: {ours / as_run:.2f} x the best peer as its users run it "
-            f"({ours_by_pillow / as_run:.2f} without libjpeg-turbo), {ours / alike:.2f} x with the same "
-            f"decoder, {ours / limit:.2f} of the limit"
-        )
-    return "\n".join(lines)
+def figures_of(records: list[dict[str, Any]], job: Job, what: str) -> dict[int, float]:
+    """A figure of a job in each round."""
+    rows = [row for row in records if (row["reader"], row["decoder"], row["workers"]) == job]
+    return {row["round"]: row[what] for row in rows}
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Bars: pictures a second with two workers, as run and with the same decoder."""
+def table(records: list[dict[str, Any]], jobs: list[Job]) -> Iterator[str]:
+    """Medians of the rounds, as Markdown."""
+    yield "| reader, workers | decoder | first epoch, cold | later epochs | processor second | MB | rounds |"
+    yield "|---|---|---|---|---|---|---|"
+    for job in jobs:
+        each = {what: figures_of(records, job, what) for what in ("first", "warm", "CPU", "MB")}
+        if each["warm"]:
+            cells = " | ".join(f"{median(column.values()):,.0f}" for column in each.values())
+            yield f"| {job[0]}, {job[2]} | {job[1]} | {cells} | {len(each['warm'])} |"
+
+
+def ratios(records: list[dict[str, Any]], jobs: list[Job], workers: int) -> Iterator[str]:
+    """What the bars are about: in each round ours beside the peer with the best median, and the limit."""
+    fastest = jobs[0][1]  # the decoder that ours has: Pillow for what libjpeg-turbo does not read
+    for what in ("warm", "CPU"):
+        rates = {job: rate for job in jobs if job[2] == workers and (rate := figures_of(records, job, what))}
+        peers = {job: median(rate.values()) for job, rate in rates.items() if job[0] in PEERS}
+        as_run = [job for job in peers if job[1] != "turbo"]
+        alike = [job for job in peers if job[1] == fastest]
+        for ours, theirs, label in (
+            ((OURS, fastest, workers), as_run, "the best peer as its users run it"),
+            ((OURS, "Pillow", workers), as_run, "the same, ours with Pillow too"),
+            ((OURS, fastest, workers), alike, "the best peer with the same decoder"),
+            ((OURS, fastest, workers), [(LIMIT, fastest, workers)], "the decoder alone"),
+            ((CACHED, fastest, workers), as_run, "the best peer as its users run it"),
+            ((CACHED, fastest, workers), alike, "the best peer with the same decoder"),
+        ):
+            best = max(theirs, key=lambda job: peers.get(job, 0), default=None)
+            if best is None or ours not in rates or best not in rates:
+                continue
+            each = [rates[ours][one] / rates[best][one] for one in rates[ours].keys() & rates[best].keys()]
+            if each:
+                spread = f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
+                yield f"{workers} workers, {what}: {ours[0]} {spread} x {label}: {best[0]}, {best[1]}"
+
+
+def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Path) -> None:
+    """Bars: pictures a second with two workers, as run and with the same decoder; lines: all rounds."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(7, 3.8), layout="constrained")
-    names = list(dict.fromkeys(row["reader"] for row in rows))[::-1]
-    for shift, turbo, label, colour in (
-        (0.2, True, "libjpeg-turbo", "#2b6ca3"),
-        (-0.2, False, "Pillow", "#b9c4cd"),
-    ):
-        rate = {row["reader"]: row["warm"] for row in rows if row["turbo"] == turbo and row["workers"] == 2}
-        places = np.arange(len(names)) + shift
-        bars = axes.barh(places, [rate[name] for name in names], 0.38, label=label, color=colour)
-        axes.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=8)
+    warm = {
+        job[:2]: list(rate.values())
+        for job in jobs
+        if job[2] == 2 and (rate := figures_of(records, job, "warm"))
+    }
+    names = list(dict.fromkeys(name for name, _ in warm))[::-1]
+    end = 1.15 * max(max(rate) for (name, _), rate in warm.items() if name != CACHED)
+    figure, axes = pyplot.subplots(figsize=(7.4, 0.8 + 0.42 * len(names)), layout="constrained")
+    for shift, decoder, colour in ((0.2, "turbo", "#2b6ca3"), (-0.2, "Pillow", "#b9c4cd")):
+        rates = [
+            (place + shift, warm[name, decoder])
+            for place, name in enumerate(names)
+            if (name, decoder) in warm
+        ]
+        middle = np.array([median(rate) for _, rate in rates])
+        spread = [[mid - min(rate), max(rate) - mid] for mid, (_, rate) in zip(middle, rates, strict=True)]
+        label = "libjpeg-turbo" if decoder == "turbo" else decoder
+        places = [place for place, _ in rates]
+        lines = {"elinewidth": 0.8, "ecolor": "#555555"}
+        axes.barh(
+            places,
+            middle.clip(max=end),
+            0.38,
+            xerr=np.transpose(spread),
+            label=label,
+            color=colour,
+            error_kw=lines,
+        )
+        for (place, rate), mid in zip(rates, middle, strict=True):
+            shown = f"{mid:,.0f}" if mid < end else f"{mid:,.0f} \u2192"
+            axes.text(min(max(rate), end) + end / 90, place, shown, va="center", fontsize=8)
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("pictures a second: 256 px JPEG, shuffled, 2 workers, after the first epoch")
-    axes.margins(x=0.12)
+    axes.set_xlim(0, end * 1.12)
+    axes.set_xlabel(f"pictures a second: {pictures}, shuffled, 2 workers, after the first epoch")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=2)
     figure.savefig(path, dpi=120)
 
 
+PEERS = [name for name in READERS if name not in (OURS, CACHED, LIMIT)]
+
+
 def main() -> None:
-    """Build what is missing, measure, print the table, write JSON and picture."""
+    """Build what is missing, measure, print the tables, write JSON and picture."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--pictures", type=int, default=8000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("build/bench/loaders"))
-    parser.add_argument("--litdata", metavar="PYTHON", help="an interpreter that has litdata")
-    parser.add_argument("--one", nargs=4, metavar=("READER", "WORKERS", "TURBO", "EPOCHS"))
+    parser.add_argument("--set", choices=SETS, nargs="+", default=["noisy"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2])
+    parser.add_argument("--readers", choices=READERS, nargs="+", default=list(READERS))
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing after that")
+    parser.add_argument("--out", type=Path, default=ROOT)
+    parser.add_argument("--one", nargs=4, metavar=("READER", "WORKERS", "DECODER", "EPOCHS"))
     options = parser.parse_args()
     if options.one:
-        name, workers, turbo, epochs = options.one
-        print(json.dumps(measure(options.out, name, int(workers), turbo == "1", int(epochs))))
+        name, workers, decoder, epochs = options.one
+        print(json.dumps(measure(options.out, name, int(workers), decoder, int(epochs))))
         return
-    if not (options.out / "ready").exists():
-        prepare(options.out, options.pictures)
-    pythons = dict.fromkeys(READERS, sys.executable) | {LITDATA: options.litdata}
-    rows = compare(options.out, {name: python for name, python in pythons.items() if python}, options.rounds)
-    long = measured(options.out, sys.executable, OURS, 2, True, epochs=10)
-    print(told(rows))
-    print(f"ours after 2 and after 10 epochs: {long['MB']:.0f} and {long['MB_last']:.0f} MB")
-    (options.out / "loaders.json").write_text(json.dumps(rows, indent=1) + "\n")
-    draw(rows, options.out / "loaders.png")
+    until = time.monotonic() + 60 * options.minutes
+    for name in options.set:
+        out = options.out / name
+        prepare(out, name)
+        decoders = SETS[name].decoders
+        own = {SPDL: (*decoders, "FFmpeg")}
+        readers = [(reader, own.get(reader, decoders)) for reader in options.readers]
+        jobs = [(r, d, w) for w in options.workers for r, every in readers for d in every]
+        records, left_out = compare(out, jobs, options.rounds, until)
+        print(f"\n{name}: {SETS[name].number // 2:,} {SETS[name].description}\n")
+        print(*table(records, jobs), "", sep="\n")
+        for workers in options.workers:
+            print(*ratios(records, jobs, workers), sep="\n")
+        print(*(f"left out: {why}" for why in left_out), sep="\n")
+        if 2 in options.workers and records:
+            draw(records, jobs, SETS[name].description, out / "loaders.png")
 
 
 if __name__ == "__main__":

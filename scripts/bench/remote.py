@@ -1,6 +1,6 @@
 """An epoch of training pictures over HTTP: ours beside its peers, from a server of this machine.
 
-    python scripts/bench/remote.py [--pause 0.02] [--out build/bench/loaders]
+    python scripts/bench/remote.py [--pause 0.02] [--out build/bench/loaders/noisy]
 
 The pictures are those of `loaders.py`, which builds them. The server waits `--pause` seconds before each
 answer, as a network does. Ours reads in random order, by byte range, without and with its cache (filled by
@@ -23,7 +23,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from loader_peers import BATCH, by_turbo, prepare, torch_loader
+from loader_peers import BATCH, by_turbo, torch_loader
+from loader_sets import prepare
 from subset import Counted
 
 WORKERS = 2
@@ -101,10 +102,9 @@ def main() -> None:
     """Each reader once, one after the other."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--pause", type=float, default=0.0)
-    parser.add_argument("--out", type=Path, default=Path("build/bench/loaders"))
+    parser.add_argument("--out", type=Path, default=Path("build/bench/loaders/noisy"))
     options = parser.parse_args()
-    if not (options.out / "ready").exists():
-        prepare(options.out, 8000)
+    prepare(options.out, "noisy")
     told, theirs = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
     spawn.Process(target=serve, args=(options.out, options.pause, theirs), daemon=True).start()
