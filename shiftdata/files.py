@@ -63,11 +63,14 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(path: Path, message: str) -> Iterator[None]:
-    """Have a lock file alone, or raise `StorageError` with a message; a lock ends with its process."""
+def locked(path: Path, message: str, *, wait: float = 0.0) -> Iterator[None]:
+    """Have a lock file alone, if need be after some seconds, or raise `StorageError` with a message.
+
+    A lock ends with its process.
+    """
     from filelock import FileLock, Timeout  # it takes a while to import
 
-    lock = FileLock(path, timeout=0, mode=0o600, thread_local=False)
+    lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False, poll_interval=0.005)
     try:
         lock.acquire()
     except Timeout:

@@ -16,7 +16,7 @@ import stat
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
@@ -108,6 +108,10 @@ class Store(ABC):
     @abstractmethod
     def range(self, path: str, start: int, end: int) -> bytes:
         """The bytes from `start` to before `end`, all of them."""
+
+    def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Some ranges of a file, by where each starts and its length."""
+        return [self.range(path, start, start + length) for start, length in ranges]
 
     @abstractmethod
     def open(self, path: str) -> IO[bytes]:
@@ -243,9 +247,18 @@ class Folder(Store):
         return data
 
     def range(self, path: str, start: int, end: int) -> bytes:
-        data = self._try(path, lambda _: read_at(self._handle(path), end - start, start))
-        if len(data) != end - start:
-            raise self.failed(path, OSError(f"it ends before byte {end}"))
+        return self.ranges(path, [(start, end - start)])[0]
+
+    def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        def read(_: Path) -> list[bytes]:
+            handle = self._handle(path)
+            return [read_at(handle, length, start) for start, length in wanted]
+
+        wanted = list(ranges)
+        data = self._try(path, read)
+        for (start, length), one in zip(wanted, data, strict=True):
+            if len(one) != length:
+                raise self.failed(path, OSError(f"it ends before byte {start + length}"))
         return data
 
     def open(self, path: str) -> IO[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,6 +129,8 @@ def loader(
     drop_last: bool = False,
     on_error: OnError = "error",
     dedupe: bool = False,
+    decoded: bool | str | Path = False,
+    decoded_limit: int = 10 * 2**30,
     rank: int | None = None,
     world: int | None = None,
     reader: ExampleReader | None = None,
@@ -154,6 +157,9 @@ def loader(
         dedupe: give each untouched picture once. In a dataset with severities it is the start of a trajectory
             under every nuisance: the first of these rows stands for all, with its key, group and position.
             `evaluate` takes the predictions of such a loader, in its order or by key.
+        decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's cache;
+            later epochs, and other runs over the same pictures, read them instead of decoding.
+        decoded_limit: the most bytes that are kept there.
         rank, world: this process among those that share an epoch; default: of `torch.distributed`.
         reader: your own `ExampleReader`, with a cache or hashes checked.
 
@@ -175,6 +181,8 @@ def loader(
         batch_transform=batch_transform,
         drop_last=drop_last,
         on_error=on_error,
+        decoded=decoded,
+        decoded_limit=decoded_limit,
         rank=rank,
         world=world,
     )

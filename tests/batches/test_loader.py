@@ -12,7 +12,7 @@ import torch
 
 import shiftdata as sd
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.loading.batches import loader as loader_module
+from shiftdata.loading.batches import arrays
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.protocols import protocol
 from tests.batches.test_decode import encoded, picture
@@ -190,7 +190,7 @@ def test_a_transform_makes_one_shape(task):
 
 
 def test_without_torch_batches_are_arrays(task, monkeypatch):
-    monkeypatch.setattr(loader_module, "_torch", lambda: None)
+    monkeypatch.setattr(arrays, "torch_or_none", lambda: None)
     for x, y, known in task.loader(batch_size=50):
         assert {type(one) for one in (x, y, *known.values())} == {np.ndarray, list}
         assert x.shape == (50, 3, 24, 24)

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 import shiftdata as sd
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.loading.batches import loader as loader_module
+from shiftdata.loading.batches import arrays
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.loading.plain_datasets import load_dataset
 
@@ -140,7 +140,7 @@ def test_torch_takes_the_examples(tasks):
 
 
 def test_without_torch_batches_are_arrays_and_lists(task, monkeypatch):
-    monkeypatch.setattr(loader_module, "_torch", lambda: None)
+    monkeypatch.setattr(arrays, "torch_or_none", lambda: None)
     for x, y, _ in task.loader(batch_size=8):
         assert {type(x), type(y)} <= {np.ndarray, list}
 

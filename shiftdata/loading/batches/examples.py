@@ -20,8 +20,8 @@ from shiftdata.stable import content_hash, hash64, rng
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
-#: The number of a batch, its examples, and how often each came before in this epoch.
-Job: TypeAlias = tuple[int, list[int], list[int]]
+#: The number of a batch, which examples must be read, all that are in it, and how often each came before.
+Job: TypeAlias = tuple[int, list[int], list[int], list[int]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
@@ -139,6 +139,10 @@ class Examples:
             return [f"{one:016x}" for one in self.known["key"][numbers].view(np.uint64).tolist()]
         keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
         return keys
+
+    def hashes(self) -> NDArray[np.void]:
+        """The sha256 of each example as it is stored, by the metadata."""
+        return self.reader.hashes(self._rows)
 
     def identity(self) -> int:
         """A hash of which examples these are, and of the seed."""

@@ -6,41 +6,39 @@ import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.files import absolute
 from shiftdata.format.schema import Feature
+from shiftdata.loading.batches.arrays import Arrays, stacked, tensor, torch_or_none
 from shiftdata.loading.batches.decode import Pixels
 from shiftdata.loading.batches.examples import Examples, Job
 from shiftdata.sampling import Batches, CellBatches, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
 
+if TYPE_CHECKING:
+    from shiftdata.loading.batches.decoded import Decoded
+
 #: What to do about an example that cannot be read: stop, or go on with the others and report it.
 OnError: TypeAlias = Literal["error", "skip"]
+#: The most bytes of decoded pictures that are kept in a folder.
+DECODED_LIMIT = 10 * 2**30
 #: x, y (unless labels are hidden), and what else is known of each example.
 Batch: TypeAlias = tuple[Any, ...]
 #: Makes another x of a whole batch's x, with a generator for what is random.
 BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
-#: A batch to be made, and what reads its examples.
+#: A batch to be made, and what reads the examples of it that must be read.
 _Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
-
-
-@dataclass(kw_only=True)
-class _Filled:
-    """Pictures in one array, or the x of each example; their numbers; those that cannot be read."""
-
-    pixels: Pixels | None = None
-    made: list[Any] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
+#: Why examples of a batch cannot be read, by their places in it.
+_Faults: TypeAlias = dict[int, str]
 
 
 class Loader:
@@ -75,13 +73,18 @@ class Loader:
         batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
         on_error: OnError = "error",
+        decoded: bool | str | Path = False,
+        decoded_limit: int = DECODED_LIMIT,
         rank: int | None = None,
         world: int | None = None,
     ) -> None:
-        if batch_size < 1 or (workers or 0) < 0:
+        if batch_size < 1 or (workers or 0) < 0 or decoded_limit < 0:
             raise InputError(
-                f"batch_size must be at least 1, workers at least 0; got {batch_size} and {workers}"
+                "batch_size must be at least 1, workers at least 0, decoded_limit too; got "
+                f"{batch_size}, {workers} and {decoded_limit}"
             )
+        if decoded and examples.modality != "image":
+            raise InputError(f"decoded is for pictures, and these are of a {examples.modality}: leave it out")
         if on_error not in ("error", "skip"):
             raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
         self.examples = examples
@@ -98,9 +101,12 @@ class Loader:
         self._batch_transform = batch_transform
         self._on_error = on_error
         self._epoch = self._done = self._start = 0
+        self._decoded: Decoded | None = None
+        self._to_decoded = decoded, decoded_limit
+        self._shape: tuple[int, ...] | None = None
         # Weak, so that a loop that is left drops its iteration, and that its threads.
         self._running: weakref.ref[Generator[Batch]] | None = None
-        _torch()  # imported here, not in the middle of the first batch
+        torch_or_none()  # imported here, not in the middle of the first batch
 
     def __repr__(self) -> str:
         return f"<Loader: {len(self):,} batches of {self.examples!r}>"
@@ -153,6 +159,7 @@ class Loader:
         """End the iteration, its threads, and the reader."""
         self._stop()
         self.examples.reader.close()
+        self._decoded = None
 
     def __enter__(self) -> Self:
         return self
@@ -172,9 +179,12 @@ class Loader:
     def _epoch_from(self, start: int) -> Generator[Batch]:
         self._done = start
         epoch = self._epoch
+        self._look_into_decoded()
+        arrays = Arrays(2 * self.workers + 2)
+        make = partial(self._make, arrays, epoch)
         jobs = self.examples.read_ahead(self._jobs(epoch, start))
         # Jobs end first, else threads would still wait for what is read ahead.
-        with closing(ahead(partial(self._make, epoch), jobs, self.workers)) as made, closing(jobs):
+        with closing(ahead(make, jobs, self.workers)) as made, closing(jobs):
             for batch, skipped in made:
                 self._done += 1
                 self.skipped.update(skipped)
@@ -188,63 +198,116 @@ class Loader:
                 stacklevel=2,
             )
 
+    def _look_into_decoded(self) -> None:
+        folder, limit = self._to_decoded
+        if folder and self._decoded is None:
+            from shiftdata.loading.batches.decoded import Decoded, default_folder
+
+            root = default_folder() if folder is True else absolute(folder)
+            self._decoded = Decoded(root, limit, self.examples.size, self.examples.hashes())
+        if self._decoded is not None:
+            self._decoded.begin()
+
     def _jobs(self, epoch: int, start: int) -> Iterator[Job]:
         first = start if self.examples.transform is None else 0  # what came before counts for a transform
         seen = np.zeros(len(self.examples), np.int32)
         for number, wanted in enumerate(self.batches.items_of(epoch, first), first):
             times = self.examples.times(wanted, seen)
             if number >= start:
-                yield number, wanted, times
+                missing = wanted if self._decoded is None else self._decoded.missing(wanted)
+                yield number, missing, wanted, times
 
-    def _make(self, epoch: int, job: _Ahead) -> tuple[Batch, Mapping[str, str]]:
+    def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Batch, Mapping[str, str]]:
         """A batch, and why examples are missing in it, by key."""
-        number, examples = job[0][0], self.examples
-        filled = self._fill(epoch, job)
-        if not filled.kept:
-            key, reason = next(iter(filled.skipped.items()))
+        (number, _, wanted, _), examples = job[0], self.examples
+        x, faults = self._x(arrays, epoch, job)
+        skipped = {examples.keys([wanted[place]])[0]: why for place, why in faults.items()}
+        if len(skipped) == len(wanted):
+            key, reason = next(iter(skipped.items()))
             raise IntegrityError(f"no example of batch {number} can be read, first {key}: {reason}")
-        if filled.pixels is not None:
-            x = _tensor(filled.pixels[: len(filled.kept)].transpose(0, 3, 1, 2))
-        else:
-            x = _stacked(filled.made)
+        x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2))
         if self._batch_transform is not None:
             names = ("batch-transform", epoch, self.batches.ranks.rank, number)
             x = self._batch_transform(x, rng(examples.seed, *names))
-        kept = np.array(filled.kept)
-        known = {name: _tensor(column[kept]) for name, column in examples.known.items()}
+        kept = [one for place, one in enumerate(wanted) if place not in faults]
+        known = {name: tensor(column[kept]) for name, column in examples.known.items()}
         if examples.labels is None:
-            return (x, known), filled.skipped
-        known["key"] = examples.keys(filled.kept)
-        return (x, _tensor(examples.labels[kept]), known), filled.skipped
+            return (x, known), skipped
+        known["key"] = examples.keys(kept)
+        return (x, tensor(examples.labels[kept]), known), skipped
 
-    def _fill(self, epoch: int, job: _Ahead) -> _Filled:
-        (_, wanted, times), read = job
-        filled, examples = _Filled(), self.examples
-        for number, before, data in zip(wanted, times, self._read(wanted, read), strict=True):
+    def _x(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Pixels | list[Any], _Faults]:
+        """The x of a batch, pictures in one array, and why some examples cannot be read."""
+        (_, _, wanted, times), examples = job[0], self.examples
+        faults: _Faults = {}
+        together = None
+        if examples.modality == "image" and (examples.transform is None or self._decoded is not None):
+            together = self._together(arrays, job, faults)
+        if together is None:
+            faults.clear()
+            given = self._decode(job, range(len(wanted)), lambda place: None, faults)
+            pairs = ((place, x) for place, x, _ in given)
+        elif examples.transform is None:
+            return np.delete(together, list(faults), 0) if faults else together, faults
+        else:
+            pairs = ((place, x) for place, x in enumerate(together) if place not in faults)
+        return [examples.transformed(x, wanted[place], times[place], epoch) for place, x in pairs], faults
+
+    def _together(self, arrays: Arrays, job: _Ahead, faults: _Faults) -> Pixels | None:
+        """The pictures of a batch, decoded now or before; None where they differ in size and may."""
+        wanted = job[0][2]
+        batch, there = None, np.zeros(len(wanted), bool)
+        if self._decoded is not None:
+            batch, there = self._decoded.take(wanted, arrays)
+        if batch is None and self._shape is not None:
+            batch = arrays.new(len(wanted), *self._shape)
+        new: dict[int, bytes] = {}
+        missing = np.flatnonzero(~there).tolist()
+        given = self._decode(job, missing, lambda place: None if batch is None else batch[place], faults)
+        for place, x, data in given:
+            if batch is None or x.shape != batch.shape[1:]:
+                if batch is not None and (new or there.any()):
+                    self._refuse_sizes(wanted[place], x.shape, batch.shape[1:])
+                    return None
+                self._shape = x.shape
+                batch = arrays.new(len(wanted), *x.shape)
+                batch[place] = x
+            new[place] = data
+        if self._decoded is not None and batch is not None:
+            kept = batch[list(new)] if len(new) < len(batch) else batch
+            self._decoded.put([wanted[place] for place in new], kept, list(new.values()))
+        return batch
+
+    def _refuse_sizes(self, number: int, size: tuple[int, ...], before: tuple[int, ...]) -> None:
+        """Do without what was decoded, since a transform may make pictures alike; else it is an error."""
+        if self.examples.transform is None or self._decoded is None:
+            raise InputError(
+                f"pictures differ in size, {self.examples.keys([number])[0]} has {size[:2]} beside "
+                f"{before[:2]}: give size=(height, width)"
+            )
+        self._decoded.give_up()
+
+    def _decode(
+        self, job: _Ahead, places: Sequence[int], out: Callable[[int], Pixels | None], faults: _Faults
+    ) -> Iterator[tuple[int, Any, Any]]:
+        """Read and decode the examples at some places of a batch: place, x and what was read."""
+        (_, expected, wanted, _), read = job
+        if not places:
+            self.examples.reader.check_unchanged()
+            return
+        missing = [wanted[place] for place in places]
+        read = read if missing == expected else partial(self.examples.read, missing)
+        for place, data in zip(places, self._read(missing, read), strict=True):
             try:
                 if isinstance(data, Exception):
                     raise data
-                out = None if filled.pixels is None else filled.pixels[len(filled.kept)]
-                x = examples.decoded(number, data, out)
+                x = self.examples.decoded(wanted[place], data, out(place))
             except IntegrityError as error:
                 if self._on_error == "error":
-                    raise examples.named(number, error) from error
-                filled.skipped[examples.keys([number])[0]] = str(error)
-                continue
-            if examples.transform is not None:
-                filled.made.append(examples.transformed(x, number, before, epoch))
-            elif examples.modality != "image":
-                filled.made.append(x)
-            elif filled.pixels is None:
-                filled.pixels = np.empty((len(wanted), *x.shape), np.uint8)
-                filled.pixels[0] = x
-            elif x is not out:
-                raise InputError(
-                    f"pictures differ in size, {examples.keys([number])[0]} has {x.shape[:2]} beside "
-                    f"{filled.pixels.shape[1:3]}: give size=(height, width)"
-                )
-            filled.kept.append(number)
-        return filled
+                    raise self.examples.named(wanted[place], error) from error
+                faults[place] = str(error)
+            else:
+                yield place, x, data
 
     def _read(self, wanted: list[int], read: Callable[[], list[Any]]) -> list[Any]:
         """The encoded examples; in the place of one that cannot be read and may be skipped, its error."""
@@ -270,34 +333,3 @@ def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -
     if low < 0 or high >= examples:
         raise InputError(f"positions must be from 0 to {examples - 1:,}, got {low:,} to {high:,}")
     return positions.astype(np.int64)
-
-
-def _stacked(made: list[Any]) -> Any:
-    """A batch of arrays, tensors or numbers; of anything else, such as texts, the list.
-
-    Arrays of height x width x 3 are put as plain pictures are.
-    """
-    torch = _torch()
-    tensors = torch is not None and isinstance(made[0], torch.Tensor)
-    if not tensors and not isinstance(made[0], np.ndarray | np.generic | int | float):
-        return made
-    if len(shapes := {np.shape(one) for one in made}) > 1:
-        raise InputError(
-            f"the transform makes x of several shapes, {sorted(shapes)}: let it make one, or give size=... "
-            "for pictures; or let it give lists, and make the batch of them in batch_transform"
-        )
-    if tensors:
-        return torch.stack(made)
-    array = np.stack(made)
-    pictures = array.ndim == 4 and array.shape[3] == 3
-    return _tensor(array.transpose(0, 3, 1, 2) if pictures else array)
-
-
-@cache
-def _torch() -> Any:
-    return import_module("torch") if find_spec("torch") else None
-
-
-def _tensor(array: Any) -> Any:
-    torch = _torch()
-    return array if torch is None else torch.from_numpy(array)

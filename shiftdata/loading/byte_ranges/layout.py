@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
@@ -82,18 +83,23 @@ class Layout:
 
     def pieces(self, shard: Shard, positions: Indices, *, hashes: bool) -> list[Piece]:
         """Where the images at some positions of a shard lie; with their hashes if asked."""
-        at = positions - self.firsts[shard.split]
-        offset, length = (self._column(shard.split, name)[at].tolist() for name in ("offset", "length"))
-        sha256 = self.hashes(shard, positions) if hashes else [None] * len(at)
+        start, length = self.bounds(shard, positions)
+        sha256 = self.hashes(shard, positions).tolist() if hashes else [None] * len(start)
         rows = (positions - shard.first).tolist()
-        pieces = list(map(Piece, positions.tolist(), rows, offset, length, sha256))
-        for piece in pieces:
-            if not 0 <= piece.start <= piece.end <= shard.record.bytes:
-                raise IntegrityError(
-                    f"{self.dataset.address}: metadata puts row {piece.row} of {shard.path} at the bytes "
-                    f"{piece.start} to {piece.end} of {shard.record.bytes}: fetch or build the dataset again"
-                )
-        return pieces
+        return list(map(Piece, positions.tolist(), rows, start, length, sha256))
+
+    def bounds(self, shard: Shard, positions: Indices) -> tuple[list[int], list[int]]:
+        """Where the images at some positions of a shard begin, and how long they are."""
+        at, end = positions - self.firsts[shard.split], shard.record.bytes
+        start, length = (self._column(shard.split, name)[at] for name in ("offset", "length"))
+        wrong = np.flatnonzero((start < 0) | (length < 0) | (start > end) | (length > end - start))
+        if len(wrong):
+            first, size = int(start[wrong[0]]), int(length[wrong[0]])
+            raise IntegrityError(
+                f"{self.dataset.address}: metadata puts row {positions[wrong[0]] - shard.first} of {shard.path}"
+                f" at the bytes {first} to {first + size} of {end}: fetch or build the dataset again"
+            )
+        return start.tolist(), length.tolist()
 
     def lengths(self, positions: Indices) -> Indices:
         """The bytes of the images at some positions."""
@@ -104,9 +110,9 @@ class Layout:
                 lengths[mine] = self._column(split, "length")[positions[mine] - first]
         return lengths
 
-    def hashes(self, shard: Shard, positions: Indices) -> list[bytes]:
-        at = positions - self.firsts[shard.split]
-        hashes: list[bytes] = self._column(shard.split, "sha256")[at].tolist()
+    def hashes(self, shard: Shard, positions: Indices) -> NDArray[np.void]:
+        """The sha256 of the examples at some positions of a shard, 32 bytes each."""
+        hashes: NDArray[np.void] = self._column(shard.split, "sha256")[positions - self.firsts[shard.split]]
         return hashes
 
     def _column(self, split: str, name: str) -> NDArray[Any]:
@@ -125,4 +131,12 @@ class Layout:
                 f"{self.dataset.address}: {path} has {len(table)} rows of {expected}, or rows without a "
                 "pointer: fetch or build the dataset again"
             )
+        if names == ("sha256",):
+            try:
+                hashes = table["sha256"].cast(pa.binary(32)).combine_chunks()
+            except pa.ArrowInvalid as error:
+                raise IntegrityError(
+                    f"{self.dataset.address}: {path} has a sha256 not of 32 bytes"
+                ) from error
+            return [np.ndarray(len(hashes), "V32", hashes.buffers()[1])]  # no object each: there may be many
         return [table[one].to_numpy() for one in names]

@@ -42,7 +42,7 @@ class RowGroups:
         firsts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
         rows = positions - shard.first
         groups = np.searchsorted(firsts, rows, side="right") - 1
-        hashes = self._layout.hashes(shard, positions) if verify else None
+        hashes = self._layout.hashes(shard, positions).tolist() if verify else None
 
         def one(group: int) -> tuple[dict[int, bytes], bool]:
             examples, fresh = self._group(shard, group)

@@ -70,7 +70,7 @@ def _windows(
     window: list[tuple[Job, Indices]] = []
     size = most = 0
     for job, rows in batches:
-        more = int(reader.lengths(rows).sum())
+        more = max(int(reader.lengths(rows).sum()), 1)
         if window and size + more > most:
             yield window
             most = min(GROWTH * size, reader.ahead // 2)
