@@ -96,8 +96,8 @@ class Layout:
         if len(wrong):
             first, size = int(start[wrong[0]]), int(length[wrong[0]])
             raise IntegrityError(
-                f"{self.dataset.address}: metadata puts row {positions[wrong[0]] - shard.first} of {shard.path}"
-                f" at the bytes {first} to {first + size} of {end}: fetch or build the dataset again"
+                f"{self.dataset.address}: metadata puts row {positions[wrong[0]] - shard.first} of "
+                f"{shard.path} at the bytes {first} to {first + size} of {end}: fetch or build it again"
             )
         return start.tolist(), length.tolist()
 
