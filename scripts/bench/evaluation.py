@@ -1,122 +1,280 @@
-"""Tasks, samplers and metrics on 2.86 M rows in 4,800 groups, from metadata files: time and memory.
+"""Tasks, samplers, metrics and filters on a dataset's metadata files at several sizes: time and memory.
 
-python scripts/bench/evaluation.py [--rows 2860000]
+python scripts/bench/evaluation.py [--rows 300000 3000000 30000000] [--only flexible freeze]
+    [--folder build/rows] [--own-origins]
+
+The folder has a manifest and metadata as a build writes them: 240 classes x 20 styles, stretches of 40 rows
+of one group in a drawn order; with `--own-origins` no origin has two styles. Each line is measured in a
+process of its own, whose memory is watched from outside: it is stopped above `--limit` GB.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import hashlib
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-LABELS, NUISANCES = 240, 20
+from shiftdata.format.manifest import FILE_NAME, Base, Credit, FileRecord, Manifest, Split
+from shiftdata.format.paths import data_file, metadata_file
+from shiftdata.format.schema import SPLITS, Roles, metadata_schema
+from shiftdata.format.writer import DISTINCT, METADATA_ROWS_PER_GROUP, UNFILTERED
+
+LABELS = [f"label{n:03d}" for n in range(240)]
+STYLES = [f"style{n}" for n in range(20)]
+STRETCH, AT_ONCE = 40, 25_000  # rows of a group side by side, and stretches that are written at once
+SIZES = (300_000, 3_000_000, 30_000_000)
+BASE = "full"
+
 PROTOCOLS = {
     "canonical": "None",
     "group-fairness": "sd.protocol('group-fairness', k=20, mu=0.1)",
+    "the same, cut anew": "sd.protocol('group-fairness', k=20, mu=0.1, split_seed=1)",
     "uda": "sd.protocol('uda', source='style0', target='style7')",
     "uda@paper": "sd.protocol('uda@paper', source='style0', target='style7')",
     "leave-one-domain-out": "sd.protocol('leave-one-domain-out', test='style3')",
     "the same, seed 3": "sd.protocol('leave-one-domain-out', test='style3', seed=3)",
     "and shares of it": "sd.protocol('domainbed-v2', test='style3', seed=3) & GroupFairness(k=10, mu=.1)",
     "domainbed": "sd.protocol('domainbed', test='style3')",
+    "once a domain": "sd.protocol('domainbed', test='style3') & sd.protocol('per-domain')",
     "flexible-dg": "sd.protocol('flexible-dg')",
     "oracle": "sd.protocol('oracle', test=('style3', 'style4'))",
     "label-shift": "sd.protocol('label-shift', alpha=3, variant='code')",
     "label-shift of domains": "sd.protocol('label-shift', alpha=3, source='style0', target='style7')",
     "three composed": "GroupFairness(k=20, mu=.1) & LabelShift(alpha=9, variant='code') & (severity <= 1.5)",
 }
-#: What runs in a process of its own, so that its peak of memory is that of one task.
-ONE = """
-import sys, time, resource, warnings
-import shiftdata as sd
-from shiftdata.protocols import GroupFairness, LabelShift, severity
-from shiftdata.metadata import Metadata
-from pathlib import Path
-import pyarrow.parquet as pq, pyarrow as pa
+#: What is measured of the canonical task: name, what is made before, what is timed.
+STEPS = {
+    "report": ("", "task.report()"),
+    "filters": ("", "restrict(task, WHERE)"),
+    "sampler rwg": ("", "task.sampler('rwg')"),
+    "sampler subg": ("", "task.sampler('subg')"),
+    "sampler suby": ("", "task.sampler('suby')"),
+    "sampler n-groups": ("", "task.sampler('n-groups', batch_size=64, n_groups_per_batch=8)"),
+    "sampler per-domain": ("", "task.sampler('per-domain', batch_size=60)"),
+    "epoch of shuffle": ("one = task.sampler('shuffle')", "one.rows_of(1)"),
+    "epoch of rwg": ("one = task.sampler('rwg')", "one.rows_of(1)"),
+    "group_accuracy": ("true = task.metadata.label; group = task.metadata.group",
+                       "group_accuracy(true, true, group, n_groups=4800)"),
+    "label_marginal": ("true = task.metadata.label", "label_marginal(true, 240)"),
+    "bootstrap_groups": ("true = task.metadata.label; group = task.metadata.group",
+                         "bootstrap_groups(true, true, group, statistic='worst', n_groups=4800)"),
+    "evaluate in order": (TRUTH := "true = task.metadata.label[task.rows('test')]", "task.evaluate(true)"),
+    "evaluate by file": (f"{TRUTH}; keys = task.table('test')['key']; "
+                         "pq.write_table(pa.table({'key': keys[::-1], 'prediction': true[::-1]}), scratch);"
+                         "del keys, true", "task.evaluate(scratch)"),
+    "evaluate by keys": (f"{TRUTH}; true = dict(zip(task.keys('test'), true.tolist()))",
+                         "task.evaluate(true)"),
+    "by style": (f"{TRUTH}; result = task.evaluate(true)", "result.by('style'), result.by('label', 'style')"),
+    "table of test": ("", "task.table('test')"),
+    "keys of test": ("", "task.keys('test')"),
+    "freeze": ("", "task.freeze(scratch)"),
+    "task of a frozen file": ("task.freeze(scratch); task = None", "sd.task(folder, scratch)"),
+}  # fmt: skip
+CHILD = """
+import sys, time, warnings
 warnings.simplefilter("ignore")
-of = eval(sys.argv[2])
-started = time.perf_counter()
-read = pa.concat_tables([pq.read_table(Path(sys.argv[1]) / f"{s}.parquet")
-                         for s in ("train", "validation", "test")])
-rows = Metadata(read, tuple(f"label{n}" for n in range(240)), tuple(f"style{n}" for n in range(20)),
-                "style", True)
-task = sd.task(rows, of, on_empty="report")
-spent = time.perf_counter() - started
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-rows = sum(map(len, task.sets.values()))
-print(f"{spent:7.2f} s {peak:6.2f} GB  {rows:>10,} rows in {len(task.sets)} sets")
-if of is None:
-    import numpy as np
-    from shiftdata.metrics import group_accuracy
-
-    label, group = task.metadata.columns["label"], task.metadata.group
-    for rule in ("rwg", "subg", "n-groups"):
-        started = time.perf_counter()
-        task.sampler(rule, batch_size=64, **({"n_groups_per_batch": 8} if rule == "n-groups" else {}))
-        print(f"  sampler {rule:<16}{time.perf_counter() - started:7.2f} s")
-    started = time.perf_counter()
-    group_accuracy(label, label, group, n_groups=4800)
-    print(f"  accuracy of 4,800 groups{time.perf_counter() - started:7.3f} s")
-    truth = label[task.rows("test")]
-    started = time.perf_counter()
-    task.evaluate(truth)
-    print(f"  evaluate {len(truth):,} rows{time.perf_counter() - started:7.3f} s")
+import pyarrow as pa, pyarrow.parquet as pq
+import shiftdata as sd
+from shiftdata.metrics import bootstrap_groups, group_accuracy, label_marginal
+from shiftdata.protocols import GroupFairness, LabelShift, severity
+from shiftdata.tasks.making import restrict
+WHERE = [[("label", "in", [3, 5]), ("quantile", "<", 0.3)], [("style", "==", 4), ("fold", ">=", 20)]]
+folder, before, timed, scratch = sys.argv[1:]
+exec(before)
+started = time.perf_counter(), time.process_time()
+made = eval(timed)
+print(time.perf_counter() - started[0], time.process_time() - started[1])
 """
 
 
-def write(folder: Path, rows: int) -> None:
-    """Write such metadata: origins of a label recur in every style."""
-    rng = np.random.default_rng(0)
-    per_label = rows // (LABELS * NUISANCES)
-    label = np.repeat(np.arange(LABELS), per_label * NUISANCES)
-    origin = np.tile(np.repeat(np.arange(per_label), NUISANCES), LABELS)
-    style = np.tile(np.arange(NUISANCES), LABELS * per_label)
-    fold = 100 * origin // per_label
-    for split, (low, high) in {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}.items():
-        mine = np.flatnonzero((fold >= low) & (fold < high))
-        mine = mine[np.argsort(rng.random(len(mine)))]
-        first = origin[mine].min()
-        size = origin[mine].max() - first + 1
-        names = [
-            f"label{a:03d}-content-image-{b:05d}" for a, b in zip(label[mine], origin[mine], strict=True)
-        ]
-        table = {
-            "key": [f"{name}-style{c}" for name, c in zip(names, style[mine], strict=True)],
-            "split": np.full(len(mine), split),
-            "fold": fold[mine].astype(np.int8),
-            "label": label[mine],
-            "style": style[mine],
-            "severity": np.ones(len(mine)),
-            "group": (label[mine] * NUISANCES + style[mine]).astype(np.int32),
-            "origin": names,
-            "quantile": (origin[mine] - first + 0.5) / size,
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of one step, those of all processors, and the largest memory of its process in GB."""
+
+    seconds: float
+    busy: float
+    peak: float
+    failed: str = ""
+
+    def __str__(self) -> str:
+        times = self.failed or f"{self.seconds:.2f} {self.busy:6.2f}"
+        return f"{times:>15} {self.peak:5.2f}"
+
+
+def write(folder: Path, rows: int, *, own_origins: bool = False) -> None:
+    """Write a dataset without its pictures, a million rows at a time."""
+    roles, per_group = Roles(nuisance="style"), rows // (len(LABELS) * len(STYLES))
+    sizes, bounds = {}, [*SPLITS.values(), 100]
+    for (split, first), end in zip(SPLITS.items(), bounds[1:], strict=True):
+        path = folder / metadata_file(BASE, split)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        schema = metadata_schema(roles, LABELS, STYLES)
+        options = {
+            "write_statistics": [name for name in schema.names if name not in UNFILTERED],
+            "use_dictionary": [name for name in schema.names if name not in DISTINCT],
         }
-        pq.write_table(pa.table(table), folder / f"{split}.parquet")
+        sizes[split] = 0
+        with pq.ParquetWriter(path, schema, compression="zstd", **options) as writer:
+            low, high = (-(-per_group * fold // 100) for fold in (first, end))
+            for columns in _stretches(low, high, per_group, split, own_origins):
+                writer.write_table(pa.table(columns, schema=schema), row_group_size=METADATA_ROWS_PER_GROUP)
+                sizes[split] += len(columns["key"])
+    (folder / FILE_NAME).write_text(_manifest(folder, roles, sizes, shared=not own_origins).to_json())
+
+
+def _stretches(
+    low: int, high: int, per_group: int, split: str, own_origins: bool
+) -> Iterator[dict[str, pa.Array]]:
+    rng = np.random.default_rng(low)
+    starts = np.arange(low, high, STRETCH)
+    order = rng.permutation(len(LABELS) * len(STYLES) * len(starts))
+    # The origins of a label, in the order of their hashes; of each style, where its rows stand in the cell.
+    place = rng.permuted(np.tile(np.arange(high - low), (len(LABELS), 1)), axis=1)
+    for at in range(0, len(order), AT_ONCE):
+        group, start = np.divmod(order[at : at + AT_ONCE], len(starts))
+        number = starts[start][:, None] + np.arange(STRETCH)
+        inside = (number < high).ravel()
+        group, number = np.repeat(group, STRETCH)[inside], number.ravel()[inside]
+        label, style = np.divmod(group, len(STYLES))
+        name = _joined(LABELS, label, "-content-image-", number)
+        key = pc.binary_join_element_wise(name, pa.array(STYLES).take(pa.array(style)), "-")
+        n = len(number)
+        one = {
+            "key": key,
+            "split": pa.array([split]).take(pa.array(np.zeros(n, np.int8))),
+            "fold": (100 * number // per_group).astype(np.int8),
+            "label": label,
+            "style": style,
+            "severity": np.ones(n),
+            "group": group.astype(np.int32),
+            "origin": key if own_origins else name,
+            "quantile": (place[label, number - low] + 0.5) / (high - low),
+            "license": pa.array(["CC0-1.0"]).take(pa.array(np.zeros(n, np.int8))),
+            "attribution": pa.array(["Nobody"]).take(pa.array(np.zeros(n, np.int8))),
+            "params": _joined(["{}"], np.zeros(n, np.int8), "", number),
+            "shard": np.zeros(n, np.int32),
+            "row": np.arange(n, dtype=np.int32),
+            "offset": np.arange(n) * 5000,
+            "length": np.full(n, 4990, np.int32),
+            "sha256": pa.Array.from_buffers(pa.binary(32), n, [None, pa.py_buffer(rng.bytes(32 * n))]),
+        }
+        yield {what: pa.array(column) for what, column in one.items()} | {
+            "sha256": one["sha256"].cast(pa.binary())
+        }
+
+
+def _joined(names: list[str], codes: NDArray[np.int64], between: str, number: NDArray[np.int64]) -> pa.Array:
+    digits = pc.utf8_lpad(pa.array(number).cast(pa.string()), 6, "0")
+    return pc.binary_join_element_wise(pa.array(names).take(pa.array(codes)), digits, between)
+
+
+def _manifest(folder: Path, roles: Roles, sizes: dict[str, int], *, shared: bool) -> Manifest:
+    none = hashlib.sha256().hexdigest()  # nothing here reads a whole file, or looks at ids
+    rows_of = {metadata_file(BASE, split): rows for split, rows in sizes.items()}
+    files = {
+        path: FileRecord(bytes=(folder / path).stat().st_size, sha256=none, rows=rows)
+        for path, rows in rows_of.items()
+    }
+    pixels = {
+        data_file(BASE, split, 0, 1): FileRecord(bytes=4990 * rows, sha256=none, rows=rows)
+        for split, rows in sizes.items()
+    }
+    splits = {split: Split(rows=rows, bytes=5000 * rows, groups=4800) for split, rows in sizes.items()}
+    text = dict.fromkeys(("family", "released", "title", "summary", "citation", "license"), "x")
+    return Manifest(
+        **text, name="rows", version="1.0.0", creators=["x"],
+        credits=[Credit(license="x", attribution="x", rows=sum(sizes.values()))],
+        more_credits=0, datasheet={}, seed=0, recipe_id=none, content_id=none, roles=roles,
+        origins_shared=shared, labels=LABELS, nuisances=STYLES, severities=[], default_base=BASE,
+        bases=[Base(name=BASE, summary="x", content_id=none, splits=splits)], canonical_splits=[], sample={},
+        files=files, withheld=pixels, publish_pixels=False,
+    )  # fmt: skip
+
+
+def measured(folder: Path, before: str, timed: str, limit: float) -> Measured:
+    """Run a step in a process of its own; the memory is the kernel's peak of that process."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        given, said = [str(folder), before, timed, f"{scratch}/file.parquet"], Path(scratch) / "said"
+        with said.open("w") as output:
+            child = subprocess.Popen([sys.executable, "-c", CHILD, *given], stdout=output, stderr=output)
+        peak, ended = 0.0, 0
+        while not ended:
+            time.sleep(0.02)
+            peak = _peak(child.pid) or peak
+            if peak > limit:
+                child.kill()
+            ended, status, usage = os.wait4(child.pid, os.WNOHANG)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if peak > limit:
+            return Measured(np.nan, np.nan, limit, "too much")
+        if child.returncode:
+            print(said.read_text()[-600:], file=sys.stderr)
+            return Measured(np.nan, np.nan, np.nan, "failed")
+        return Measured(*map(float, said.read_text().split()), usage.ru_maxrss / 1e6)
+
+
+def _peak(pid: int) -> float:
+    """The largest memory of a running process so far, in GB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e6
+
+
+def steps() -> dict[str, tuple[str, str]]:
+    """Every step: its name, what is made before, what is timed."""
+    made = {name: ("", f"sd.task(folder, {of}, on_empty='report')") for name, of in PROTOCOLS.items()}
+    return made | {name: (f"task = sd.task(folder); {one}", timed) for name, (one, timed) in STEPS.items()}
 
 
 def main() -> None:
-    """Measure each protocol in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_860_000)
-    rows = parser.parse_args().rows
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
-        write(Path(folder), rows)
+    """Measure each step at each size, and how it grows."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--only", nargs="+", default=[""], help="steps whose names contain any of these")
+    parser.add_argument("--folder", type=Path, help="keeps what is written for another run")
+    parser.add_argument("--own-origins", action="store_true")
+    parser.add_argument("--limit", type=float, default=8.0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = {}
+        for rows in given.rows:
+            folder = (given.folder or Path(scratch)) / f"{rows}{'_own' * given.own_origins}"
+            started = time.perf_counter()
+            if not (folder / FILE_NAME).exists():
+                write(folder, rows, own_origins=given.own_origins)
+                print(f"{rows:,} rows written in {time.perf_counter() - started:.0f} s", flush=True)
+            folders[rows] = folder
         print(
-            f"{rows:,} rows in {LABELS * NUISANCES:,} groups written in {time.perf_counter() - started:.0f} s"
+            f"{'seconds, busy, GB':<24}"
+            + "".join(f"{rows:>22,}" for rows in folders)
+            + "  x rows: x busy, x GB"
         )
-        for name, of in PROTOCOLS.items():
-            done = subprocess.run([sys.executable, "-c", ONE, folder, of], capture_output=True, text=True)
-            print(f"{name:<24}{done.stdout.strip() or done.stderr.strip()[-300:]}", flush=True)
-    print(f"(this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB)")
+        for name, (before, timed) in steps().items():
+            if not any(one in name for one in given.only):
+                continue
+            done = {rows: measured(folder, before, timed, given.limit) for rows, folder in folders.items()}
+            grown = [
+                f"{after / rows:g}: {done[after].busy / done[rows].busy:.1f}, "
+                f"{done[after].peak / done[rows].peak:.1f}"
+                for rows, after in pairwise(sorted(done))
+            ]
+            print(
+                f"{name:<24}" + "".join(f" {one}" for one in done.values()) + "  " + "; ".join(grown),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

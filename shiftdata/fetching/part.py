@@ -237,7 +237,7 @@ class PartFetch:
             shutil.copyfile(file, target)
             return
         table = read_bounded(file, FROZEN, self.manifest.files[path].rows)
-        write_keys(target, table.filter(pc.is_in(table["split"], value_set=pa.array(list(split.sets)))))
+        write_keys(target, [table.filter(pc.is_in(table["split"], value_set=pa.array(list(split.sets))))])
 
     def _finish(self, canonical: Sequence[CanonicalSplit]) -> None:
         base = self.manifest.base(self.selection.base)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -130,10 +131,12 @@ def _number(column: str, value: Any) -> float:
         raise InputError(f"{column} is compared with a number, and {value!r} is not one") from error
 
 
-def matches(columns: Mapping[str, Array], filters: Filters, among: Array | None = None) -> NDArray[np.bool_]:
+def matches(
+    columns: Mapping[str, Array | _Texts], filters: Filters, among: Array | None = None
+) -> NDArray[np.bool_]:
     """Which rows, all or those among some, filters keep; conditions on columns that are not given hold.
 
-    A split is the number of its name, a missing number is -1 or nan, a missing text None.
+    A split is the number of its name, a missing number is -1 or nan.
     """
     kept = np.zeros(len(next(iter(columns.values())) if among is None else among), dtype=bool)
     for clause in filters:
@@ -156,16 +159,41 @@ def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
     return table.filter(pa.array(matches(columns, filters)))
 
 
-def _array(column: pa.ChunkedArray, name: str) -> Array:
+def _array(column: pa.ChunkedArray, name: str) -> Array | _Texts:
     if name == "split":
         column = pc.index_in(column, value_set=pa.array(list(SPLITS)))
     missing = np.nan if pa.types.is_floating(column.type) else -1
-    plain = pa.types.is_string(column.type) or pa.types.is_boolean(column.type)
-    array: Array = (column if plain else pc.fill_null(column, missing)).to_numpy()
+    if pa.types.is_string(column.type):
+        return _Texts(column.cast(pa.large_string()).combine_chunks())
+    array: Array = (column if pa.types.is_boolean(column.type) else pc.fill_null(column, missing)).to_numpy()
     return array
 
 
-def _holds(column: Array, name: str, operator: str, value: Any) -> Array:
+@dataclass(frozen=True)
+class _Texts:
+    """Texts as a column, which never become objects of Python."""
+
+    texts: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, rows: Array | slice) -> _Texts:
+        return self if isinstance(rows, slice) else _Texts(self.texts.take(pa.array(rows)))
+
+    def holds(self, operator: str, value: Any) -> Array:
+        """Which are among the values, or not among them; a missing text is neither."""
+        values = [value] if operator in ("==", "!=") else list(value)
+        found = pc.is_in(self.texts, value_set=pa.array(values, pa.large_string()))
+        if operator in ("!=", "not in"):
+            found = pc.and_(pc.invert(found), pc.is_valid(self.texts))
+        result: Array = found.to_numpy(zero_copy_only=False)
+        return result
+
+
+def _holds(column: Array | _Texts, name: str, operator: str, value: Any) -> Array:
+    if isinstance(column, _Texts):
+        return column.holds(operator, value)
     if name == "split":
         value = [list(SPLITS).index(one) for one in ([value] if isinstance(value, str) else value)]
         operator = {"==": "in", "!=": "not in"}.get(operator, operator)
@@ -174,11 +202,7 @@ def _holds(column: Array, name: str, operator: str, value: Any) -> Array:
     else:
         found = _COMPARE[operator](column, value)
     # A missing value is never kept, as in Arrow.
-    if column.dtype.kind == "f":
-        known = ~np.isnan(column)
-    else:
-        known = np.array([one is not None for one in column]) if column.dtype.kind == "O" else column >= 0
-    result: Array = found & known
+    result: Array = found & (~np.isnan(column) if column.dtype.kind == "f" else column >= 0)
     return result
 
 

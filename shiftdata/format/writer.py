@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -55,6 +56,7 @@ BYTES_AT_ONCE = 16 << 20  # that are asked for at once: examples, and so much of
 BYTES_OF_ROW = 512
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image, Parquet its length before it
 SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}  # of an image's file name, by how its bytes begin
+KEYS_PER_GROUP = 1 << 20
 
 #: Nobody filters by these: statistics on them would only make the footer longer.
 UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
@@ -369,10 +371,22 @@ def _write(
     return FileRecord(bytes=end + len(footer), sha256=digest.hexdigest(), rows=rows)
 
 
-def write_keys(path: Path, table: pa.Table) -> None:
+def write_keys(path: Path, tables: Iterable[pa.Table]) -> None:
     """Write one frozen canonical split: key, split, count."""
-    with whole_file(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=["split", "count"])
+    waiting: list[pa.Table] = []
+    with whole_file(path) as temporary, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+        for table in chain(tables, [None]):
+            if writer is None:
+                options = {"compression": "zstd", "use_dictionary": ["split", "count"]}
+                writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema, **options))
+            waiting += [] if table is None else [table]
+            rows = sum(map(len, waiting))
+            if table is None or rows >= KEYS_PER_GROUP:
+                joined = pa.concat_tables(waiting)
+                full = rows if table is None else rows - rows % KEYS_PER_GROUP
+                writer.write_table(joined.slice(0, full), row_group_size=KEYS_PER_GROUP)
+                waiting = [joined.slice(full)]
 
 
 def rows_in(path: Path) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
@@ -111,6 +112,23 @@ class Metadata:
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return self.take(names, rows[order]).take(pa.array(back))
+
+    def blocks(self, names: Sequence[str], among: Array | None = None) -> Iterator[tuple[slice, pa.Table]]:
+        """Some columns, stretch by stretch, of all rows or those among some sorted ones, and their place."""
+        return self._rows.blocks(names, among)
+
+    def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
+        """The row of each of some different keys, -1 for none. All keys pass by, none is kept."""
+        kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
+        batches = (one for _, part in self.blocks(["key"]) for one in part.cast(kind).to_batches())
+        place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys.cast(kind.types[0])))
+        # A scanner makes the table to look keys up in once for all batches.
+        scanner = ds.Scanner.from_batches(batches, schema=kind, columns={"place": place}, use_threads=False)
+        for batch in scanner.to_batches():
+            known = batch["place"].is_valid().to_numpy(zero_copy_only=False)
+            result[batch["place"].drop_null().to_numpy()] = first + np.flatnonzero(known)
+            first += len(batch)
+        return result
 
     def keys(self, rows: Array) -> pa.Array:
         """The keys of some rows, in their order."""
@@ -238,6 +256,11 @@ class Metadata:
         result[order] = np.cumsum(changes)
         return result
 
+    @property
+    def repeats(self) -> bool:
+        """Whether rows may have the same example: see `picture`."""
+        return self.dataset is not None and len(self.dataset.manifest.severities) > 1
+
     @cached_property
     def picture(self) -> Array:
         """For each row the first row with the same example.
@@ -247,7 +270,7 @@ class Metadata:
         different.
         """
         first, opened = np.arange(len(self)), self.dataset
-        if opened is None or len(opened.manifest.severities) < 2:
+        if opened is None or not self.repeats:
             return first
         rows = np.flatnonzero(self.columns["severity"] == 0)
         splits = in_order(opened.manifest.base(self.base).splits)

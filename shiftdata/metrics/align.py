@@ -51,7 +51,7 @@ def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
 
 def _keys(name: str, keys: Any) -> pa.Array:
     if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
+        keys = (keys.cast(pa.large_string()) if pa.types.is_string(keys.type) else keys).combine_chunks()
     try:
         array = keys if isinstance(keys, pa.Array) else pa.array(keys)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:

@@ -53,22 +53,23 @@ def cut(
     return parts
 
 
-def _between(stretch: NDArray[np.int64], ends: list[int], first: int, end: int) -> NDArray[np.bool_]:
+def _between(stretch: NDArray[np.int8], ends: list[int], first: int, end: int) -> NDArray[np.bool_]:
     """The rows whose origin stands from one fold to below another."""
     inside: NDArray[np.bool_] = (stretch > ends.index(first)) & (stretch <= ends.index(end))
     return inside
 
 
-def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int64]:
+def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int8]:
     """For each row, how many of the ends its origin stands at or after."""
     fold = metadata.columns["fold"]
     if not seed:
-        return np.searchsorted(ends, fold, side="right")
+        every = np.arange(256).astype(np.uint8)
+        return np.searchsorted(ends, every.view(np.int8), side="right").astype(np.int8)[fold.view(np.uint8)]
     origin, stratum = metadata.origin, metadata.strata
     sizes = np.bincount(origin, minlength=len(stratum))
     order = np.lexsort((hashes64(metadata.origin_names, "fold", seed), stratum))
     below = np.array([np.bincount(stratum[origin[fold < end]], minlength=1 + stratum.max()) for end in ends])
-    result = np.empty(len(stratum), np.int64)
+    result = np.empty(len(stratum), np.int8)
     over = np.zeros(len(ends))
     starts = np.cumsum(np.bincount(stratum))[:-1]
     for mine, wanted in zip(np.split(order, starts), below.T, strict=True):

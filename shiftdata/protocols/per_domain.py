@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from shiftdata.format.manifest import Filters
 from shiftdata.protocols.base import Protocol, Stage
 from shiftdata.tasks import Task
 from shiftdata.tasks.making import restrict
+from shiftdata.tasks.sets import different
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ class PerDomain(Protocol):
         rows = task.metadata
         sets = {}
         for name, one in task.sets.items():
-            for domain in np.unique(rows.nuisance[one.indices]).tolist():
+            for domain in different(rows.nuisance[one.indices]).tolist():
                 of_domain: Filters = [[(rows.nuisance_column, "==", domain)]]
                 cut = restrict(task, of_domain, to=[name]).sets[name]
                 sets[f"{name}/{rows.nuisances[domain]}"] = replace(cut, side=one.side or name)

@@ -253,7 +253,7 @@ def evaluate(
         nuisance=metadata.nuisance[rows],
         nuisances=metadata.nuisances,
         severity=severity,
-        origin=metadata.origin[rows],
+        origin=metadata.origin[rows] if "continuous" in task.metrics else rows,
         step_sizes=tuple(cells.by(["severity"]).examples.tolist()) if "severity" in cells.codes else (),
         trajectory=metadata.trajectory[rows] if "continuous" in task.metrics else rows,
         known=task.label_ids,
@@ -293,6 +293,8 @@ def _cells(
     codes = {"label": label, metadata.nuisance_column: nuisance}
     if steps is not None:
         names["severity"], codes["severity"] = tuple(f"{one:g}" for one in steps), shown % count
+    if not metadata.repeats:
+        return Cells(names, codes, n[shown], correct[shown])
     return Cells(names, codes, n[shown], correct[shown], _copies(metadata.picture[rows], cell, shown))
 
 

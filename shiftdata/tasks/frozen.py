@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +17,8 @@ import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError
 from shiftdata.format.typed import read_json
+from shiftdata.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.metadata import Metadata
-from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from shiftdata.tasks.sets import Indices, Role, RowSet
@@ -56,16 +58,63 @@ class Frozen:
             ) from error
 
 
-def frozen_table(metadata: Metadata, sets: Mapping[str, RowSet], about: Frozen | None = None) -> pa.Table:
-    """Each set in the order of its keys: key, split (the set's name), count."""
-    parts = []
+def freeze(
+    metadata: Metadata,
+    sets: Mapping[str, RowSet],
+    path: Path | None = None,
+    about: Frozen | None = None,
+) -> str:
+    """Write each set in the order of its keys: key, split (the set's name), count. Give the hash of it all.
+
+    Without a path only the hash is made. One set after the other is sorted: what is in memory are its keys.
+    """
+    roles = json.dumps({name: list(sets[name].roles) for name in sorted(sets)}).encode()
+    digest = hashlib.sha256(b"%d:%s%d:" % (len(roles), roles, _length(metadata, sets)))
+    begun = False
+
+    def passing() -> Iterator[pa.Table]:
+        nonlocal begun
+        for table in _sorted_keys(metadata, sets):
+            texts = (table["split"], table["key"], table["count"].cast(pa.string()))
+            for chunk in pc.binary_join_element_wise(
+                "", pc.binary_join_element_wise(*texts, "\t"), "\n"
+            ).chunks:
+                ends = np.frombuffer(chunk.buffers()[1], np.int32)[[chunk.offset, chunk.offset + len(chunk)]]
+                digest.update(memoryview(chunk.buffers()[2])[ends[0] + (not begun) : ends[1]])
+                begun = True
+            yield table if about is None else table.replace_schema_metadata({KEY: json.dumps(asdict(about))})
+
+    if path is None:
+        deque(passing(), maxlen=0)
+    else:
+        write_keys(path, passing())
+    return digest.hexdigest()
+
+
+def _length(metadata: Metadata, sets: Mapping[str, RowSet]) -> int:
+    """The bytes of the text that is hashed: a line for each row of a set."""
+    total = -1  # no line ends after the last one
+    for name, rows in sets.items():
+        for at, part in metadata.blocks(["key"], rows.indices):
+            counts = pa.array(np.ones(len(part), np.int64) if rows.counts is None else rows.counts[at])
+            lengths = (pc.binary_length(part["key"]), pc.binary_length(counts.cast(pa.string())))
+            total += sum(pc.sum(one).as_py() or 0 for one in lengths) + len(part) * (len(name.encode()) + 3)
+    return max(0, total)
+
+
+def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.Table]:
     for name, rows in sets.items():
         counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
         keys = metadata.keys(rows.indices)
-        columns = {"key": keys, "split": [name] * len(keys), "count": pa.array(counts, pa.int32())}
-        parts.append(pa.table(columns).sort_by("key"))
-    table = pa.concat_tables(parts)
-    return table if about is None else table.replace_schema_metadata({KEY: json.dumps(asdict(about))})
+        order = pc.sort_indices(keys)
+        for start in range(0, max(1, len(order)), KEYS_PER_GROUP):
+            mine = order.slice(start, KEYS_PER_GROUP)
+            columns = {
+                "key": keys.take(mine).cast(pa.string()),
+                "split": pa.repeat(name, len(mine)),
+                "count": pa.array(counts[mine.to_numpy()], pa.int32()),
+            }
+            yield pa.table(columns)
 
 
 def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple[Indices, Indices | None]]]:
@@ -76,28 +125,22 @@ def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error
-    rows = pc.index_in(table["key"], value_set=metadata.table["key"].combine_chunks())
-    if rows.null_count:
-        key = table["key"].filter(rows.is_null())[0].as_py()
+    encoded = table["key"].cast(pa.large_string()).dictionary_encode().unify_dictionaries()
+    encoded = encoded.combine_chunks() if encoded.num_chunks else pa.array([], encoded.type)
+    rows = metadata.rows_of(encoded.dictionary)[encoded.indices.to_numpy()]
+    if (rows < 0).any():
+        key = table["key"][int(np.argmax(rows < 0))].as_py()
         raise InputError(
-            f"{rows.null_count} keys of {path} are not in {metadata.name}, such as {key!r}: "
+            f"{np.count_nonzero(rows < 0)} keys of {path} are not in {metadata.name}, such as {key!r}: "
             "give the base that the task was frozen from"
         )
     sets: dict[str, tuple[Indices, Indices | None]] = {}
     for name in pc.unique(table["split"]).to_pylist():
-        mine = pc.equal(table["split"], name)
-        indices = rows.filter(mine).to_numpy().astype(np.int64)
-        counts = table["count"].filter(mine).to_numpy().astype(np.int64)
+        mine = pc.equal(table["split"], name).to_numpy()
+        indices, counts = rows[mine], table["count"].to_numpy()[mine].astype(np.int64)
         order = np.argsort(indices)
         sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
     return Frozen.read(path), sets
-
-
-def frozen_id(table: pa.Table, roles: Mapping[str, tuple[Role, ...]]) -> str:
-    """The hash of a frozen task: of its sets, their roles, keys and counts."""
-    columns = (table[name].to_pylist() for name in ("split", "key", "count"))
-    lines = "\n".join("\t".join(map(str, row)) for row in zip(*columns, strict=True))
-    return content_hash(json.dumps({name: list(roles[name]) for name in sorted(roles)}), lines)
 
 
 def _opened(path: Path) -> pq.ParquetFile:

@@ -118,6 +118,8 @@ def pool(task: Task) -> RowSet:
 def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
     """Make new sets of the rows that are in any set."""
     whole = pool(task)
+    member = np.zeros(len(task.metadata), bool)
+    member[whole.indices] = True
     columns, groups = task.metadata.columns, task.metadata.groups
     made = {}
     for name, new in sets.items():
@@ -129,7 +131,7 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
             filters = both(filters, [[*clause, *new.conditions]])
         made[name] = replace(
             whole,
-            indices=whole.indices[mask[whole.indices]],
+            indices=np.flatnonzero(mask & member),
             expected=whole.expected & scope,
             scope=whole.scope & scope,
             roles=(new.role,),
@@ -147,12 +149,12 @@ def check_empty(task: Task) -> None:
             f"{task.describe()} has no set to test, only {', '.join(task.sets)}: take a larger base or "
             'another column of splits, or on_empty="report" to go on without'
         )
-    for name, one in task.report().sets.items():
-        if not one.examples:
+    for name, one in task.sets.items():
+        if not len(one):
             raise InputError(f"{task.describe()} leaves {name} without a row: choose other parameters")
-        if one.empty:
-            shown = ", ".join(one.empty[:5]) + (" ..." if len(one.empty) > 5 else "")
+        if empty := task.empty_groups(one):
+            shown = ", ".join(empty[:5]) + (" ..." if len(empty) > 5 else "")
             raise InputError(
-                f"{task.describe()} leaves {len(one.empty)} groups of {name} without a row ({shown}): "
+                f"{task.describe()} leaves {len(empty)} groups of {name} without a row ({shown}): "
                 'take a larger base or other parameters, or on_empty="report" to have them as n = 0'
             )

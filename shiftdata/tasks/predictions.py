@@ -50,8 +50,8 @@ def predicted_rows(
             raise InputError(
                 f"predictions: {len(given.keys):,} keys and {len(labels):,} predictions; give one a key"
             )
-        wanted = task.keys(name, role)
-        place = _by_copies(task, rows, wanted, keys) if len(labels) < len(rows) else None
+        wanted = task.key_array(name, role)
+        place = _by_copies(task, rows, wanted.to_pylist(), keys) if len(labels) < len(rows) else None
         labels = labels[align(wanted, keys) if place is None else place]
     elif counts is not None and len(labels) == counts.sum():  # one an example, as a loader gives them
         rows, counts = np.repeat(rows, counts), None

@@ -11,7 +11,7 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.sampling import SAMPLERS, Sampler, make_sampler
-from shiftdata.tasks.sets import Indices, Role
+from shiftdata.tasks.sets import Indices, Role, different
 
 if TYPE_CHECKING:
     from shiftdata.loading.batches import Examples, Loader
@@ -56,13 +56,18 @@ def sampler(
     rows, metadata = task.rows(name, role), task.metadata
     rows = rows if counts is None else np.repeat(rows, counts)
     rows = rows[_distinct(task, name, role)] if dedupe else rows
-    nuisance = metadata.nuisance[rows]
-    given = {"nuisances": nuisance, "nuisance_ids": np.unique(nuisance), "label_ids": task.label_ids}
-    if not hidden:
-        label, group = metadata.columns["label"][rows], metadata.group[rows]
-        group_ids = np.union1d(np.flatnonzero(task.row_set(name).expected), group)
-        given |= {"labels": label, "groups": group, "group_ids": group_ids}
-        given |= {} if needs == "pseudo_label" else {"label_ids": np.unique(label)}
+    given: dict[str, Any] = {"nuisances": metadata.nuisance[rows]}
+    if needs == "nuisance":
+        given["nuisance_ids"] = different(given["nuisances"])
+    elif needs == "pseudo_label":
+        given["label_ids"] = task.label_ids
+    elif needs == "label":
+        given = {"labels": metadata.label[rows]}
+        given["label_ids"] = different(given["labels"])
+    elif needs == "group":
+        given = {"groups": metadata.group[rows]}
+        promised = np.flatnonzero(task.row_set(name).expected)
+        given["group_ids"] = np.union1d(promised, different(given["groups"]))
     return make_sampler(rule, **(given | options))
 
 

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Filters
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import write_keys
 from shiftdata.metadata import Metadata
 from shiftdata.tasks import reading
 from shiftdata.tasks.evaluation import Evaluation, evaluate
-from shiftdata.tasks.frozen import Frozen, frozen_id, frozen_table, read_frozen
+from shiftdata.tasks.frozen import Frozen, freeze, read_frozen
 from shiftdata.tasks.report import Report, SetReport
 from shiftdata.tasks.sets import ROLES, Indices, LeakWarning, Role, RowSet
 
@@ -194,16 +193,22 @@ class Task:
 
     def keys(self, name: str, role: Role | None = None) -> list[str]:
         """The keys by which predictions are given, in the order of `rows`; hashes where labels are hidden."""
-        if self.hides_labels(name, role):
-            return [f"{one:016x}" for one in self._hashed[name][0].tolist()]
-        keys: list[str] = self.metadata.keys(self.rows(name)).to_pylist()
+        keys: list[str] = self.key_array(name, role).to_pylist()
         return keys
+
+    def key_array(self, name: str, role: Role | None = None) -> pa.Array:
+        """`keys` as Arrow: a tenth of the memory."""
+        if self.hides_labels(name, role):
+            return pa.array([f"{one:016x}" for one in self._hashed[name][0].tolist()], pa.string())
+        return self.metadata.keys(self.rows(name))
 
     def distinct(self, name: str, role: Role | None = None) -> Indices:
         """The positions, among `rows`, of one row for each different picture: the first that shows it.
 
         All of them but where a dataset with severities has the untouched start of many trajectories.
         """
+        if not self.metadata.repeats:
+            return np.arange(len(self.row_set(name).indices))
         return np.sort(np.unique(self.metadata.picture[self.rows(name, role)], return_index=True)[1])
 
     def hashes(self, name: str) -> Indices:
@@ -239,7 +244,7 @@ class Task:
             names = [self.metadata.nuisance_column, "severity"]
         table = self.metadata.take(names, self.rows(name, role))
         if hidden:
-            table = table.add_column(0, "key", pa.array(self.keys(name, role)))
+            table = table.add_column(0, "key", self.key_array(name, role))
         known = {"label": self.metadata.labels, self.metadata.nuisance_column: self.nuisances}
         for column in set(known) & set(table.column_names) if named else ():
             place = table.column_names.index(column)
@@ -269,14 +274,27 @@ class Task:
 
     def leaks(self) -> list[int]:
         """The numbers of the origins that are on two sides."""
-        origin = self.metadata.origin
-        size = int(origin.max(initial=-1)) + 1
+        if self.metadata.dataset is not None and self._folds_apart():
+            return []
+        twice = self._on_two_sides(self.metadata.origin, len(self.metadata.origin_names))
+        shared: list[int] = np.flatnonzero(twice).tolist()
+        return shared
+
+    def _folds_apart(self) -> bool:
+        """Whether no two sides share a fold: then none share an origin, which has one fold in a dataset."""
+        fold = self.metadata.columns["fold"].view(np.uint8)
+        return not self._on_two_sides(fold, 256).any()
+
+    def _on_two_sides(self, numbers: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
+        """Which of some numbers, one for each row of the dataset, are on two sides."""
         sides: dict[str, NDArray[np.bool_]] = {}
         for name, rows in self.sets.items():
-            sides.setdefault(rows.side or name, np.zeros(size, bool))[origin[rows.indices]] = True
-        on = sum((mask.astype(np.int16) for mask in sides.values()), np.zeros(size, np.int16))
-        shared: list[int] = np.flatnonzero(on > 1).tolist()
-        return shared
+            sides.setdefault(rows.side or name, np.zeros(size, bool))[numbers[rows.indices]] = True
+        once, twice = np.zeros((2, size), bool)
+        for side in sides.values():
+            twice |= once & side
+            once |= side
+        return twice
 
     def describe(self) -> str:
         """The protocols that made the task, in order."""
@@ -324,9 +342,7 @@ class Task:
 
     def freeze(self, path: str | Path) -> str:
         """Write key, split (the set's name) and count as Parquet; give the content hash."""
-        table = frozen_table(self.metadata, self.sets, self.about())
-        write_keys(Path(path), table)
-        return frozen_id(table, self.roles)
+        return freeze(self.metadata, self.sets, Path(path), self.about())
 
     def about(self) -> Frozen:
         """What a file of the frozen task says of it."""
@@ -344,7 +360,7 @@ class Task:
 
     def content_id(self) -> str:
         """A hash of every key with its set, role and count: equal in any order of rows."""
-        return frozen_id(frozen_table(self.metadata, self.sets), self.roles)
+        return freeze(self.metadata, self.sets)
 
     def row_set(self, name: str) -> RowSet:
         """A set by its name; `sets` has all of them."""
@@ -358,17 +374,23 @@ class Task:
         there[self.metadata.group[rows.indices]] = True  # the last is for rows without a group
         return np.flatnonzero(rows.expected & ~there[:-1])
 
+    def empty_groups(self, rows: RowSet) -> tuple[str, ...]:
+        """The names of the groups that a set should have and does not."""
+        return tuple(self.metadata.group_name(one) for one in self._empty(rows).tolist())
+
     def _set_report(self, rows: RowSet) -> SetReport:
         group = self.metadata.group[rows.indices]
         known = group >= 0
         weights = None if rows.counts is None else rows.counts[known]
         counts = np.bincount(group[known], weights, minlength=len(rows.expected)).astype(np.int64)
         shape = (len(self.metadata.labels), len(self.metadata.nuisances))
+        origins = np.zeros(len(self.metadata.origin_names), bool)
+        origins[self.metadata.origin[rows.indices]] = True
         return SetReport(
             roles=rows.roles,
             examples=len(rows),
             rows=len(rows.indices),
-            origins=len(np.unique(self.metadata.origin[rows.indices])),
+            origins=int(origins.sum()),
             counts=tuple(map(tuple, counts.reshape(shape).tolist())),
-            empty=tuple(self.metadata.group_name(one) for one in self._empty(rows).tolist()),
+            empty=self.empty_groups(rows),
         )
