@@ -12,12 +12,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from loader_sets import unfinished
 from PIL import Image
 
 BATCH = 64
@@ -255,18 +255,6 @@ def shuffled(paths: list[Path]) -> list[Path]:
     return [paths[number] for number in np.random.default_rng(0).permutation(len(paths))]
 
 
-@contextmanager
-def unfinished(out: Path, name: str) -> Iterator[Path | None]:
-    """A folder to fill, renamed at the end; None where it was filled before."""
-    folder = out / f"{name}.unfinished"
-    if (out / name).exists():
-        yield None
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    yield folder
-    folder.rename(out / name)
-
-
 def without_torchvision() -> None:
     """Let torchvision be imported beside a torch for CPUs, where some operators of it are not known."""
     import torch
@@ -285,6 +273,12 @@ def shiftdata_loader(out: Path, workers: int, decoder: str, **options: Any) -> A
         decode._turbo = lambda: None
     task = sd.task(out / "shift" / "bench_jpeg")
     return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers, **options)
+
+
+def decoded_cache(out: Path, workers: int, decoder: str) -> Any:
+    """Ours with a cache of pixels, which the first epoch fills."""
+    shutil.rmtree(out / "decoded", ignore_errors=True)
+    return shiftdata_loader(out, workers, decoder, decoded=out / "decoded")
 
 
 class Limit:
@@ -312,6 +306,7 @@ class Limit:
 OURS, CACHED, LIMIT, SPDL = "shiftdata", "shiftdata, decoded cache", "limit", "SPDL"
 READERS: dict[str, Callable[[Path, int, str], Any]] = {
     OURS: shiftdata_loader,
+    CACHED: decoded_cache,
     "folder": folder,
     "webdataset": webdataset,
     "HF streaming": hf_streaming,

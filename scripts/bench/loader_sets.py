@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,17 +105,36 @@ def prepare(out: Path, name: str) -> None:
         return
     from builders.make.build import build
 
-    pictures, photos = SETS[name], photographs()
-    for number in range(pictures.number):
-        crop = pictures.crop(photos, number, np.random.default_rng(number), pictures.side)
-        domain = ("even", "odd")[number % 2]
-        path = out / "crops" / domain / f"label{number // 2 % LABELS}" / f"{number:06d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        crop.save(path, compress_level=1)
+    pictures = SETS[name]
+    with unfinished(out, "crops") as crops:
+        if crops:
+            draw(pictures, crops)
     (out / "recipe.py").write_text(RECIPE.format(encoding=pictures.encoding))
     build(str(out / "recipe.py"), out, workers=2, quiet=True)
     lay_out_for_peers(out, "jpg" if pictures.encoding == JPEG else "png")
     (out / "ready").touch()
+
+
+@contextmanager
+def unfinished(out: Path, name: str) -> Iterator[Path | None]:
+    """A folder to fill, renamed at the end; None where it was filled before."""
+    folder = out / f"{name}.unfinished"
+    if (out / name).exists():
+        yield None
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    yield folder
+    folder.rename(out / name)
+
+
+def draw(pictures: Pictures, folder: Path) -> None:
+    """Write the crops of a set as files."""
+    photos = photographs()
+    for number in range(pictures.number):
+        crop = pictures.crop(photos, number, np.random.default_rng(number), pictures.side)
+        path = folder / ("even", "odd")[number % 2] / f"label{number // 2 % LABELS}" / f"{number:06d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        crop.save(path, compress_level=1)
 
 
 def lay_out_for_peers(out: Path, suffix: str) -> None:
@@ -125,6 +146,7 @@ def lay_out_for_peers(out: Path, suffix: str) -> None:
     examples = list(sd.task(out / "shift" / "bench_jpeg").dataset("train", decode=False))
     order = np.random.default_rng(0).permutation(len(examples))
     for folder in ("folder", "tar", "parquet"):
+        shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir()
     for shard in range(SHARDS):
         mine = [examples[number] for number in order[shard::SHARDS]]

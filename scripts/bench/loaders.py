@@ -238,7 +238,7 @@ def main() -> None:
         out = options.out / name
         prepare(out, name)
         decoders = SETS[name].decoders
-        own = {SPDL: (*decoders, "FFmpeg")}
+        own = {SPDL: (*decoders, "FFmpeg"), CACHED: decoders[:1]}
         readers = [(reader, own.get(reader, decoders)) for reader in options.readers]
         jobs = [(r, d, w) for w in options.workers for r, every in readers for d in every]
         records, left_out = compare(out, jobs, options.rounds, until)
