@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from builders.describe.written import batches, picked
 from builders.filters import judged_rows, overview
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_prefix, metadata_file, protocol_file
+from shiftdata.format.schema import SPLITS
 from shiftdata.pictures import INK, PADDING, PAPER, Panel, draw, font, margins, on_end, panel_of
 from shiftdata.stable import hash64
 
@@ -29,7 +31,8 @@ GAP = 3
 UNTOUCHED = "content"
 PREVIEW = "preview.jpg"
 
-Cell = tuple[str, dict[str, Any]]  # base and metadata row
+Numbers: TypeAlias = NDArray[np.int64]
+Cell = tuple[str, int]  # base, and row of the split
 Line = tuple[str, dict[int, Cell]]  # the name of a row of the sheet, and what stands in which column
 
 
@@ -50,78 +53,102 @@ def contact_sheet(
     if manifest.roles.modality != "image":
         raise InputError(f"{manifest.name} has no pictures ({manifest.roles.modality}): nothing to draw")
     name = manifest.base(base or manifest.default_base).name
-    rows = pq.read_table(folder / metadata_file(name, split))
+    file = folder / metadata_file(name, split)
     if len(manifest.severities) > 1 and name != UNTOUCHED:
         columns = [f"{step:g}" for step in manifest.severities]
-        every = _trajectories(manifest, rows, name)
+        every = _trajectories(manifest, file, name)
     else:
         untouched = UNTOUCHED in {b.name for b in manifest.bases}
         columns = [*([UNTOUCHED] if untouched else []), *manifest.nuisances]
-        content = pq.read_table(folder / metadata_file(UNTOUCHED, split)) if untouched else None
-        every = _classes(manifest, rows, name, content)
+        content = folder / metadata_file(UNTOUCHED, split) if untouched else None
+        every = _classes(manifest, file, name, content)
     lines, columns = list(islice(every, most[0])), columns[: most[1]]
     left, top = margins([name for name, _ in lines], columns)
     step = cell + GAP
     sheet = Image.new("RGB", (left + len(columns) * step, top + len(lines) * step), PAPER)
     drawing = ImageDraw.Draw(sheet)
+    shown = {place for _, cells in lines for x, place in cells.items() if x < len(columns)}
+    pictures = dict(_thumbnails(folder, split, shown, cell))
     for x, column in enumerate(columns):
         sheet.paste(on_end(column, top, cell), (left + x * step, 0))
     for y, (line, cells) in enumerate(lines):
         drawing.text((left - PADDING, top + y * step + cell // 2), line, INK, font(), anchor="rm")
         for x, place in cells.items():
             if x < len(columns):
-                picture = _thumbnail(folder, split, *place, cell)
-                sheet.paste(picture, (left + x * step, top + y * step))
+                sheet.paste(pictures[place], (left + x * step, top + y * step))
     return sheet
 
 
-def _classes(manifest: Manifest, rows: pa.Table, base: str, untouched: pa.Table | None) -> Iterator[Line]:
+def _classes(manifest: Manifest, file: Path, base: str, untouched: Path | None) -> Iterator[Line]:
     """A line a class: the content picture with most nuisances, others where it has none."""
-    for number, label in enumerate(manifest.labels):
-        content, shown = _by_nuisance(rows.filter(pc.field("label") == number), manifest.roles.nuisance)
-        first = int(untouched is not None)
-        cells = {first + nuisance: (base, row) for nuisance, row in shown.items()}
-        if untouched is not None:
-            for row in untouched.filter(pc.field("key") == content).to_pylist():
-                cells[0] = (UNTOUCHED, row)
-        yield label, cells
+    rows = pq.read_table(file, columns=["label", manifest.roles.nuisance])
+    label, nuisance = (pc.fill_null(rows[name], -1).to_numpy() for name in rows.column_names)
+    names, content = _contents(file)
+    keys = pq.read_table(untouched, columns=["key"])["key"] if untouched else None
+    for number, name in enumerate(manifest.labels):
+        mine = np.flatnonzero(label == number)
+        shown, first = _by_nuisance(names, content[mine], nuisance[mine])
+        cells = {at + int(keys is not None): (base, int(mine[row])) for at, row in shown.items()}
+        if keys is not None and (row := pc.index(keys, first).as_py()) >= 0:
+            cells[0] = (UNTOUCHED, row)
+        yield name, cells
 
 
-def _by_nuisance(rows: pa.Table, nuisance: str) -> tuple[str, dict[int, dict[str, Any]]]:
-    """The content with most nuisances, and a row for each nuisance (-1: none), its own where it has one."""
-    by_content: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
-    for row in rows.to_pylist():
-        number = -1 if row[nuisance] is None else row[nuisance]
-        by_content[json.loads(row["params"])["content"]].setdefault(number, row)
-    ordered = sorted(
-        by_content.items(), key=lambda entry: (-len(entry[1]), hash64("contact-sheet", entry[0]))
-    )
-    shown: dict[int, dict[str, Any]] = {}
-    for _, mine in ordered:
-        shown = mine | shown
-    return (ordered[0][0] if ordered else ""), shown
+def _contents(file: Path) -> tuple[list[str], Numbers]:
+    """The content that rows were made from: its names, and the number of each row's."""
+    numbers: dict[str, int] = {}
+    rows = [
+        numbers.setdefault(params["content"], len(numbers))
+        for batch in batches(file, ["params"])
+        for params in json.loads(f"[{','.join(batch['params'].to_pylist())}]")
+    ]
+    return list(numbers), np.array(rows, np.int64)
 
 
-def _trajectories(manifest: Manifest, rows: pa.Table, base: str) -> Iterator[Line]:
+def _by_nuisance(names: Sequence[str], content: Numbers, nuisance: Numbers) -> tuple[dict[int, int], str]:
+    """A row for each nuisance (-1: none), of the content with most of them where possible; and its name."""
+    width = int(nuisance.max(initial=-1)) + 2
+    cells, rows = np.unique(content * width + nuisance + 1, return_index=True)
+    known, counts = np.unique(cells // width, return_counts=True)
+    hashes = [hash64("contact-sheet", names[number]) for number in known.tolist()]
+    ordered = np.lexsort((np.array(hashes, np.uint64), -counts))
+    place = np.argsort(ordered)[np.searchsorted(known, cells // width)]
+    shown: dict[int, int] = {}
+    for at in np.argsort(place, kind="stable").tolist():
+        shown.setdefault(int(cells[at]) % width - 1, int(rows[at]))
+    return shown, names[known[ordered[0]]] if len(known) else ""
+
+
+def _trajectories(manifest: Manifest, file: Path, base: str) -> Iterator[Line]:
     """A line a nuisance: one trajectory, of another class from line to line."""
     steps = {step: column for column, step in enumerate(manifest.severities)}
-    for number, nuisance in enumerate(manifest.nuisances):
-        mine = rows.filter(pc.field(manifest.roles.nuisance) == number)
-        labels = sorted(pc.unique(mine["label"]).to_pylist())
+    names = ["label", manifest.roles.nuisance, "severity", "quantile"]
+    rows = pq.read_table(file, columns=names)
+    label, nuisance, severity, quantile = (pc.fill_null(rows[name], -1).to_numpy() for name in names)
+    for number, name in enumerate(manifest.nuisances):
+        mine = np.flatnonzero(nuisance == number)
+        labels = np.unique(label[mine])
         cells: dict[int, Cell] = {}
-        if labels:
-            of_label = mine.filter(pc.field("label") == labels[number % len(labels)])
-            first = of_label.filter(pc.field("quantile") == pc.min(of_label["quantile"]).as_py())
-            cells = {steps[row["severity"]]: (base, row) for row in first.to_pylist()}
-        yield nuisance, cells
+        if len(labels):
+            mine = mine[label[mine] == labels[number % len(labels)]]
+            first = mine[quantile[mine] == quantile[mine].min()]
+            cells = {steps[float(severity[row])]: (base, int(row)) for row in first}
+        yield name, cells
 
 
-def _thumbnail(folder: Path, split: str, base: str, row: dict[str, Any], side: int) -> Image.Image:
-    shards = sorted(folder.glob(f"{data_prefix(base, split)}*.parquet"))
-    with shards[row["shard"]].open("rb") as stream:
-        stream.seek(row["offset"])
-        picture = Image.open(io.BytesIO(stream.read(row["length"]))).convert("RGB")
-    return picture.resize((side, side), Image.Resampling.LANCZOS)
+def _thumbnails(
+    folder: Path, split: str, places: Collection[Cell], side: int
+) -> Iterator[tuple[Cell, Image.Image]]:
+    """Small pictures of some rows, by base and row."""
+    for base in sorted({base for base, _ in places}):
+        mine = np.array(sorted(row for of, row in places if of == base))
+        shards = sorted(folder.glob(f"{data_prefix(base, split)}*.parquet"))
+        pointers = picked(folder / metadata_file(base, split), ["shard", "offset", "length"], mine)
+        for row, pointer in zip(mine.tolist(), pointers.to_pylist(), strict=True):
+            with shards[pointer["shard"]].open("rb") as stream:
+                stream.seek(pointer["offset"])
+                picture = Image.open(io.BytesIO(stream.read(pointer["length"]))).convert("RGB")
+            yield (base, row), picture.resize((side, side), Image.Resampling.LANCZOS)
 
 
 def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
@@ -143,25 +170,34 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
 
 def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
     """The training rows of the default base and of the largest canonical split, where they can be drawn."""
-    base = pq.read_table(folder / f"metadata/{manifest.default_base}", columns=["key", "split", "group"])
-    tables = {f"{manifest.default_base}, training rows": base.filter(pc.field("split") == "train")}
     fit = [
         (one.size.groups, split.name, name)
         for split in manifest.canonical_splits
         for name, one in split.sets.items()
         if one.roles[0] == "fit"
     ]
+    base = manifest.default_base
+    counts = {f"{base}, training rows": _counts(manifest, folder / metadata_file(base, "train"))}
     if fit:
         _, split, name = max(fit, key=lambda one: one[0])
         keys = pq.read_table(folder / protocol_file(split), filters=[("split", "==", name)])["key"]
-        chosen = pc.is_in(base["key"], value_set=keys.combine_chunks())
-        tables[f"{split}, {name}"] = base.filter(chosen)
-    shape = (len(manifest.labels), len(manifest.nuisances))
+        files = [folder / metadata_file(base, one) for one in SPLITS]
+        of_splits = [_counts(manifest, file, keys.combine_chunks()) for file in files]
+        counts[f"{split}, {name}"] = np.sum(of_splits, axis=0)
     panels = []
-    for title, table in tables.items():
-        groups = table["group"].drop_null().to_numpy()
-        counts = np.bincount(groups, minlength=shape[0] * shape[1]).reshape(shape)
-        panel = panel_of(title, manifest.labels, manifest.nuisances, counts)
+    for title, of_groups in counts.items():
+        panel = panel_of(title, manifest.labels, manifest.nuisances, of_groups)
         panels += [panel] if panel else []
     uneven = [panel for panel in panels if len(np.unique(panel.shares)) > 1]
     return uneven or panels[:1]  # a square of equal numbers says nothing beside another
+
+
+def _counts(manifest: Manifest, file: Path, keys: pa.Array | None = None) -> Numbers:
+    """The rows of a metadata file in each group, of those with some keys."""
+    shape = (len(manifest.labels), len(manifest.nuisances))
+    counts = np.zeros(shape, np.int64)
+    for batch in batches(file, ["group", *([] if keys is None else ["key"])]):
+        rows = batch if keys is None else batch.filter(pc.is_in(batch["key"], value_set=keys))
+        groups = rows["group"].drop_null().to_numpy()
+        counts += np.bincount(groups, minlength=counts.size).reshape(shape)
+    return counts

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -19,13 +20,16 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums import Album, Files
+from builders.describe.written import batches, picked
 from shiftdata.format.manifest import Manifest, Shortcuts, Trace
 from shiftdata.format.paths import data_prefix, metadata_file
+from shiftdata.metadata.folds import hashes64
 from shiftdata.stable import hash64
 
 ROWS = 1000  # of each of the two splits
 DEPTH = 8
 CORNER = 3
+ENDS = (slice(None, CORNER), slice(-CORNER, None))
 DIGITS = 4
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -58,7 +62,9 @@ def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Sho
     seen = [_table([_traces(one) for one in rows.examples]) for rows in (fit, test)]
     files = list(stated.files) if stated and album is None else []
     if isinstance(album, Files):
-        raw = [_table([_file_traces(album.file(items[key])) for key in rows.items]) for rows in (fit, test)]
+        raw = [
+            _table([_traces_of_file(album.file(items[key])) for key in rows.items]) for rows in (fit, test)
+        ]
         files = [one for one in _given_away(manifest, fit, test, *raw) if one.target == "label" or not made]
     return Shortcuts(
         base=manifest.default_base,
@@ -73,25 +79,26 @@ def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Sho
 def _drawn(folder: Path, manifest: Manifest, split: str) -> Drawn:
     """Rows by stable hash, of each group as many as of any other while there are."""
     nuisance, base = manifest.roles.nuisance, manifest.default_base
-    names = ["key", "label", nuisance, "params", "shard", "offset", "length"]
-    rows = pq.read_table(folder / metadata_file(base, split), columns=names)
+    file = folder / metadata_file(base, split)
+    rows = pq.read_table(file, columns=["label", nuisance])
     answers: dict[Target, Whole] = {"label": rows["label"].to_numpy().astype(np.int64)}
     if not rows[nuisance].null_count:
         answers["nuisance"] = rows[nuisance].to_numpy().astype(np.int64)
     group = answers["label"] * len(manifest.nuisances) + answers.get("nuisance", 0)
-    hashes = np.array([hash64("shortcuts", key) for key in rows["key"].to_pylist()], dtype=np.uint64)
-    order = np.lexsort((hashes, group))
+    hashes = [hashes64(batch["key"].to_pylist(), "shortcuts") for batch in batches(file, ["key"])]
+    drawn = np.concatenate(hashes)
+    order = np.lexsort((drawn, group))
     start = np.searchsorted(group[order], group[order])
     place = np.arange(len(order)) - start  # of each row in its group
-    chosen = order[np.lexsort((hashes[order], place))[:ROWS]]
-    listed = rows.select(["params", "shard", "offset", "length"]).take(chosen).to_pylist()
-    shards = [path.open("rb") for path in sorted(folder.glob(f"{data_prefix(base, split)}*.parquet"))]
+    chosen = order[np.lexsort((drawn[order], place))[:ROWS]]
+    listed = picked(file, ["params", "shard", "offset", "length"], chosen).to_pylist()
     examples = []
-    for row in listed:
-        shards[row["shard"]].seek(row["offset"])
-        examples.append(shards[row["shard"]].read(row["length"]))
-    for shard in shards:
-        shard.close()
+    with ExitStack() as stack:
+        paths = sorted(folder.glob(f"{data_prefix(base, split)}*.parquet"))
+        shards = [stack.enter_context(path.open("rb")) for path in paths]
+        for row in listed:
+            shards[row["shard"]].seek(row["offset"])
+            examples.append(shards[row["shard"]].read(row["length"]))
     return Drawn(
         answers={target: of[chosen] for target, of in answers.items()},
         examples=examples,
@@ -101,38 +108,45 @@ def _drawn(folder: Path, manifest: Manifest, split: str) -> Drawn:
 
 def _traces(example: bytes) -> dict[str, list[float]]:
     """The traces of a picture as it is published."""
-    pixels = np.asarray(Image.open(io.BytesIO(example)).convert("RGB"), dtype=np.int64)
-    ends = (slice(None, CORNER), slice(-CORNER, None))
-    corners = [number for y in ends for x in ends for number in _mean_and_spread(pixels[y, x])]
+    with Image.open(io.BytesIO(example)) as picture:
+        of_file = _file_traces(picture, len(example))
+        pixels = np.asarray(picture.convert("RGB"))
+    corners = np.stack([pixels[y, x].reshape(-1, 3) for y in ENDS for x in ENDS])
     outermost = [part for y in (0, -1) for x in (0, -1) for part in pixels[y, x].tolist()]
-    lines = (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1])
+    lines = pixels[[0, -1]], pixels[:, [0, -1]].transpose(1, 0, 2)
     return {
-        "border": [number for line in lines for number in _mean_and_spread(line)],
-        "3x3 corner": [*corners, *outermost],
-        "mean colour": _mean_and_spread(pixels)[:3],
-        **_file_traces(example),
+        "border": [number for both in lines for number in _means_and_spreads(both)],
+        "3x3 corner": [*_means_and_spreads(corners), *outermost],
+        "mean colour": (pixels.sum(axis=(0, 1), dtype=np.int64) / (pixels.size // 3)).tolist(),
+        **of_file,
     }
 
 
-def _mean_and_spread(pixels: Whole) -> list[float]:
-    """The mean of each channel, and the variance of all."""
-    flat = pixels.reshape(-1, 3)
-    mean = flat.sum(axis=0) / len(flat)
-    return [*mean.tolist(), float((flat * flat).sum() / len(flat) - (mean * mean).sum())]
+def _means_and_spreads(parts: NDArray[np.uint8]) -> list[float]:
+    """For each part of some pixels, the mean of each channel and the variance of all."""
+    wide = parts.astype(np.int64)
+    mean = wide.sum(axis=1) / parts.shape[1]
+    spread = (wide * wide).sum(axis=(1, 2)) / parts.shape[1] - (mean * mean).sum(axis=1)
+    numbers: list[float] = np.column_stack([mean, spread]).ravel().tolist()
+    return numbers
 
 
-def _file_traces(file: bytes | Path) -> dict[str, list[float]]:
-    """The traces of a file that need no pixel; of a file on disk, only its beginning is read."""
-    length = file.stat().st_size if isinstance(file, Path) else len(file)
-    with Image.open(file if isinstance(file, Path) else io.BytesIO(file)) as picture:
-        kind = (picture.format or "", picture.mode, str("transparency" in picture.info))
-        tables = getattr(picture, "quantization", {})
-        return {
-            "size in pixels": [*picture.size, picture.width / picture.height],
-            "size in bytes": [length],
-            "type of file": [hash64(one) % 1000 for one in kind],
-            "JPEG table": [sum(tables.get(number, ())) for number in range(2)],
-        }
+def _traces_of_file(file: Path) -> dict[str, list[float]]:
+    """The traces of a file on disk that need no pixel; only its beginning is read."""
+    with Image.open(file) as picture:
+        return _file_traces(picture, file.stat().st_size)
+
+
+def _file_traces(picture: Image.Image, length: int) -> dict[str, list[float]]:
+    """The traces of an opened picture, in a file of so many bytes, that need no pixel."""
+    kind = (picture.format or "", picture.mode, str("transparency" in picture.info))
+    tables = getattr(picture, "quantization", {})
+    return {
+        "size in pixels": [*picture.size, picture.width / picture.height],
+        "size in bytes": [length],
+        "type of file": [hash64(one) % 1000 for one in kind],
+        "JPEG table": [sum(tables.get(number, ())) for number in range(2)],
+    }
 
 
 def _table(rows: Sequence[Mapping[str, Sequence[float]]]) -> Traces:

@@ -204,7 +204,7 @@ def run_copy(made: pack.Rendered, out: Path) -> Spent:
     digest = hashlib.sha256()
     with out.open("wb") as sink:
         for block in made.blocks["all"]:
-            data = made.spool.path(block).read_bytes()
+            data = Path(made.spool.path(block)).read_bytes()
             sink.write(data)
             digest.update(data)
         sink.flush()

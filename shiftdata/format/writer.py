@@ -324,7 +324,7 @@ def write_shard(
         compression |= {f"{name}.bytes": "none", f"{name}.path": "zstd"}
     offsets: list[Indices] = []
 
-    def on_group(group: pa.Table, start: int, content: bytes) -> None:
+    def on_group(group: pa.Table, start: int, content: bytearray) -> None:
         if images:
             encoded = pc.struct_field(group[name].combine_chunks(), "bytes")
             offsets.append(_offsets(path, content, encoded) + start)
@@ -350,22 +350,28 @@ def _write(
     schema: pa.Schema,
     groups: Iterable[pa.Table],
     options: Mapping[str, Any],
-    on_group: Callable[[pa.Table, int, bytes], object] = lambda group, start, content: None,
+    on_group: Callable[[pa.Table, int, bytearray], object] = lambda group, start, content: None,
 ) -> FileRecord:
-    """Write a Parquet file, a row group a table, and hash it meanwhile; say where the bytes of each begin."""
-    digest, end, rows = hashlib.sha256(), 0, 0
+    """Write a Parquet file, a row group a table, and hash it meanwhile.
+
+    `on_group` gets each table, where its bytes begin in the file, and a buffer that begins with them.
+    """
+    digest, end, rows, content = hashlib.sha256(), 0, 0, bytearray()
     with (
         whole_file(path) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
-        temporary.open("rb") as written,
+        temporary.open("rb", buffering=0) as written,
     ):
         with pq.ParquetWriter(sink, schema, **options) as writer:
             for group in groups:
                 writer.write_table(group, row_group_size=len(group))
-                content = written.read()
-                digest.update(content)
+                size = sink.tell() - end
+                content += bytes(max(0, size - len(content)))
+                with memoryview(content)[:size] as new:
+                    written.readinto(new)
+                    digest.update(new)
                 on_group(group, end, content)
-                end, rows = end + len(content), rows + len(group)
+                end, rows = end + size, rows + len(group)
         footer = written.read()
         digest.update(footer)
     return FileRecord(bytes=end + len(footer), sha256=digest.hexdigest(), rows=rows)
@@ -451,7 +457,7 @@ def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray
     return [pa.StructArray.from_arrays([encoded, names], fields=list(FEATURE_TYPES["image"]))]
 
 
-def _offsets(path: Path, content: bytes, images: pa.BinaryArray) -> Indices:
+def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> Indices:
     """Where each image begins in the bytes of its row group."""
     bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
     data, end = memoryview(images.buffers()[2]), 0

@@ -1,0 +1,29 @@
+"""Read metadata that was written a moment ago, when the manifest is still to come: never a whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+
+def batches(file: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of all rows, one row group at a time."""
+    with pq.ParquetFile(file) as opened:
+        for group in range(opened.num_row_groups):
+            yield from opened.read_row_group(group, columns=list(names)).to_batches()
+
+
+def picked(file: Path, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
+    """Some columns of some rows, in the order in which they are asked for."""
+    order = np.argsort(rows, kind="stable")
+    parts, start = [], 0
+    for batch in batches(file, names):
+        first, last = np.searchsorted(rows[order], (start, start + len(batch)))
+        parts.append(batch.take(pa.array(rows[order[first:last]] - start)))
+        start += len(batch)
+    return pa.Table.from_batches(parts).take(pa.array(np.argsort(order)))
