@@ -110,7 +110,7 @@ def prepare(out: Path, name: str) -> None:
         if crops:
             draw(pictures, crops)
     (out / "recipe.py").write_text(RECIPE.format(encoding=pictures.encoding))
-    build(str(out / "recipe.py"), out, workers=2, quiet=True)
+    build(str(out / "recipe.py"), out, workers=2, quiet=True, replace=True)
     lay_out_for_peers(out, "jpg" if pictures.encoding == JPEG else "png")
     (out / "ready").touch()
 
