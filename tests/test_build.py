@@ -18,10 +18,12 @@ import pytest
 from PIL import Image
 
 from builders.cli.app import main
+from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.format import writer
 from shiftdata.format.manifest import FileRecord, Manifest
 from shiftdata.format.paths import RENDERINGS
 from shiftdata.verifying import verify
@@ -73,7 +75,11 @@ def test_every_number_of_workers_gives_the_same_bytes(recipe, tiny, tmp_path):
     assert files(folder) == files(tiny)
 
 
-def test_the_order_of_bases_and_builds_does_not_matter(recipe, tiny, tmp_path):
+def test_the_order_of_bases_and_builds_and_the_size_of_pieces_do_not_matter(
+    recipe, tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reorder, "BYTES_OF_RUN", 50_000)
+    monkeypatch.setattr(writer, "BYTES_AT_ONCE", 100_000)
     build(str(recipe), tmp_path, bases=["extended"], workers=1, quiet=True)
     first = Manifest.read(tmp_path / "shift/tiny")
     assert [base.name for base in first.bases] == ["mini", "extended"]

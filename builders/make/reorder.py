@@ -72,14 +72,13 @@ def reordered(
     folder.mkdir(parents=True, exist_ok=True)
     jobs = zip(blocks, counts, (table for table, _ in spool.blocks(blocks)), strict=True)
     checked = ahead(lambda job: _checked(spool, *job), jobs, available_cores())
-    with TemporaryFile(dir=folder) as scratch:
-        with clear_when_full(folder):
-            runs, start = [], 0
-            for some in _together(checked):
-                stop = start + len(some[COLUMNS[0]])
-                runs.append(_write_run(scratch, some, places[start:stop]))
-                start = stop
-            scratch.flush()
+    with clear_when_full(folder), TemporaryFile(dir=folder) as scratch:
+        runs, start = [], 0
+        for some in _together(checked):
+            stop = start + len(some[COLUMNS[0]])
+            runs.append(_write_run(scratch, some, places[start:stop]))
+            start = stop
+        scratch.flush()
         yield Reordered(scratch, runs)
 
 
