@@ -134,39 +134,45 @@ def figures_of(records: list[dict[str, Any]], job: Job, what: str) -> dict[int, 
 
 
 def table(records: list[dict[str, Any]], jobs: list[Job]) -> Iterator[str]:
-    """Medians of the rounds, as Markdown."""
-    yield "| reader, workers | decoder | first epoch, cold | later epochs | processor second | MB | rounds |"
-    yield "|---|---|---|---|---|---|---|"
-    for job in jobs:
-        each = {what: figures_of(records, job, what) for what in ("first", "warm", "CPU", "MB")}
-        if each["warm"]:
-            cells = " | ".join(f"{median(column.values()):,.0f}" for column in each.values())
-            yield f"| {job[0]}, {job[2]} | {job[1]} | {cells} | {len(each['warm'])} |"
+    """Medians of the rounds, as Markdown; one line for the decoders of a reader."""
+    yield "| reader, workers | decoder | first epoch, cold | later epochs | processor second | MB |"
+    yield "|---|---|---|---|---|---|"
+    for name, workers in dict.fromkeys((job[0], job[2]) for job in jobs):
+        own = [job for job in jobs if job[::2] == (name, workers) and figures_of(records, job, "warm")]
+        columns = [
+            [f"{median(figures_of(records, job, what).values()):,.0f}" for job in own]
+            for what in ("first", "warm", "CPU", "MB")
+        ]
+        if own:
+            cells = " | ".join(" / ".join(column) for column in [[job[1] for job in own], *columns])
+            yield f"| {name}, {workers} | {cells} |"
 
 
-def ratios(records: list[dict[str, Any]], jobs: list[Job], workers: int) -> Iterator[str]:
-    """What the bars are about: in each round ours beside the peer with the best median, and the limit."""
+def ratios(
+    records: list[dict[str, Any]], jobs: list[Job], workers: int, what: str
+) -> dict[str, tuple[list[float], str]]:
+    """What the bars are about: ours beside the peer with the best median, and the limit, in each round."""
     fastest = jobs[0][1]  # the decoder that ours has: Pillow for what libjpeg-turbo does not read
-    for what in ("warm", "CPU"):
-        rates = {job: rate for job in jobs if job[2] == workers and (rate := figures_of(records, job, what))}
-        peers = {job: median(rate.values()) for job, rate in rates.items() if job[0] in PEERS}
-        as_run = [job for job in peers if job[1] != "turbo"]
-        alike = [job for job in peers if job[1] == fastest]
-        for ours, theirs, label in (
-            ((OURS, fastest, workers), as_run, "the best peer as its users run it"),
-            ((OURS, "Pillow", workers), as_run, "the same, ours with Pillow too"),
-            ((OURS, fastest, workers), alike, "the best peer with the same decoder"),
-            ((OURS, fastest, workers), [(LIMIT, fastest, workers)], "the decoder alone"),
-            ((CACHED, fastest, workers), as_run, "the best peer as its users run it"),
-            ((CACHED, fastest, workers), alike, "the best peer with the same decoder"),
-        ):
-            best = max(theirs, key=lambda job: peers.get(job, 0), default=None)
-            if best is None or ours not in rates or best not in rates:
-                continue
-            each = [rates[ours][one] / rates[best][one] for one in rates[ours].keys() & rates[best].keys()]
-            if each:
-                spread = f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
-                yield f"{workers} workers, {what}: {ours[0]} {spread} x {label}: {best[0]}, {best[1]}"
+    rates = {job: rate for job in jobs if job[2] == workers and (rate := figures_of(records, job, what))}
+    peers = {job: median(rate.values()) for job, rate in rates.items() if job[0] in PEERS}
+    as_run = [job for job in peers if job[1] != "turbo"]
+    alike = [job for job in peers if job[1] == fastest]
+    limit = [job for job in rates if job[0] == LIMIT and job[1] == fastest]
+    result = {}
+    for label, ours, theirs in (
+        ("ours beside the best peer as its users run it", (OURS, fastest), as_run),
+        ("... with Pillow", (OURS, "Pillow"), as_run),
+        ("... with the same decoder", (OURS, fastest), alike),
+        ("... beside the decoder alone", (OURS, fastest), limit),
+        ("decoded cache beside the best peer as its users run it", (CACHED, fastest), as_run),
+        ("decoded cache beside the best peer with the same decoder", (CACHED, fastest), alike),
+    ):
+        mine = rates.get((*ours, workers), {})
+        best = max(theirs, key=lambda job: peers.get(job, 0), default=None)
+        each = [mine[one] / rates[best][one] for one in mine if one in rates[best]] if best else []
+        if best and each:
+            result[label] = (each, f"{best[0]}, {best[1]}")
+    return result
 
 
 def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Path) -> None:
@@ -191,7 +197,8 @@ def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Pa
             if (name, decoder) in warm
         ]
         middle = np.array([median(rate) for _, rate in rates])
-        spread = [[mid - min(rate), max(rate) - mid] for mid, (_, rate) in zip(middle, rates, strict=True)]
+        ends = np.array([(min(rate), max(rate)) for _, rate in rates])
+        spread = np.where(middle < end, np.abs(ends.T - middle), 0)
         label = "libjpeg-turbo" if decoder == "turbo" else decoder
         places = [place for place, _ in rates]
         lines = {"elinewidth": 0.8, "ecolor": "#555555"}
@@ -199,7 +206,7 @@ def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Pa
             places,
             middle.clip(max=end),
             0.38,
-            xerr=np.transpose(spread),
+            xerr=spread,
             label=label,
             color=colour,
             error_kw=lines,
@@ -213,6 +220,10 @@ def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Pa
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=2)
     figure.savefig(path, dpi=120)
+
+
+def shown(each: list[float]) -> str:
+    return f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
 
 
 PEERS = [name for name in READERS if name not in (OURS, CACHED, LIMIT)]
@@ -244,8 +255,13 @@ def main() -> None:
         records, left_out = compare(out, jobs, options.rounds, until)
         print(f"\n{name}: {SETS[name].number // 2:,} {SETS[name].description}\n")
         print(*table(records, jobs), "", sep="\n")
+        print("| median of the rounds (least to most) | later epochs | processor time | peer |")
+        print("|---|---|---|---|")
         for workers in options.workers:
-            print(*ratios(records, jobs, workers), sep="\n")
+            by_time, by_processor = (ratios(records, jobs, workers, what) for what in ("warm", "CPU"))
+            for label, (each, peer) in by_time.items():
+                cells = " | ".join(shown(one) for one in (each, by_processor[label][0]))
+                print(f"| {label}, {workers} workers | {cells} | {peer} |")
         print(*(f"left out: {why}" for why in left_out), sep="\n")
         if 2 in options.workers and records:
             draw(records, jobs, SETS[name].description, out / "loaders.png")
