@@ -137,9 +137,12 @@ class Counted(BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def do_HEAD(self) -> None:
-        self.do_GET(body=False)
+        self.answer(body=False)
 
-    def do_GET(self, body: bool = True) -> None:
+    def do_GET(self) -> None:
+        self.answer(body=True)
+
+    def answer(self, body: bool) -> None:
         file = self.root / self.path.lstrip("/")
         if not file.is_file():
             self.send_error(404)

@@ -27,7 +27,7 @@ from shiftdata.places.hubs import check_token, is_private, origin_of
 from shiftdata.places.store import ConnectTimeout
 
 #: Seconds for a connection, for the head of an answer, and between two checks of how fast a body comes.
-CONNECT, HEAD, WINDOW = 10.0, 30.0, 30.0
+CONNECT, HEAD, WINDOW = 10.0, 30.0, 15.0
 #: The fewest bytes that a body must give in a window.
 FEWEST = 32 << 10
 #: Bytes of an answer beside its content: its head, and the frames of chunks.
@@ -46,6 +46,10 @@ Method = Literal["GET", "HEAD"]
 
 class NoRangesError(StorageError):
     """A server gives files as wholes only."""
+
+
+class PoorAnswerError(StorageError):
+    """An answer that came too slowly, or with other bytes than were asked for: another try may do better."""
 
 
 class HttpError(OSError):
@@ -117,7 +121,7 @@ class Client:
                 if answer.status not in (200, 206, *REDIRECTS):
                     raise HttpError(answer.status, found.get("x-error-code", ""))
                 if first is not None:
-                    _check_range(url, first, answer.status, found)
+                    _check_range(url, first, most, answer, found)
                 if found.get("content-encoding", "identity") != "identity":
                     raise StorageError(f"{url} comes with a content encoding, which was not asked for")
                 cut = first is not None and answer.status == 200
@@ -273,7 +277,7 @@ class _Timed:
             now = time.monotonic()
             if now >= self._until:
                 if not self._in_body or self._came < FEWEST:
-                    raise StorageError(TOO_SLOW)
+                    raise PoorAnswerError(TOO_SLOW)
                 self._until, self._came = now + WINDOW, 0
             if self._left <= 0:
                 raise StorageError("the answer does not end")
@@ -284,7 +288,7 @@ class _Timed:
                 if self._in_body and self._came >= FEWEST:
                     continue  # a window has ended, not the patience
                 if self._came:
-                    raise StorageError(TOO_SLOW) from None
+                    raise PoorAnswerError(TOO_SLOW) from None
                 raise  # it may be a gap in the network
             self._left -= count
             self._came += count
@@ -344,12 +348,14 @@ def _redirected(url: str, location: str) -> str:
     return target
 
 
-def _check_range(url: str, first: int, status: int, headers: Mapping[str, str]) -> None:
-    """Whether the answer begins with the byte that was asked for."""
-    if status == 206:
+def _check_range(
+    url: str, first: int, most: int, answer: http.client.HTTPResponse, headers: Mapping[str, str]
+) -> None:
+    """Whether the answer begins with the byte that was asked for, and has no more of them."""
+    if answer.status == 206:
         given = headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
-        if given != str(first):
-            raise StorageError(f"{url} gives another range than was asked for")
+        if given != str(first) or (answer.length or 0) > most:
+            raise PoorAnswerError(f"{url} gives another range than was asked for")
     elif first > 0:
         raise NoRangesError(
             f"{url}: the server gives no byte ranges: download the dataset and read the folder, or serve it "

@@ -81,7 +81,8 @@ class Ranges(BaseHTTPRequestHandler):
         if fault == "stuck":
             time.sleep(5)
         self.send_response(500 if fault == "error" else 206 if asked and fault != "whole" else 200)
-        self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")
+        elsewhere = fault == "elsewhere"
+        self.send_header("Content-Range", f"bytes {start + elsewhere}-{end - 1 + elsewhere}/{len(data)}")
         self.send_header("Content-Length", str(len(part) * 2 if fault == "cut" else len(part)))
         if self.served.always != "whole":
             self.send_header("Accept-Ranges", "bytes")

@@ -30,6 +30,7 @@ from shiftdata.format.schema import SPLITS, example_bytes
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.loading.byte_ranges.cache import Cache
 from shiftdata.loading.byte_ranges.ranges import LONGEST, WASTE, Piece, spans
+from shiftdata.places import client
 from tests.byte_ranges.server import Served, ranges
 from tests.contracts.kinds import prepare
 from tests.properties import share
@@ -173,9 +174,12 @@ def test_spans_cover_every_piece_once_and_waste_little(sizes, tolerance):
 # What goes wrong
 
 
-@pytest.mark.parametrize("fault", ["cut", "short", "error", "flipped", "slow"])
-def test_what_passes_is_tried_again(server, whole, at_once, fault):
+@pytest.mark.parametrize("fault", ["cut", "short", "error", "flipped", "slow", "elsewhere", "whole", "stuck"])
+def test_what_passes_is_tried_again(server, whole, at_once, fault, monkeypatch):
+    for name in ("HEAD", "WINDOW"):
+        monkeypatch.setattr(client, name, 0.5)
     reader = ExampleReader(f"{server.url}/tiny", "mini", verify=True)
+    reader.read([90])
     server.faults = [fault, fault]
     assert reader.read([7]) == [whole[7]]
     reader.close()
@@ -188,6 +192,7 @@ def test_what_passes_is_tried_again(server, whole, at_once, fault):
         ("short", StorageError, r"cannot be read .*bytes came for"),
         ("error", StorageError, "cannot be read .*500"),
         ("flipped", IntegrityError, "row 7 does not have the sha256 .* fetch or build"),
+        ("elsewhere", StorageError, "gives another range"),
         ("whole", StorageError, "gives no byte ranges: download the dataset"),
     ],
 )

@@ -20,12 +20,13 @@ from shiftdata.loading.byte_ranges.cache import Cache
 from shiftdata.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
 from shiftdata.loading.byte_ranges.ranges import Piece, Span, spans
 from shiftdata.loading.byte_ranges.row_groups import RowGroups
+from shiftdata.places.client import NoRangesError, PoorAnswerError
 from shiftdata.places.store import Store
 from shiftdata.threads import in_threads
 
 #: What a pickled reader takes along; counts begin anew.
 _CARRIED = ("ahead", "_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
-#: How often an image that arrived with another hash is asked for again.
+#: How often an image is asked for that arrives with another hash, or in an answer that is not right.
 TRIES = 3
 
 
@@ -231,11 +232,18 @@ class ExampleReader:
                 self._cache.put(shard.record.sha256, new)
 
     def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
-        """The images of a span; asked for again where one arrived with another hash than it should have."""
-        for _ in range(TRIES if self._store.folder is None else 1):
+        """The images of a span; asked for again where one arrived with another hash than it should have.
+
+        So it is where the answer was poor; a server that has given ranges may fail to once.
+        """
+        tries = TRIES if self._store.folder is None else 1
+        for left in reversed(range(tries)):
             try:
                 data = self._bytes(shard, span)
             except StorageError as error:
+                passing = PoorAnswerError if not self.stats.requests else (PoorAnswerError, NoRangesError)
+                if left and isinstance(error, passing):
+                    continue
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
                 raise StorageError(f"{error} (row {rows})") from error
             pairs = zip(span.pieces, data, strict=True)

@@ -4,7 +4,7 @@ The order of an epoch is known from its start, so a row need not wait for its tu
 windows of consecutive batches. The rows of a window are fetched in the order in which they lie, neighbours
 by one request, many requests at a time, and wait in memory. The next window is fetched while one is handed
 out, so at most two are in memory. The first is one batch, so that an epoch begins at once; each of the others
-has four times the bytes of the one before, up to half of the limit.
+has up to half of the bytes that may wait. (Windows that grow step by step would tear neighbours apart.)
 
 Where all rows fit, nearly all of them come by a few large ranges. The fewer of them fit, the fewer are
 neighbours, down to one request a row. A row is fetched again only where it is drawn again in a later window.
@@ -25,8 +25,6 @@ from shiftdata.errors import ShiftdataError
 from shiftdata.loading.byte_ranges.layout import Indices
 from shiftdata.loading.byte_ranges.reader import ExampleReader
 from shiftdata.threads import futures
-
-GROWTH = 4
 
 Job = TypeVar("Job")
 #: The examples of a window, by position.
@@ -73,8 +71,7 @@ def _windows(
         more = max(int(reader.lengths(rows).sum()), 1)
         if window and size + more > most:
             yield window
-            most = min(GROWTH * size, reader.ahead // 2)
-            window, size = [], 0
+            window, size, most = [], 0, reader.ahead // 2
         window.append((job, rows))
         size += more
     if window:
