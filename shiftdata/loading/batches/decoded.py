@@ -69,6 +69,7 @@ class Decoded:
         self._shape: tuple[int, ...] | None = None
         self._lock = threading.RLock()
         self._reads = self._writes = True
+        self._said = False
 
     def begin(self) -> None:
         """Look for what others have written: at the start of an epoch."""
@@ -126,7 +127,9 @@ class Decoded:
 
     def _stop_writing(self, why: str) -> None:
         """Until the next epoch."""
-        first, self._writes = self._writes, False
+        self._writes = False
+        with self._lock:
+            first, self._said = not self._said, True
         if first:
             warnings.warn(f"decoded pictures are not kept: {why}", stacklevel=2)
 
