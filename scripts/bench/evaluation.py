@@ -25,13 +25,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.format.manifest import FILE_NAME, Base, Credit, FileRecord, Manifest, Split
 from shiftdata.format.paths import data_file, metadata_file
 from shiftdata.format.schema import SPLITS, Roles, metadata_schema
-from shiftdata.format.writer import DISTINCT, METADATA_ROWS_PER_GROUP, UNFILTERED
+from shiftdata.format.writer import write_metadata
 
 LABELS = [f"label{n:03d}" for n in range(240)]
 STYLES = [f"style{n}" for n in range(20)]
@@ -71,7 +70,7 @@ STEPS = {
                        "group_accuracy(true, true, group, n_groups=4800)"),
     "label_marginal": ("true = task.metadata.label", "label_marginal(true, 240)"),
     "bootstrap_groups": ("true = task.metadata.label; group = task.metadata.group",
-                         "bootstrap_groups(true, true, group, statistic='worst', n_groups=4800)"),
+                         "bootstrap_groups(group_accuracy(true, true, group, n_groups=4800), 'worst')"),
     "evaluate in order": (TRUTH := "true = task.metadata.label[task.rows('test')]", "task.evaluate(true)"),
     "evaluate by file": (f"{TRUTH}; keys = task.table('test')['key']; "
                          "pq.write_table(pa.table({'key': keys[::-1], 'prediction': true[::-1]}), scratch);"
@@ -118,22 +117,15 @@ class Measured:
 def write(folder: Path, rows: int, *, own_origins: bool = False) -> None:
     """Write a dataset without its pictures, a million rows at a time."""
     roles, per_group = Roles(nuisance="style"), rows // (len(LABELS) * len(STYLES))
-    sizes, bounds = {}, [*SPLITS.values(), 100]
+    files, bounds = {}, [*SPLITS.values(), 100]
     for (split, first), end in zip(SPLITS.items(), bounds[1:], strict=True):
-        path = folder / metadata_file(BASE, split)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        low, high = (-(-per_group * fold // 100) for fold in (first, end))
         schema = metadata_schema(roles, LABELS, STYLES)
-        options = {
-            "write_statistics": [name for name in schema.names if name not in UNFILTERED],
-            "use_dictionary": [name for name in schema.names if name not in DISTINCT],
-        }
-        sizes[split] = 0
-        with pq.ParquetWriter(path, schema, compression="zstd", **options) as writer:
-            low, high = (-(-per_group * fold // 100) for fold in (first, end))
-            for columns in _stretches(low, high, per_group, split, own_origins):
-                writer.write_table(pa.table(columns, schema=schema), row_group_size=METADATA_ROWS_PER_GROUP)
-                sizes[split] += len(columns["key"])
-    (folder / FILE_NAME).write_text(_manifest(folder, roles, sizes, shared=not own_origins).to_json())
+        stretches = _stretches(low, high, per_group, split, own_origins)
+        path = metadata_file(BASE, split)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        files[path] = write_metadata(folder / path, (pa.table(one, schema=schema) for one in stretches))
+    (folder / FILE_NAME).write_text(_manifest(roles, files, shared=not own_origins).to_json())
 
 
 def _stretches(
@@ -182,13 +174,9 @@ def _joined(names: list[str], codes: NDArray[np.int64], between: str, number: ND
     return pc.binary_join_element_wise(pa.array(names).take(pa.array(codes)), digits, between)
 
 
-def _manifest(folder: Path, roles: Roles, sizes: dict[str, int], *, shared: bool) -> Manifest:
-    none = hashlib.sha256().hexdigest()  # nothing here reads a whole file, or looks at ids
-    rows_of = {metadata_file(BASE, split): rows for split, rows in sizes.items()}
-    files = {
-        path: FileRecord(bytes=(folder / path).stat().st_size, sha256=none, rows=rows)
-        for path, rows in rows_of.items()
-    }
+def _manifest(roles: Roles, files: dict[str, FileRecord], *, shared: bool) -> Manifest:
+    none = hashlib.sha256().hexdigest()  # nothing here looks at ids
+    sizes = dict(zip(SPLITS, (record.rows or 0 for record in files.values()), strict=True))
     pixels = {
         data_file(BASE, split, 0, 1): FileRecord(bytes=4990 * rows, sha256=none, rows=rows)
         for split, rows in sizes.items()

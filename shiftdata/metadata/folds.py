@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.format.manifest import Clause
@@ -84,7 +85,7 @@ def _numbered(column: Sequence[str | None]) -> tuple[list[str], IntArray]:
 
 
 def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int) -> NDArray[np.uint64]:
-    """`hash64(*salt, name)` of many names, in a third of the time.
+    """`hash64(*salt, name)` of many names, in half the time.
 
     >>> from shiftdata.stable import hash64
     >>> hashes64(["dove"], "fold", 3).tolist() == [hash64("fold", 3, "dove")]
@@ -94,16 +95,16 @@ def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int
     for one in salt:
         encoded = str(one).encode()
         salted.update(b"%d:%s" % (len(encoded), encoded))
-    begun, lengths = salted.copy, [b"%d:" % length for length in range(1000)]
-    result = np.empty(len(names), np.uint64)
-    for start in range(0, len(names), AT_ONCE):
-        some = names[start : start + AT_ONCE]
+    kind, begun = pa.large_string(), salted.copy
+    known = pa.array(names, kind) if isinstance(names, Sequence) else names.cast(kind)
+    result = np.empty(len(known), np.uint64)
+    for start in range(0, len(known), AT_ONCE):
+        some = known.slice(start, AT_ONCE)
+        texts = pc.binary_join_element_wise(pc.binary_length(some).cast(kind), some, pa.scalar(":", kind))
         digests = []
-        for name in some.to_pylist() if isinstance(some, pa.Array | pa.ChunkedArray) else some:
-            encoded = name.encode()
+        for text in texts.cast(pa.large_binary()).to_pylist():
             state = begun()
-            length = len(encoded)
-            state.update((lengths[length] if length < 1000 else b"%d:" % length) + encoded)
+            state.update(text)
             digests.append(state.digest())
         result[start : start + AT_ONCE] = np.frombuffer(b"".join(digests), dtype=">u8")
     return result

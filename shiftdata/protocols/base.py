@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import NUMBERS, resolve
+from shiftdata.sampling.cells import narrowest
 from shiftdata.tasks import Task
 from shiftdata.tasks.making import check_empty, restrict
 
@@ -312,8 +313,8 @@ def places(
     >>> places(np.array([0, 0, 1, 0]), (np.array([3, 1, 9, 2]),))
     (array([2, 0, 0, 1]), array([3, 3, 1, 3]))
     """
-    order = np.lexsort((*orders, cells))
-    _, counts = np.unique(cells, return_counts=True)
+    counts = np.bincount(cells)
+    order = np.lexsort((*orders, cells.astype(narrowest(len(counts)))))
     sizes, place = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
     sizes[order] = np.repeat(counts, counts)
     place[order] = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
@@ -286,8 +287,9 @@ class GroupFairness(Protocol):
         quantile = rows.columns["quantile"][indices]
         if not self.split_seed:
             return (quantile,)
-        drawn = hashes64(rows.origin_names, self.id, self.split_seed)
-        return (quantile, drawn[rows.origin[indices]])
+        origins, origin = np.unique(rows.origin[indices], return_inverse=True)
+        drawn = hashes64(rows.origin_names.take(pa.array(origins)), self.id, self.split_seed)
+        return (quantile, drawn[origin])
 
     def _nu(self, label: str) -> float:
         low, high = self.nu_range

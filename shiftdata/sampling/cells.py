@@ -60,7 +60,7 @@ class Cells:
         The order does not depend on `takes`: who takes fewer gets a part of the same rows.
         """
         shuffled = generator.permutation(self.n_rows)
-        cell_of_row = np.empty(self.n_rows, dtype=_narrowest(len(self)))
+        cell_of_row = np.empty(self.n_rows, dtype=narrowest(len(self)))
         cell_of_row[self.order] = np.repeat(np.arange(len(self)), self.counts)
         order = shuffled[np.argsort(cell_of_row[shuffled], kind="stable")]
         place = np.arange(self.n_rows) - np.repeat(self.starts, self.counts)
@@ -100,7 +100,7 @@ def cells_of(
             f"sample from the others, or {what}_ids=... with the {what}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
-    place = np.zeros(len(there), dtype=_narrowest(len(ids)))
+    place = np.zeros(len(there), dtype=narrowest(len(ids)))
     place[ids] = np.arange(len(ids))
     return Cells(
         expected=wanted,
@@ -156,7 +156,7 @@ def draw_below(sizes: IntArray, generator: np.random.Generator) -> IntArray:
     return (generator.random(sizes.shape) * sizes).astype(np.int64)
 
 
-def _narrowest(n_cells: int) -> type[np.unsignedinteger]:
+def narrowest(n_cells: int) -> type[np.unsignedinteger]:
     """The type to sort cell numbers in: numpy sorts 16 bits by radix, five times as fast as 64."""
     return np.uint16 if n_cells <= 2**16 else np.uint64
 

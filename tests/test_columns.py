@@ -1,0 +1,63 @@
+"""Columns of a dataset's rows on demand: which are read, and that stretches make no difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata as sd
+from shiftdata.metadata import stored
+from shiftdata.stable import hash64
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The names of the columns that are read from now on."""
+    names, plain = [], stored.read_columns
+    monkeypatch.setattr(
+        stored, "read_columns", lambda *given, **more: names.extend(given[2]) or plain(*given, **more)
+    )
+    return names
+
+
+@pytest.mark.parametrize(
+    ("of", "more"),
+    [(None, {}), ("group-fairness", {"k": 4, "mu": 0.2}), ("label-shift", {"alpha": None})],
+)
+def test_a_task_reads_numbers_alone(tiny, read, of, more):
+    task = sd.task(str(tiny), of, on_empty="report", **more)
+    task.sampler("rwg")
+    task.evaluate(task.metadata.label[task.rows("test")])
+    assert set(read) <= {"label", task.metadata.nuisance_column, "fold", "quantile", "severity"}
+    task.keys("test")
+    assert read[-1] == "key"
+
+
+def test_stretches_of_few_rows_give_the_same(tiny, copy, monkeypatch, tmp_path):
+    drawn = sd.protocol("label-shift", alpha=3, replacement=True)
+    whole = sd.task(str(tiny), drawn, on_empty="report")
+    table, identity = whole.metadata.table, whole.freeze(tmp_path / "whole.parquet")
+    for path in (copy / "metadata").rglob("*.parquet"):
+        pq.write_table(pq.read_table(path), path, row_group_size=4)
+    monkeypatch.setattr(stored, "BLOCK", 7)
+    task = sd.task(str(copy), drawn, on_empty="report")
+    rows = task.metadata
+    assert rows.table.equals(table)
+    assert rows.origin_names.take(pa.array(rows.origin)).to_pylist() == table["origin"].to_pylist()
+    some = np.random.default_rng(0).permutation(len(rows))[: len(rows) // 2]
+    keys = rows.keys(some)
+    assert keys.to_pylist() == table["key"].take(some).to_pylist()
+    assert rows.rows_of(pa.array([*keys.to_pylist(), "nobody"])).tolist() == [*some.tolist(), -1]
+    assert rows.hashes(np.sort(some), "x")[0] == hash64("x", table["key"][int(some.min())].as_py())
+    assert task.freeze(tmp_path / "cut.parquet") == identity == task.content_id()
+    assert pq.read_table(tmp_path / "cut.parquet").equals(pq.read_table(tmp_path / "whole.parquet"))
+    again = sd.task(rows, str(tmp_path / "cut.parquet"))
+    assert all(np.array_equal(again.sets[one].indices, task.sets[one].indices) for one in task.sets)
+
+
+def test_no_rows_have_columns_too(tiny):
+    rows = sd.task(str(tiny)).metadata
+    assert rows.take(["key", "label"], np.zeros(0, np.int64)).schema.names == ["key", "label"]
+    assert rows.keys(np.zeros(0, np.int64)).to_pylist() == []
