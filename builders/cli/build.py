@@ -17,6 +17,7 @@ from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.recipe import load_recipe
 from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
+from shiftdata.executors import Ray
 from shiftdata.format.manifest import Manifest
 
 MOST_NAMES = 10  # of groups without rows
@@ -28,6 +29,7 @@ MOST_NAMES = 10  # of groups without rows
       python -m builders build sma_emoji                       every base, into build/shift/sma_emoji
       python -m builders build sma_emoji --bases content,mini  only these
       python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
+      python -m builders build sma_emoji --ray                 on every node of a running Ray cluster
       python -m builders build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
     """,
     interrupted=GOES_ON,
@@ -37,16 +39,18 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--format", type=click.Choice(get_args(Format)), default="parquet", help="webdataset: as tars.")
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
+@click.option("--ray", metavar="[ADDRESS]", is_flag=False, flag_value="auto", help="On a Ray cluster.")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
 @click.option("--verbose", is_flag=True, help="Name everything that was left out, and why.")
 @quiet_option
-def command(recipe: str, bases: str | None, verbose: bool, **options: Any) -> None:
+def command(recipe: str, bases: str | None, ray: str | None, verbose: bool, **options: Any) -> None:
     """Build a dataset from a recipe.
 
     A build that was stopped goes on when the same command is run again, and ends in the same bytes.
     """
-    folder = build(recipe, bases=bases.split(",") if bases else None, **options)
+    executor = Ray(ray, options["workers"]) if ray else None
+    folder = build(recipe, bases=bases.split(",") if bases else None, executor=executor, **options)
     manifest = Manifest.read(folder)
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())

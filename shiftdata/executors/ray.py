@@ -101,10 +101,9 @@ def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any
     known = ray.exceptions
     try:
         outcome: bytes = ray.get(reference)
-    except (known.RayTaskError, known.RuntimeEnvSetupError, known.LocalRayletDiedError) as error:
+    except (known.RayTaskError, known.RuntimeEnvSetupError) as error:
         raise ShiftdataError(
-            f"a node of the Ray cluster cannot do any job: {error}; every node needs the same shiftdata, and "
-            "what starts the jobs runs on one of them"
+            f"a node of the Ray cluster cannot do any job: {error}; every node needs the same shiftdata"
         ) from error
     except known.RayError as error:
         tickets.lost(
