@@ -1,10 +1,11 @@
-"""Builds on a real Ray cluster: equal bytes, whatever is killed; nodes that differ or share nothing are refused."""
+"""Builds on a real Ray cluster: equal bytes, whatever is killed; nodes that differ are refused."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from builders.make.build import build
 from shiftdata.errors import InputError
 from shiftdata.executors import Ray
 from tests.ray_cluster import kill_node, kill_worker, ray_cluster
-from tests.test_build import files, how_many, start
+from tests.test_build import ROOT, files, how_many, start
 
 pytestmark = pytest.mark.slow
 BLOCKS = ".work/tiny/spool-*/**/*.arrow"
@@ -107,3 +108,30 @@ def test_without_a_cluster_it_says_how_to_start_one(slowly, tmp_path):
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "there is no Ray cluster at 127.0.0.1:1: start one by `ray start --head`" in errors
+
+
+def test_the_commands_of_the_page_run(tmp_path):
+    """As they are written there, on one machine; `--block` makes the nodes end with their commands."""
+    page = (ROOT / "docs/cluster.md").read_text().partition("## Ray")[2]
+    commands = [line.partition("  #")[0].strip() for line in page.splitlines() if line.startswith("    ")]
+    _, *nodes, build_it, _ = commands
+    assert [command.split()[:2] for command in nodes] == [["ray", "start"]] * 2
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    options = {"cwd": ROOT, "env": {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}}
+    started = []
+    try:
+        for command in nodes:
+            words = [*command.replace("6379", port).split(), "--block"]
+            started.append(subprocess.Popen(words, start_new_session=True, **options))
+            time.sleep(15)
+            assert started[-1].poll() is None
+        words = build_it.replace("shared", str(tmp_path)).split()
+        subprocess.run([*words, f"127.0.0.1:{port}"], check=True, timeout=300, **options)
+    finally:
+        for node in started:
+            os.killpg(node.pid, signal.SIGTERM)
+            node.wait(60)
+    assert (tmp_path / "shift/sma_emoji/manifest.json").is_file()

@@ -17,6 +17,7 @@ from builders.make.assign import folds
 from builders.sample import BadItem
 from shiftdata.errors import InputError, StorageError
 from shiftdata.format.schema import KEY_PATTERN
+from tests.tiny import write_recipe
 
 
 def picture(path: Path, mode: str = "RGB", size: tuple[int, int] = (16, 12)) -> Path:
@@ -360,3 +361,13 @@ def test_long_names_are_cut_and_stay_apart(tmp_path):
     assert len({item.key for item in items}) == len({item.origin for item in items}) == 4
     assert len({item.key for item in album(tmp_path / "flat").items()}) == 2
     assert all(KEY_PATTERN.fullmatch(item.key) for item in items)
+
+
+def test_a_picture_that_cannot_be_read_is_not_a_bad_one(tmp_path):
+    """On another node, say, which lacks the file: it would be left out there alone."""
+    write_recipe(tmp_path)
+    album = FolderAlbum(tmp_path / "pictures", license="CC0-1.0", attribution="made here")
+    first, *_ = album.items()
+    album.file(first).unlink()
+    with pytest.raises(StorageError, match=r"cannot read .* No such file"):
+        album.load(first)

@@ -232,6 +232,8 @@ def picture_at(file: Path) -> Image.Image:
     except Image.DecompressionBombError as error:  # over twice `Image.MAX_IMAGE_PIXELS`
         raise BadItem(f"too many pixels (more than 170 million; the most is {MOST_PIXELS})") from error
     except (OSError, SyntaxError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
+            _unreadable(error)
         raise BadItem("not a readable picture") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator
@@ -84,8 +85,11 @@ class Ray(Executor):
         if self.address is None and "RAY_ADDRESS" not in os.environ:
             options = {"num_cpus": self.workers or available_cores(), "include_dashboard": False}
         try:
+            if self.address and ":" in self.address and "://" not in self.address:
+                host, _, port = self.address.rpartition(":")  # Ray itself would try for minutes
+                socket.create_connection((host, int(port)), timeout=5).close()
             ray.init(**options, log_to_driver=False, logging_level="error")
-        except ConnectionError as error:
+        except (OSError, ValueError) as error:
             raise InputError(
                 f"there is no Ray cluster at {self.address or os.environ.get('RAY_ADDRESS')}: start one by "
                 f"`ray start --head`, and its other nodes by `ray start --address=...` ({error})"
