@@ -24,8 +24,12 @@ class Writable(Store):
     """A store that can be written too."""
 
     @abstractmethod
-    def listed(self) -> set[str]:
-        """Every file but hidden ones, by a listing of now, without a look at each: there may be very many."""
+    def listed(self, under: str = "") -> set[str]:
+        """Every file in a folder but hidden ones, by a listing of now; no look at each, they may be many."""
+
+    @abstractmethod
+    def folders(self) -> set[str]:
+        """The folders of the place, hidden ones too."""
 
     @abstractmethod
     def start(self, path: str, most: int | None = None) -> bytes:
@@ -50,8 +54,14 @@ class Disk(Folder, Writable):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.folder,)
 
-    def listed(self) -> set[str]:
-        return {name for name in files_below(self.folder) if not is_hidden(name)}
+    def listed(self, under: str = "") -> set[str]:
+        below = files_below(self.folder / under)
+        return {f"{under}/{name}" if under else name for name in below if not is_hidden(name)}
+
+    def folders(self) -> set[str]:
+        with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+            return {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+        return set()
 
     def start(self, path: str, most: int | None = None) -> bytes:
         with self.open(path) as file:
@@ -74,18 +84,28 @@ class Disk(Folder, Writable):
 class Objects(Remote, Writable):
     """A URL that fsspec writes."""
 
-    def listed(self) -> set[str]:
-        def ask(system: Any, root: str) -> set[str]:
+    def listed(self, under: str = "") -> set[str]:
+        def ask(system: Any, where: str) -> set[str]:
             system.invalidate_cache()
-            top = root.rstrip("/") + "/"
-            found = (str(name) for name in system.find(top))
+            top = where[: -len(under)] if under else where
+            found = (str(name) for name in system.find(where.rstrip("/") + "/"))
             return {name.removeprefix(top) for name in found if name.startswith(top)}
 
-        try:
-            names = self._try("", ask)
-        except MissingFileError:
-            return set()
-        return {name for name in names if not is_hidden(name)}
+        with suppress(MissingFileError):
+            return {name for name in self._try(under, ask) if not is_hidden(name)}
+        return set()
+
+    def folders(self) -> set[str]:
+        def ask(system: Any, root: str) -> list[dict[str, Any]]:
+            system.invalidate_cache()
+            return list(system.ls(root.rstrip("/"), detail=True))
+
+        with suppress(MissingFileError):
+            found = self._try("", ask)
+            return {
+                str(one["name"]).rstrip("/").rpartition("/")[2] for one in found if one["type"] == "directory"
+            }
+        return set()
 
     def start(self, path: str, most: int | None = None) -> bytes:
         span = {} if most is None else {"start": 0, "end": most}

@@ -8,6 +8,7 @@ comes before the first block and goes before the last one does.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -68,15 +69,21 @@ class Spool:
         self.files.delete(MARK)
         self.files.clear()
 
-    def done(self, beside: str = "") -> set[str]:
-        """The blocks that are there, or those with a table in a folder beside them, by one listing."""
-        split = (
-            name.removesuffix(SUFFIX).rpartition("/") for name in self.files.listed() if name.endswith(SUFFIX)
-        )
-        return {block for folder, _, block in split if folder[: -FAN - 1] == beside}
+    def listing(self) -> dict[str, set[str]]:
+        """The blocks that are there (under ""), and those with a table in each folder beside them."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for name in self.files.listed():
+            folder, _, file = name.rpartition("/")
+            if file.endswith(SUFFIX):
+                found[folder[: -FAN - 1]].add(file.removesuffix(SUFFIX))
+        return found
 
     def __contains__(self, block: str) -> bool:
         return self.files.has(_name(block))
+
+    def has_beside(self, folder: str, block: str) -> bool:
+        """Whether there is a table of a block in a folder beside the blocks."""
+        return self.files.has(_name(block, folder))
 
     def path(self, block: str, beside: str = "") -> str:
         """Where a block lies, or will lie, or a table beside it."""
@@ -94,7 +101,7 @@ class Spool:
 
     def blocks(self, blocks: Iterable[str]) -> Iterator[Rows]:
         """The rows of some blocks, with their examples, and the drops of each; in order, read ahead."""
-        return ahead(self._whole, blocks, self._ahead, queued=1)
+        return ahead(self.whole, blocks, self._ahead, queued=1)
 
     def read(self, block: str) -> Rows:
         """A block's rows without their examples, and its drops."""
@@ -113,7 +120,7 @@ class Spool:
 
     def examples(self, block: str) -> pa.BinaryArray:
         """The encoded examples of a block's rows."""
-        return self._whole(block)[0]["example"].combine_chunks()
+        return self.whole(block)[0]["example"].combine_chunks()
 
     def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
         """Store a table that belongs to a block, in a folder beside the blocks."""
@@ -130,11 +137,16 @@ class Spool:
         except (OSError, pa.ArrowInvalid):
             return None
 
+    def delete_beside(self, folder: str, block: str) -> None:
+        """Remove a table that belongs to a block."""
+        self.files.delete(_name(block, folder))
+
     @property
     def _ahead(self) -> int:
         return AHEAD_FAR if self.files.is_far else AHEAD
 
-    def _whole(self, block: str) -> Rows:
+    def whole(self, block: str) -> Rows:
+        """A block's rows with their examples, and its drops."""
         data = self._start(block)
         try:
             (table, drops), source = _described(data)

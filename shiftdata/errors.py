@@ -7,6 +7,7 @@
     ├── IntegrityError    bytes, hashes or counts are not what the manifest says
     ├── ChangedError      a dataset is not the one that was opened any more
     └── StorageError      the disk or the place refused to read or write
+        └── LockedError       another process has it
 
 A message says what was given, what is allowed, and what to do next.
 """
@@ -43,6 +44,10 @@ class ChangedError(ShiftdataError):
 
 class StorageError(ShiftdataError, OSError):
     """A disk or a remote place refused to read or to write."""
+
+
+class LockedError(StorageError):
+    """Another process has what this one wants alone."""
 
 
 def not_found(kind: str, name: str, known: Iterable[str], hint: str = "") -> NotFoundError:

@@ -15,10 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from shiftdata.errors import InputError, StorageError
+from shiftdata.errors import InputError, LockedError, StorageError
 
 WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Errors of file systems that have no locks.
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 #: Flags for every `os.open`, and those that follow no link or open only a folder, where the system has them.
 PLAIN = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
 NO_LINK, FOLDER = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_DIRECTORY", 0)
@@ -64,17 +66,24 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path, message: str, *, wait: float = 0.0) -> Iterator[None]:
-    """Have a lock file alone, if need be after some seconds, or raise `StorageError` with a message.
+    """Have a lock file alone, if need be after some seconds, or raise `LockedError` with a message.
 
-    A lock ends with its process.
+    A lock ends with its process. With -1 it is waited for without a limit.
     """
     from filelock import FileLock, Timeout  # it takes a while to import
 
-    lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False, poll_interval=0.005)
+    lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False)
     try:
-        lock.acquire()
+        lock.acquire(poll_interval=0.2 if wait < 0 else 0.005)
     except Timeout:
-        raise StorageError(message) from None
+        raise LockedError(message) from None
+    except (NotImplementedError, OSError) as error:
+        if getattr(error, "errno", errno.ENOSYS) not in NO_LOCKS:
+            raise
+        raise StorageError(
+            f"{path} cannot be locked ({error}): its file system has no locks (flock); mount it with them, "
+            "or choose another folder"
+        ) from error
     try:
         yield
     finally:

@@ -22,7 +22,7 @@ from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format import writer
 from shiftdata.format.manifest import FileRecord, Manifest
 from shiftdata.format.paths import RENDERINGS
@@ -148,15 +148,18 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
     assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
 
 
-def test_two_builds_of_one_dataset_do_not_meet(recipe, tmp_path):
+def test_a_build_waits_while_another_one_packs(recipe, tiny, tmp_path):
     from filelock import FileLock
 
-    (tmp_path / ".work/tiny").mkdir(parents=True)
-    with (
-        FileLock(tmp_path / ".work/tiny/lock"),
-        pytest.raises(ShiftdataError, match="another process is building"),
-    ):
-        build(str(recipe), tmp_path, workers=1, quiet=True)
+    lock = FileLock(tmp_path / ".work/tiny/lock")
+    with start(recipe, tmp_path, "--workers", "1") as process:
+        while not Path(lock.lock_file).parent.is_dir():
+            time.sleep(0.01)
+        with lock:
+            assert "waiting for it" in process.stderr.readline()
+            assert not (tmp_path / "shift").exists()
+        assert process.wait() == 0
+    assert files(tmp_path / "shift/tiny") == files(tiny)
 
 
 def test_a_finished_dataset_is_not_built_again(recipe, tiny_out):

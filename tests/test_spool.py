@@ -35,7 +35,7 @@ def test_blocks_come_back_whole_in_order_and_without_their_examples(spool):
     for block in ids:
         spool.write(block, rows_of(block), {f"dropped-{block}": "why"})
     spool = pickle.loads(pickle.dumps(spool))
-    assert spool.done() == set(ids)
+    assert spool.listing() == {"": set(ids)}
     for block, (rows, drops), (whole, again) in zip(ids, spool.rows(ids), spool.blocks(ids), strict=True):
         assert drops == again == {f"dropped-{block}": "why"}
         assert whole.to_pylist() == rows_of(block)
@@ -54,21 +54,24 @@ def test_rows_longer_than_the_first_read_are_read_whole(spool):
 
 def test_a_spool_is_in_use_until_it_is_cleared(spool):
     assert not spool.is_open()
-    assert spool.done() == set()
+    assert spool.listing() == {}
     spool.clear()  # of nothing
     spool.open({"dataset": "tiny"})
     spool.write("one", rows_of("one"), {})
     assert spool.is_open()
     spool.clear()
-    assert (spool.is_open(), spool.done()) == (False, set())
+    assert (spool.is_open(), spool.listing()) == (False, {})
 
 
 def test_tables_beside_blocks_are_listed_by_folder(spool):
     spool.write("one", rows_of("one"), {})
     spool.write_beside("scores-1", "two", pa.table({"score": [0.5]}))
-    assert (spool.done(), spool.done("scores-1"), spool.done("scores-2")) == ({"one"}, {"two"}, set())
+    assert spool.listing() == {"": {"one"}, "scores-1": {"two"}}
+    assert spool.has_beside("scores-1", "two")
     assert spool.read_beside("scores-1", "two") == pa.table({"score": [0.5]})
     assert spool.read_beside("scores-1", "one") is None
+    spool.delete_beside("scores-1", "two")
+    assert not spool.has_beside("scores-1", "two")
 
 
 def test_a_damaged_block_and_one_that_has_gone_are_said_with_the_remedy(spool):

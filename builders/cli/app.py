@@ -12,6 +12,7 @@ APP = Verbs(
         "new": "Look at your data, and write a recipe for it.",
         "list": "Show the recipes.",
         "build": "Build a dataset, or go on building it.",
+        "progress": "Show how far a build is, and each process that takes part.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "card": "Print the card of a recipe before anything is built.",
         "encode-styles": "Encode a folder of your own style pictures.",

@@ -17,8 +17,9 @@ from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.recipe import load_recipe
 from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
-from shiftdata.executors import Ray
-from shiftdata.format.manifest import Manifest
+from shiftdata.errors import InputError
+from shiftdata.executors import Rank, Ray
+from shiftdata.format.manifest import FILE_NAME, Manifest
 
 MOST_NAMES = 10  # of groups without rows
 
@@ -31,6 +32,8 @@ MOST_NAMES = 10  # of groups without rows
       python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
       python -m builders build sma_emoji --ray                 on every node of a running Ray cluster
       python -m builders build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
+      python -m builders build sma_emoji --rank 3 --world 8    one of 8 processes that share the work
+      python -m builders build sma_emoji --slurm               the same, in a Slurm array or by srun
     """,
     interrupted=GOES_ON,
 )
@@ -40,17 +43,54 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--ray", metavar="[ADDRESS]", is_flag=False, flag_value="auto", help="On a Ray cluster.")
+@click.option("--rank", type=int, metavar="R", help="Which of --world processes this is, from 0 on.")
+@click.option("--world", type=int, metavar="W", help="How many processes share the work.")
+@click.option("--slurm", is_flag=True, help="Take rank and world from Slurm.")
+@click.option("--wait", is_flag=True, help="As a rank: wait while another one packs. [default: end]")
+@click.option("--render-only", is_flag=True, help="Fill the spool, and leave packing to a later build.")
+@click.option("--spool", metavar="PLACE", help="Folder or URL for rendered blocks. [default: in --out]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
 @click.option("--verbose", is_flag=True, help="Name everything that was left out, and why.")
 @quiet_option
-def command(recipe: str, bases: str | None, ray: str | None, verbose: bool, **options: Any) -> None:
+def command(
+    recipe: str,
+    bases: str | None,
+    verbose: bool,
+    rank: int | None,
+    world: int | None,
+    slurm: bool,
+    wait: bool,
+    ray: str | None,
+    **options: Any,
+) -> None:
     """Build a dataset from a recipe.
 
-    A build that was stopped goes on when the same command is run again, and ends in the same bytes.
+    A build that was stopped goes on when the same command is run again, and ends in the same bytes. Several
+    may run at once, on machines that share --out: see docs/cluster.md.
     """
-    executor = Ray(ray, options["workers"]) if ray else None
-    folder = build(recipe, bases=bases.split(",") if bases else None, executor=executor, **options)
+    part = _rank(rank, world, slurm)
+    options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
+    options["executor"] = Ray(ray, options["workers"]) if ray else None
+    folder = build(recipe, rank=part, **options)
+    if (folder / FILE_NAME).is_file():
+        _print_built(folder, recipe, options["out"], both=options["format"] == "both", verbose=verbose)
+
+
+def _rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
+    """The rank that the options name, or None."""
+    if slurm:
+        if rank is not None or world is not None:
+            raise InputError("--slurm gives rank and world: leave --rank and --world out")
+        part, said = Rank.of_slurm()
+        print(f"{part} ({said})", file=sys.stderr)
+        return part
+    if (rank is None) != (world is None):
+        raise InputError("--rank and --world go together, as in --rank 0 --world 8")
+    return None if rank is None or world is None else Rank(rank, world)
+
+
+def _print_built(folder: Path, recipe: str, out: Path, *, both: bool, verbose: bool) -> None:
     manifest = Manifest.read(folder)
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
@@ -60,9 +100,9 @@ def command(recipe: str, bases: str | None, ray: str | None, verbose: bool, **op
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(folder, base.name, recipe)
     print_shortcuts(manifest)
-    for one in [folder, folder.with_name(f"{folder.name}_wds")] if options["format"] == "both" else [folder]:
+    for one in [folder, folder.with_name(f"{folder.name}_wds")] if both else [folder]:
         _print_size(one)
-    _print_dropped(report_path(options["out"], manifest.name.removesuffix("_wds")), verbose)
+    _print_dropped(report_path(out, manifest.name.removesuffix("_wds")), verbose)
 
 
 def _print_dropped(report: Path, verbose: bool) -> None:

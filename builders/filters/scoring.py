@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from types import FunctionType
@@ -26,17 +26,20 @@ from builders.parts import RECIPE_MODULE
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.executors import Executor
+from shiftdata.executors import ALONE, Executor, Rank, Ranks
 
 DECIMALS = 6  # more would differ from processor to processor, and with them what lies on a threshold
 
 
-class Unscored(NamedTuple):
-    """A block, its items, and the names of the scorers that have not scored it."""
+class UnscoredError(IntegrityError):
+    """The scores of some blocks were missing or damaged; those have gone, and can be made again."""
+
+
+class ToScore(NamedTuple):
+    """A block with its items."""
 
     block: str
     items: Sequence[Item]
-    scorers: Sequence[str]
 
     def __str__(self) -> str:
         return f"scoring the block {self.block}"
@@ -48,39 +51,54 @@ def score(
     blocks: Mapping[str, Sequence[Item]],
     content: Callable[[], Iterable[View]],
     executor: Executor,
-    on_done: Callable[[int], object],
+    rank: Rank = ALONE,
+    *,
+    on_done: Callable[[int], object] = lambda count: None,
+    on_listed: Callable[[int], object] = lambda count: None,
 ) -> None:
-    """Give the samples of some blocks, each with its items, the scores they lack.
+    """Give the samples of some blocks, each with its items, the scores they lack, together with other ranks.
 
     `load` gives the filters in any process; `content` is what learners learn from, once and here.
     """
-    scorers, lacking = load().scorers, []
-    for block, items in blocks.items():
-        rows = spool.read(block)[0]
-        names = tuple(one.name for one in scorers if _stored(spool, block, rows, one) is None)
-        lacking += [Unscored(block, items, names)] if names else []
-    on_done(len(blocks) - len(lacking))
-    used = {name for one in lacking for name in one.scorers}
-    learned = [one.fit(content()) for one in scorers if isinstance(one, Learner) and one.name in used]
-    for _ in executor.run(partial(_scorer, load, spool, _pickled(learned)), lacking):
-        on_done(1)
+    scorers, jobs = load().scorers, [ToScore(*block) for block in blocks.items()]
+    there: Mapping[str, Collection[str]] = {}
+
+    def lacks(scorer: Scorer, job: ToScore) -> bool:
+        return job.block not in there.get(_folder(scorer), ())
+
+    def missing(some: Sequence[ToScore]) -> list[ToScore]:
+        nonlocal there
+        there = spool.listing()
+        lacking = [job for job in some if any(lacks(one, job) for one in scorers)]
+        return lacking if spool.is_open() else []
+
+    left = missing(jobs)
+    on_listed(len(jobs) - len(left))
+    if left:
+        wanted = [one for one in scorers if any(lacks(one, job) for job in left)]
+        learned = _pickled([one.fit(content()) for one in wanted if isinstance(one, Learner)])
+        for _, made in Ranks(executor, rank, missing).run(partial(_scorer, load, spool, learned), jobs):
+            on_done(made)
 
 
-def _scorer(load: Callable[[], Filters], spool: Spool, learned: bytes) -> Callable[[Unscored], None]:
-    """What scores blocks in a process."""
+def _scorer(load: Callable[[], Filters], spool: Spool, learned: bytes) -> Callable[[ToScore], bool]:
+    """What scores blocks in a process, and says whether it did."""
     scorers = {one.name: one for one in load().scorers}  # before what they learned, which needs their classes
     scorers |= {one.name: one for one in pickle.loads(learned)}
-    return lambda unscored: _score(unscored, [scorers[name] for name in unscored.scorers], spool)
+    return lambda job: _score(job, list(scorers.values()), spool)
 
 
-def _score(unscored: Unscored, scorers: Sequence[Scorer], spool: Spool) -> None:
-    rows = spool.read(unscored.block)[0]
-    item_of = {item.key: item for item in unscored.items}
-    places, views = _views(rows, spool.examples(unscored.block), item_of)
-    for scorer in scorers:
+def _score(job: ToScore, scorers: Sequence[Scorer], spool: Spool) -> bool:
+    lack = [one for one in scorers if not spool.has_beside(_folder(one), job.block)]
+    if not lack or not spool.is_open():
+        return False
+    rows, _ = spool.whole(job.block)
+    places, views = _views(rows, {item.key: item for item in job.items})
+    for scorer in lack:
         scores = np.full(len(rows), np.nan)
         scores[places] = asked(scorer, views)
-        _store(spool, unscored.block, scorer, rows, scores)
+        _store(spool, job.block, scorer, rows, scores)
+    return True
 
 
 def judged_samples(
@@ -92,7 +110,7 @@ def judged_samples(
 ) -> pa.Table | None:
     """Every shifted sample of some scored blocks with its scores and verdicts; None if there is none."""
     item_of = {item.key: item for item in items}
-    found = []
+    found, bad = [], []
     for block, rows in blocks.items():
         shifted = pc.is_valid(rows["nuisance"])
         if not pc.any(shifted).as_py():
@@ -104,10 +122,14 @@ def judged_samples(
         for scorer in filters.scorers:
             scores = _stored(spool, block, rows, scorer)
             if scores is None:
-                where = spool.path(block, _folder(scorer))
-                raise IntegrityError(f"{where} has no scores of these samples: run the same command again")
+                spool.delete_beside(_folder(scorer), block)
+                bad.append(spool.path(block, _folder(scorer)))
+                continue
             columns[SCORE + scorer.name] = pa.array(scores)
-        found.append(pa.table(columns).filter(shifted))
+        if not bad:
+            found.append(pa.table(columns).filter(shifted))
+    if bad:
+        raise UnscoredError(f"{bad[0]} and {len(bad) - 1} others had no scores: run the same command again")
     if not found:
         return None
     return described(filters, judge(filters, pa.concat_tables(found).sort_by("key"), severities))
@@ -163,11 +185,9 @@ def decoded(example: bytes) -> Image.Image:
     return Image.open(io.BytesIO(example)).convert("RGB")
 
 
-def _views(
-    rows: pa.Table, examples: pa.BinaryArray, item_of: Mapping[str, Item]
-) -> tuple[list[int], list[View]]:
+def _views(rows: pa.Table, item_of: Mapping[str, Item]) -> tuple[list[int], list[View]]:
     listed = rows.drop_columns(["params", "sha256"]).to_pylist()
-    pictures = {n: decoded(examples[n].as_py()) for n, row in enumerate(listed) if row["nuisance"]}
+    pictures = {n: decoded(row["example"]) for n, row in enumerate(listed) if row["nuisance"]}
     starts = {listed[n]["trajectory"]: pictures[n] for n in pictures if listed[n]["severity"] == 0}
     scored = [n for n in pictures if listed[n]["trajectory"] in starts]
     views = [

@@ -1,85 +1,49 @@
-"""Build a dataset: render what is missing, pack, and put the whole into place in one move."""
+"""Build a dataset: render what is missing, pack, and put the whole into place in one move.
+
+Any number of processes may build one dataset at once, over a shared folder. Each renders and scores blocks
+into the spool; who sees that all are there packs, under a lock, and then removes the spool.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, TypeAlias
-
-from tqdm import tqdm
 
 from builders.describe.renderings import describe, description_of
 from builders.filters import Filters
 from builders.filters.scorers import View
-from builders.filters.scoring import decoded, score
+from builders.filters.scoring import UnscoredError, decoded, score
 from builders.make import assign
 from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.pack import Rendered, pack
+from builders.make.progress import Reporter, Status, statuses
 from builders.make.render import Block, cut_into_blocks, render, render_item
-from builders.recipe import Recipe, file_versions, load_recipe, node_versions
+from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
+from builders.objects import writable
+from builders.recipe import Recipe, load_recipe, node_versions
 from builders.sample import BadItem, Item
 from builders.spool import Spool
-from shiftdata.errors import InputError
-from shiftdata.executors import Executor, Here, Pool, alike
+from shiftdata.errors import InputError, LockedError
+from shiftdata.executors import ALONE, Executor, Here, Pool, Rank, alike
 from shiftdata.exporting.webdataset import export
-from shiftdata.files import locked, swap
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import RENDERINGS
+from shiftdata.files import locked
+from shiftdata.format.manifest import Manifest
 from shiftdata.places.search import NAMESPACE
+from shiftdata.places.store import is_url
 from shiftdata.threads import available_cores
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
 
-
-@dataclass(frozen=True)
-class Workshop:
-    """Where a build of one dataset happens: the finished folder, and everything unfinished beside it."""
-
-    out: Path
-    name: str
-    keep_parquet: bool = True
-
-    @property
-    def folder(self) -> Path:
-        """The finished dataset, as Parquet; where only tars are wanted, it is nobody else's."""
-        return self.out / NAMESPACE / self.name if self.keep_parquet else self.work / "parquet"
-
-    @property
-    def tars(self) -> Path:
-        """The finished dataset in WebDataset format."""
-        return self.out / NAMESPACE / f"{self.name}_wds"
-
-    @property
-    def work(self) -> Path:
-        """What is unfinished; on the same disk as the finished folder, so that a move is one step."""
-        return self.out / ".work" / self.name
-
-    @property
-    def fresh(self) -> Path:
-        """The dataset while it is packed; whole once its manifest is there."""
-        return self.work / "packing"
-
-    def swap(self) -> None:
-        """Put the fresh dataset in the place of the old one; a reader sees one or the other."""
-        swap(self.fresh, self.folder, self.work / "replaced")
-
-    def finish_swap(self) -> None:
-        """End a swap that was killed between its two moves."""
-        if (self.fresh / FILE_NAME).is_file() and not self.folder.exists():
-            self.swap()
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One build of a dataset at a time; the lock goes with its process, however that ends."""
-        self.work.mkdir(parents=True, exist_ok=True)
-        message = f"another process is building {self.name} in {self.out}: wait for it to end"
-        with locked(self.work / "lock", message):
-            yield
+#: Seconds to wait for a finished dataset to be seen, when its spool has gone: NFS shows it late.
+PATIENCE = 60.0
 
 
 def build(
@@ -90,6 +54,10 @@ def build(
     bases: Sequence[str] | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
+    rank: Rank | None = None,
+    spool: str | Path | None = None,
+    render_only: bool = False,
+    wait: bool = True,
     replace: bool = False,
     keep_spool: bool = False,
     quiet: bool = False,
@@ -101,60 +69,251 @@ def build(
     (default: a pool of `workers`). `replace` allows to overwrite the dataset of another recipe. With the
     format "both" it is also written as tars, in `out/shift/<name>_wds`; with "webdataset" that alone, and its
     folder is returned. What could not be used is named in `out/<name>_dropped.tsv`.
+
+    Several processes may build one dataset at once: each as a `rank`, which renders its share of the blocks
+    first, then what is missing of others'. They share `out`, and the `spool` (a folder or a URL; default: in
+    `out`). One of them packs; the others wait for it, unless `wait` is false. With `render_only` none does.
     """
     recipe = load_recipe(reference)
     if reference.endswith(".py"):
         reference = str(Path(reference).absolute())  # processes on other nodes work in other folders
-    keep = format != "webdataset" or (out / NAMESPACE / recipe.name).exists()
-    workshop = Workshop(out, recipe.name, keep)
-    with workshop.locked():
-        workshop.finish_swap()
-        folders = [workshop.folder] if format == "parquet" else [workshop.folder, workshop.tars]
-        earlier = {folder: _earlier(folder, recipe, replace) for folder in folders}
-        wanted = _wanted(recipe, bases, [done for done in earlier.values() if done is not None])
-        complete = {folder for folder, done in earlier.items() if done and _complete(folder, done, wanted)}
-        if workshop.folder not in complete and (keep or workshop.tars not in complete):
-            _make(reference, recipe, wanted, workshop, workers, executor, keep_spool, quiet)
-        if format != "parquet" and workshop.tars not in complete:
-            _export(workshop, quiet)
-        for folder, done in earlier.items():
-            if done and folder in complete:
-                _update_description(folder, done, recipe)
-        if workshop.folder.exists():
-            write_report(out, recipe, workshop.folder)
-        if not keep:
-            shutil.rmtree(workshop.folder, ignore_errors=True)
-    return folders[-1] if format == "webdataset" else workshop.folder
-
-
-def _make(
-    reference: str,
-    recipe: Recipe,
-    wanted: Sequence[str],
-    workshop: Workshop,
-    workers: int | None,
-    executor: Executor | None,
-    keep_spool: bool,
-    quiet: bool,
-) -> None:
-    """Render what is missing, and pack it as Parquet."""
-    items = recipe.album.items()
-    assign.check_items(recipe, items)
-    fold_of = assign.folds(items)
-    assign.check_splits(recipe, fold_of)
-    check_protocols(recipe, items, fold_of)
-    blocks = plan_blocks(recipe, wanted, items, fold_of)
-    spool = Spool(workshop.work.absolute() / f"spool-{recipe.pixels_id()[:16]}")
     workers = workers or available_cores()
-    executor = executor or (Pool(workers) if workers > 1 else Here())
-    _render(reference, blocks, spool, executor, quiet)
-    ids = {base: [block.id for block in of_base] for base, of_base in blocks.items()}
-    rendered = Rendered(recipe=recipe, items=items, fold_of=fold_of, spool=spool, blocks=ids)
-    _score(reference, rendered, blocks, executor, quiet)
-    _pack(rendered, workshop, quiet)
-    if not keep_spool:
-        for folder in workshop.work.glob("spool-*"):  # also those of other versions of the recipe
-            shutil.rmtree(folder)
+    one = _Build(
+        reference=reference,
+        recipe=recipe,
+        out=out,
+        format=format,
+        bases=bases,
+        executor=executor or (Pool(workers) if workers > 1 else Here()),
+        rank=rank or ALONE,
+        spools=spools_of(spool, out, recipe.name),
+        replace=replace,
+        keep_spool=keep_spool,
+        quiet=quiet,
+    )
+    if replace and rank is None:  # a rank that starts late must not build again what the others have built
+        one.replaced.update((folder, mark(folder)) for folder in one.look().folders)
+    return one.run(render_only=render_only, wait=wait)
+
+
+def spools_of(spool: str | Path | None, out: Path, name: str) -> str:
+    """The folder or URL with all spools of a dataset."""
+    if spool is None:
+        return str(Workshop(out, name).work.absolute())
+    return f"{str(spool).rstrip('/')}/{name}" if is_url(str(spool)) else str(Path(spool).absolute() / name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """What is there, and what is wanted. It may change at any time but under the lock."""
+
+    workshop: Workshop
+    folders: Sequence[Path]
+    done: Mapping[Path, Manifest | None]
+    wanted: Sequence[str]
+    complete: Collection[Path]
+
+    @property
+    def needs_parquet(self) -> bool:
+        keep, tars = self.workshop.keep_parquet, self.workshop.tars
+        return self.workshop.folder not in self.complete and (keep or tars not in self.complete)
+
+    @property
+    def needs_tars(self) -> bool:
+        return self.workshop.tars in self.folders and self.workshop.tars not in self.complete
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Build:
+    """One process that builds a dataset, alone or with others."""
+
+    reference: str
+    recipe: Recipe
+    out: Path
+    format: Format
+    bases: Sequence[str] | None
+    executor: Executor
+    rank: Rank
+    spools: str
+    replace: bool
+    keep_spool: bool
+    quiet: bool
+    #: Marks of datasets of this recipe that are to be replaced too.
+    replaced: dict[Path, object] = field(default_factory=dict)
+
+    def run(self, *, render_only: bool, wait: bool) -> Path:
+        """Go on until the dataset is finished, or there is nothing left to do here."""
+        while True:
+            state = self.look()
+            if renders := state.needs_parquet:
+                self.spool.open({"dataset": self.recipe.name, "recipe_id": self.recipe.recipe_id()})
+                renders = self.look().needs_parquet  # or was it packed, and the spool removed, just before?
+            status = Reporter(self.spool, self.rank, self.recipe.recipe_id(), state.wanted, quiet=self.quiet)
+            with status as reporter:
+                rendered = self._render(state, reporter) if renders else None
+                if renders and rendered is None:
+                    self._await_finished()
+                elif render_only or self._finish_alone(rendered, state.workshop, reporter, wait=wait):
+                    return state.workshop.tars if self.format == "webdataset" else state.workshop.folder
+
+    def look(self) -> _State:
+        """See what is there."""
+        recipe = self.recipe
+        keep = self.format != "webdataset" or (self.out / NAMESPACE / recipe.name).exists()
+        shop = Workshop(self.out, recipe.name, keep)
+        folders = [shop.folder] if self.format == "parquet" else [shop.folder, shop.tars]
+        done = {
+            folder: earlier(folder, recipe, self.replaced.get(folder), replace=self.replace)
+            for folder in folders
+        }
+        there = {folder: manifest for folder, manifest in done.items() if manifest is not None}
+        wanted = wanted_bases(recipe, self.bases, list(there.values()))
+        complete = {folder for folder, manifest in there.items() if is_complete(folder, manifest, wanted)}
+        return _State(workshop=shop, folders=folders, done=done, wanted=wanted, complete=complete)
+
+    @cached_property
+    def spool(self) -> Spool:
+        """Where the blocks are, as they are rendered today."""
+        return Spool(f"{self.spools}/spool-{self.recipe.pixels_id()[:16]}")
+
+    @cached_property
+    def _content(self) -> tuple[Sequence[Item], dict[str, int]]:
+        """The album's items, and their folds by origin; both are checked."""
+        items = self.recipe.album.items()
+        assign.check_items(self.recipe, items)
+        fold_of = assign.folds(items)
+        assign.check_splits(self.recipe, fold_of)
+        check_protocols(self.recipe, items, fold_of)
+        return items, fold_of
+
+    def _render(self, state: _State, reporter: Reporter) -> Rendered | None:
+        """Render and score what is missing; None where the spool was removed meanwhile."""
+        items, fold_of = self._content
+        plan = plan_blocks(self.recipe, state.wanted, items, fold_of)
+        blocks = {block.id: block for of_base in plan.values() for block in of_base}
+        own = set(list(blocks)[self.rank.number :: self.rank.world])
+        status = reporter.status
+
+        def on_listed(done: Collection[str]) -> None:
+            reporter.listed(sum(block.weight for name, block in blocks.items() if name in done))
+            status.own = sum(blocks[name].weight for name in own if name in done)
+
+        def on_done(block: Block) -> None:
+            status.own += block.weight if block.id in own else 0
+            reporter.made(block.weight)
+
+        status.own_total = sum(blocks[name].weight for name in own)
+        with reporter.phase("render", sum(block.weight for block in blocks.values()), "img"):
+            render(
+                self.reference,
+                list(blocks.values()),
+                self.spool,
+                self.executor,
+                self.rank,
+                on_done=on_done,
+                on_listed=on_listed,
+            )
+        ids = {base: [block.id for block in of_base] for base, of_base in plan.items()}
+        rendered = Rendered(recipe=self.recipe, items=items, fold_of=fold_of, spool=self.spool, blocks=ids)
+        shifted = {name: block.items for name, block in blocks.items() if block.layer == "shift"}
+        if self.recipe.filters is not None and self.spool.is_open():
+            load = alike(partial(_filters, self.reference), partial(node_versions, self.reference))
+            with reporter.phase("score", len(shifted), "block"):
+                score(
+                    load,
+                    self.spool,
+                    shifted,
+                    lambda: _content(rendered),
+                    self.executor,
+                    self.rank,
+                    on_done=reporter.made,
+                    on_listed=reporter.listed,
+                )
+        return rendered if self.spool.is_open() else None
+
+    def _await_finished(self) -> None:
+        """Wait until a dataset is seen whose spool was removed."""
+        until = time.monotonic() + PATIENCE
+        while self.look().needs_parquet and time.monotonic() < until:
+            time.sleep(1)
+
+    def _finish_alone(
+        self, rendered: Rendered | None, workshop: Workshop, reporter: Reporter, *, wait: bool
+    ) -> bool:
+        """Pack, while no other process does; False if not all is there after all.
+
+        Without `wait` it is left to the other process, if there is one.
+        """
+        workshop.work.mkdir(parents=True, exist_ok=True)
+        name, lock = self.recipe.name, workshop.work / "lock"
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(lock, f"another process is packing {name}"))
+            except LockedError:
+                _say(f"{self.rank}: another process packs {name}" + (", waiting for it" if wait else ""))
+                if not wait:
+                    return True
+                with reporter.phase("wait", None, "s"):
+                    stack.enter_context(locked(lock, "", wait=-1))
+            return self._finish(rendered, workshop, reporter)
+
+    def _finish(self, rendered: Rendered | None, workshop: Workshop, reporter: Reporter) -> bool:
+        """Pack and tidy up, under the lock; False if not all is there after all."""
+        workshop.finish_swap()
+        state = self.look()
+        workshop = state.workshop
+        if state.needs_parquet:
+            if rendered is None or not self._is_whole(rendered, state.wanted):
+                return False
+            try:
+                self._pack(rendered, workshop, reporter)
+            except UnscoredError:
+                return False
+        if state.needs_tars:
+            self._export(workshop, reporter)
+        for folder, done in state.done.items():
+            if done and folder in state.complete:
+                _update_description(folder, done, self.recipe)
+        if workshop.folder.exists():
+            write_report(self.out, self.recipe, workshop.folder)
+        if not workshop.keep_parquet:
+            shutil.rmtree(workshop.folder, ignore_errors=True)
+        if not self.keep_spool:
+            self._remove_spools(state.wanted, reporter.status.token)
+        return True
+
+    def _is_whole(self, rendered: Rendered, wanted: Sequence[str]) -> bool:
+        """Whether everything that is to be packed is in the spool."""
+        if set(rendered.blocks) != set(wanted) or not self.spool.is_open():
+            return False
+        there = self.spool.listing()
+        return not ({block for blocks in rendered.blocks.values() for block in blocks} - there.get("", set()))
+
+    def _pack(self, rendered: Rendered, workshop: Workshop, reporter: Reporter) -> None:
+        """Pack into a folder beside the finished one, then swap."""
+        shutil.rmtree(workshop.fresh, ignore_errors=True)
+        with reporter.phase("pack", None, "img"):
+            pack(rendered, workshop.fresh, reporter.made)
+        workshop.swap()
+
+    def _export(self, workshop: Workshop, reporter: Reporter) -> None:
+        """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
+        with reporter.phase("tars", Manifest.read(workshop.folder).rows, "img"):
+            export(workshop.folder, workshop.tars, overwrite=True, on_samples=reporter.made)
+
+    def _remove_spools(self, packed: Sequence[str], token: str) -> None:
+        """Remove the spool, and those of other versions of the recipe, but those that others still need."""
+        place = writable(self.spools)
+        for folder in place.folders():
+            if folder.startswith(("spool-", ".spool-")):
+                spool = Spool(f"{self.spools}/{folder}")
+                others = [one for one in statuses(spool) if one.token != token and one.is_at_work]
+                if not any(self._needs(one, packed) for one in others):
+                    spool.clear()
+
+    def _needs(self, other: Status, packed: Sequence[str]) -> bool:
+        """Whether another process makes something else than what was packed."""
+        return other.recipe_id != self.recipe.recipe_id() or not set(other.bases) <= set(packed)
 
 
 def plan_blocks(
@@ -177,72 +336,11 @@ def plan_blocks(
     return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
 
 
-def _earlier(folder: Path, recipe: Recipe, replace: bool) -> Manifest | None:
-    """The manifest of an earlier build of the same recipe; anything else in the way is an error."""
-    if not folder.exists() or replace:
-        return None
-    if not (folder / FILE_NAME).is_file():
-        raise InputError(
-            f"{folder} exists and is not a finished dataset: move it away, or pass --replace to delete it"
-        )
-    manifest = Manifest.read(folder)
-    if manifest.recipe_id != recipe.recipe_id():
-        was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
-        raise InputError(
-            f"{folder} was built from another recipe (id {was}, now {now}): "
-            "build into another --out, or pass --replace to overwrite it"
-        )
-    return manifest
-
-
-def _wanted(recipe: Recipe, bases: Sequence[str] | None, earlier: Sequence[Manifest]) -> list[str]:
-    """The bases to end up with, in the recipe's order; the default base is always among them."""
-    asked = {recipe.base(name).name for name in bases} if bases else {base.name for base in recipe.bases}
-    kept = {base.name for done in earlier for base in done.bases}
-    return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
-
-
-def _complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
-    """Whether an earlier build has everything that is wanted, made with the same libraries."""
-    return (
-        {base.name for base in done.bases} == set(wanted)
-        and done.versions == file_versions()
-        and all(
-            (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
-            for path, record in done.files.items()
-            if path not in RENDERINGS  # they are written anew
-        )
-    )
-
-
 def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
     """Bring the description of a finished dataset, and its renderings, up to date with the recipe."""
     bases = [replace(base, summary=recipe.base(base.name).summary) for base in done.bases]
     manifest = replace(done, **description_of(recipe), bases=bases)
     describe(folder, manifest)
-
-
-def _render(
-    reference: str, blocks: dict[str, list[Block]], spool: Spool, executor: Executor, quiet: bool
-) -> None:
-    every = {block.id: block for of_base in blocks.values() for block in of_base}
-    missing = [block for block in every.values() if block.id not in spool]
-    total = sum(block.weight for block in every.values())
-    finished = total - sum(block.weight for block in missing)
-    with tqdm(total=total, initial=finished, desc="render", unit="img", disable=quiet, smoothing=0.05) as bar:
-        render(reference, missing, spool, executor, on_done=lambda block: bar.update(block.weight))
-
-
-def _score(
-    reference: str, rendered: Rendered, blocks: dict[str, list[Block]], executor: Executor, quiet: bool
-) -> None:
-    """Score what the filters judge; what was scored before is not scored again."""
-    if rendered.recipe.filters is None:
-        return
-    items = {block.id: block.items for of in blocks.values() for block in of if block.layer == "shift"}
-    load = alike(partial(_filters, reference), partial(node_versions, reference))
-    with tqdm(total=len(items), desc="score", unit="block", disable=quiet) as bar:
-        score(load, rendered.spool, items, lambda: _content(rendered), executor, bar.update)
 
 
 def _filters(reference: str) -> Filters:
@@ -265,15 +363,5 @@ def _content(rendered: Rendered) -> Iterator[View]:
             continue  # counted where it is rendered
 
 
-def _pack(rendered: Rendered, workshop: Workshop, quiet: bool) -> None:
-    """Pack into a folder beside the finished one, then swap."""
-    shutil.rmtree(workshop.fresh, ignore_errors=True)
-    with tqdm(desc="pack", unit="img", disable=quiet) as bar:
-        pack(rendered, workshop.fresh, bar.update)
-    workshop.swap()
-
-
-def _export(workshop: Workshop, quiet: bool) -> None:
-    """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
-    with tqdm(total=Manifest.read(workshop.folder).rows, desc="tars", unit="img", disable=quiet) as bar:
-        export(workshop.folder, workshop.tars, overwrite=True, on_samples=bar.update)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -10,7 +10,8 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +19,7 @@ from builders.recipe import Recipe, SomeNuisances, load_recipe, node_versions, p
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors import Executor, Here, alike
+from shiftdata.executors import ALONE, Executor, Here, Rank, Ranks, alike
 from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
 
@@ -59,26 +60,42 @@ def render(
     blocks: Sequence[Block],
     spool: Spool,
     executor: Executor,
+    rank: Rank = ALONE,
     *,
     on_done: Callable[[Block], object] = lambda block: None,
+    on_listed: Callable[[Collection[str]], object] = lambda done: None,
 ) -> None:
-    """Render every block that the spool lacks. `reference` names the recipe, so that workers can load it."""
-    missing = [block for block in blocks if block.id not in spool]
-    if not missing:
+    """Render what a spool lacks of some blocks, together with other ranks; nothing once it is not in use.
+
+    `reference` names the recipe, so that workers can load it. `on_done` is called with each block that was
+    rendered here, `on_listed` with all that were rendered so far, now and then.
+    """
+
+    def missing(some: Sequence[Block]) -> list[Block]:
+        done = spool.listing().get("", set())
+        on_listed(done)
+        return [block for block in some if block.id not in done] if spool.is_open() else []
+
+    left = missing(blocks)
+    if not left:
         return
-    _check_repeatable(load_recipe(reference), missing[0].items[0], missing[0].layer)
-    if len(missing) == 1:
+    _check_repeatable(load_recipe(reference), left[0].items[0], left[0].layer)
+    if len(left) == 1:
         executor = Here()
     work = alike(partial(_renderer, reference, spool), partial(node_versions, reference))
-    for block, _ in executor.run(work, missing):
-        _check_seen(spool, block)
-        on_done(block)
+    with closing(Ranks(executor, rank, missing).run(work, blocks)) as done:
+        for block, made in done:
+            if made is None:
+                return
+            if made:
+                _check_seen(spool, block)
+                on_done(block)
 
 
 def _check_seen(spool: Spool, block: Block) -> None:
     """Refuse to go on where blocks are written into a folder that this process does not see."""
     until = time.monotonic() + PATIENCE
-    while block.id not in spool:
+    while not spool.files.is_far and block.id not in spool and spool.is_open():
         if time.monotonic() > until:
             raise InputError(
                 f"{block} was rendered, and is not in {spool.files}: a node wrote it to a disk of its own; "
@@ -87,10 +104,19 @@ def _check_seen(spool: Spool, block: Block) -> None:
         time.sleep(0.1)
 
 
-def _renderer(reference: str, spool: Spool) -> Callable[[Block], None]:
-    """What renders blocks in a process."""
+def _renderer(reference: str, spool: Spool) -> Callable[[Block], bool | None]:
+    """What renders blocks in a process, and says whether it did; None when nobody needs them any more."""
     recipe = load_recipe(reference)
-    return lambda block: render_block(recipe, block, spool)
+
+    def render_missing(block: Block) -> bool | None:
+        if block.id in spool:  # by now: of another rank
+            return False
+        if not spool.is_open():
+            return None
+        render_block(recipe, block, spool)
+        return True
+
+    return render_missing
 
 
 def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:

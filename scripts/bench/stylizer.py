@@ -96,7 +96,9 @@ def plain(
 def ours(recipe: Recipe, items: Sequence[Item], folder: Path, cores: int) -> None:
     """The same images by the house's render."""
     blocks = render.cut_into_blocks(recipe, "shift", items)
-    render.render(RECIPE, blocks, Spool(folder), Pool(cores))
+    spool = Spool(folder)
+    spool.open({})
+    render.render(RECIPE, blocks, spool, Pool(cores))
 
 
 def main() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from shiftdata.executors.executor import Executor, Work
 from shiftdata.executors.here import Here
 from shiftdata.executors.pool import Pool
+from shiftdata.executors.ranks import ALONE, Rank, Ranks
 from shiftdata.executors.ray import Ray
 from shiftdata.executors.tickets import LOSSES
 from shiftdata.executors.worker import alike
 
-__all__ = ["LOSSES", "Executor", "Here", "Pool", "Ray", "Work", "alike"]
+__all__ = ["ALONE", "LOSSES", "Executor", "Here", "Pool", "Rank", "Ranks", "Ray", "Work", "alike"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors import LOSSES, Executor, Here, Pool, Ray, alike
+from shiftdata.executors import LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, alike
 from tests import jobs
 from tests.jobs import work
 from tests.ray_cluster import ray_cluster
@@ -178,3 +178,60 @@ def test_killed_its_processes_end_too(processes, tmp_path):
 def test_no_worker_is_refused(make):
     with pytest.raises(InputError, match="at least 1"):
         make(0)
+
+
+def test_ranks_do_their_own_share_and_then_what_others_left(executor, tmp_path):
+    def missing(some: Iterable[int]) -> list[int]:
+        return [n for n in some if n not in done]
+
+    done: dict[int, int] = {}
+    first = Ranks(executor, Rank(1, 3), missing).run(work(jobs.double), range(30))
+    own = [next(first) for _ in range(10)]
+    assert {n for n, _ in own} <= set(range(30))
+    assert {n % 3 for n, _ in own[:4]} == {1}
+    first.close()  # it is lost
+    done |= dict(own)
+    for number in (0, 2):
+        done |= dict(Ranks(executor, Rank(number, 3), missing).run(work(jobs.double), range(30)))
+    assert done == {n: 2 * n for n in range(30)}
+    assert results(Ranks(executor, Rank(2, 3), missing), work(jobs.double), range(30)) == []
+
+
+def test_a_rank_without_others_does_every_job(executor):
+    ranks = Ranks(executor, Rank(2, 3), lambda some: some)
+    assert results(ranks, work(jobs.double), range(20)) == [(n, 2 * n) for n in range(20)]
+
+
+@pytest.mark.parametrize("rank", [(1, 1), (-1, 8), (8, 8), (0, 0)])
+def test_a_rank_is_below_the_world(rank):
+    with pytest.raises(InputError, match=r"there is no rank .* ranks count from 0"):
+        Rank(*rank)
+
+
+ARRAY = {f"SLURM_ARRAY_TASK_{name}": value for name, value in {"MIN": "1", "STEP": "2", "COUNT": "4"}.items()}
+
+
+@pytest.mark.parametrize(
+    ("variables", "rank"),
+    [
+        ({"SLURM_ARRAY_TASK_ID": "7"} | ARRAY, (3, 4)),
+        ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8"}, (5, 8)),
+        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"} | ARRAY, (1, 4)),
+        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"} | ARRAY, (3, 8)),
+        # Of an array of 8, tasks 3 and 6 once more.
+        (
+            {"SLURM_ARRAY_TASK_ID": "6", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "2"},
+            (1, 2),
+        ),
+    ],
+)
+def test_the_rank_of_slurm(variables, rank):
+    found, said = Rank.of_slurm(variables)
+    assert found == Rank(*rank)
+    assert all(part.split("=")[0] in variables for part in said.split(", "))
+
+
+@pytest.mark.parametrize("variables", [{}, {"SLURM_PROCID": "1"}, {"SLURM_ARRAY_TASK_ID": "1"}])
+def test_without_slurm_the_options_are_named(variables):
+    with pytest.raises(InputError, match="give --rank and --world"):
+        Rank.of_slurm(variables)

@@ -1,0 +1,108 @@
+"""Where a build of one dataset happens, and what is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from builders.recipe import Recipe, file_versions
+from shiftdata.errors import InputError
+from shiftdata.files import swap
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.paths import RENDERINGS
+from shiftdata.places.search import NAMESPACE
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where a build of one dataset happens: the finished folder, and everything unfinished beside it."""
+
+    out: Path
+    name: str
+    keep_parquet: bool = True
+
+    @property
+    def folder(self) -> Path:
+        """The finished dataset, as Parquet; where only tars are wanted, it is nobody else's."""
+        return self.out / NAMESPACE / self.name if self.keep_parquet else self.work / "parquet"
+
+    @property
+    def tars(self) -> Path:
+        """The finished dataset in WebDataset format."""
+        return self.out / NAMESPACE / f"{self.name}_wds"
+
+    @property
+    def work(self) -> Path:
+        """What is unfinished; on the same disk as the finished folder, so that a move is one step."""
+        return self.out / ".work" / self.name
+
+    @property
+    def fresh(self) -> Path:
+        """The dataset while it is packed; whole once its manifest is there."""
+        return self.work / "packing"
+
+    def swap(self) -> None:
+        """Put the fresh dataset in the place of the old one; a reader sees one or the other."""
+        swap(self.fresh, self.folder, self.work / "replaced")
+
+    def finish_swap(self) -> None:
+        """End a swap that was killed between its two moves."""
+        if (self.fresh / FILE_NAME).is_file() and not self.folder.exists():
+            self.swap()
+
+
+def earlier(folder: Path, recipe: Recipe, replaced: object | None, *, replace: bool) -> Manifest | None:
+    """The manifest of an earlier build of the same recipe; anything else in the way is an error.
+
+    With `replace` it is not, and `replaced` is the mark of a manifest that does not count either.
+    """
+    while folder.exists():
+        if (folder / FILE_NAME).is_file():
+            manifest, is_old = Manifest.read(folder), mark(folder) == replaced
+            if manifest.recipe_id == recipe.recipe_id():
+                return None if is_old else manifest
+            if replace:
+                return None
+            was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
+            raise InputError(
+                f"{folder} was built from another recipe (id {was}, now {now}): "
+                "build into another --out, or pass --replace to overwrite it"
+            )
+        if not folder.exists():  # it is swapped just now
+            continue
+        if replace:
+            return None
+        raise InputError(
+            f"{folder} exists and is not a finished dataset: move it away, or pass --replace to delete it"
+        )
+    return None
+
+
+def mark(folder: Path) -> object | None:
+    """What changes when another dataset takes the place of this one, even one with the same bytes."""
+    try:
+        found = (folder / FILE_NAME).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Sequence[Manifest]) -> list[str]:
+    """The bases to end up with, in the recipe's order; the default base is always among them."""
+    asked = {recipe.base(name).name for name in bases} if bases else {base.name for base in recipe.bases}
+    kept = {base.name for manifest in done for base in manifest.bases}
+    return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
+
+
+def is_complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
+    """Whether an earlier build has everything that is wanted, made with the same libraries."""
+    return (
+        {base.name for base in done.bases} == set(wanted)
+        and done.versions == file_versions()
+        and all(
+            (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
+            for path, record in done.files.items()
+            if path not in RENDERINGS  # they are written anew
+        )
+    )
