@@ -133,12 +133,13 @@ class UDA(Protocol):
         whole = Part(np.ones(len(rows), bool), [])
         names = [name for name in APART if name != "source_validation"]
         made = recut(task, {name: NewSet(whole, of[name], ROLE[name]) for name in names})
-        for name in names:
-            indices = made.sets[name].indices
+        for side in ("source", "target"):
+            indices = made.sets[f"{side}_train"].indices
             labels = rows.label[indices].astype(np.int64)
-            order = rows.hashes(indices, self.id, self.seed, name[:6])
+            order = rows.hashes(indices, self.id, self.seed, side)
             first = first_of_each(labels, order, np.bincount(labels, minlength=len(rows.labels)) // 2)
-            made = choose(made, name, indices[~first if name.endswith("test") else first], reason)
+            made = choose(made, f"{side}_train", indices[first], reason)
+            made = choose(made, f"{side}_test", indices[~first], reason)
         return made
 
 
