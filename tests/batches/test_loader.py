@@ -273,6 +273,21 @@ def test_an_iteration_left_early_leaves_no_thread(task):
     # The fixture looks for threads.
 
 
+def test_memory_of_a_batch_is_used_again_only_when_nothing_refers_to_it(task):
+    loader, plain = (task.loader(batch_size=8, workers=workers) for workers in (1, 0))
+    expected = [x.clone() for x, _, _ in plain]
+    kept, views, places = [], [], set()
+    for number, (x, _, _) in enumerate(loader):
+        places.add(x.data_ptr())
+        kept += [x] if number % 3 == 0 else []
+        views += [x.numpy()[2:5, 1]] if number % 3 == 1 else []
+        del x
+    assert all(x.equal(one) for x, one in zip(kept, expected[::3], strict=True))
+    for view, one in zip(views, expected[1::3], strict=True):
+        np.testing.assert_array_equal(view, one.numpy()[2:5, 1])
+    assert len(kept) + len(views) < len(places) < len(expected)
+
+
 def test_memory_is_flat_over_ten_epochs(task):
     loader = task.loader(sampler="shuffle", batch_size=16, workers=2)
     held = []

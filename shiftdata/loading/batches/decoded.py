@@ -58,7 +58,6 @@ class Decoded:
         self.root, self.limit = folder, limit
         name = "whole" if size is None else f"{size[0]}x{size[1]}"
         self.folder = folder / f"{DECODING}-pillow{PIL.__version__}-{name}"
-        self._hashes = hashes
         heads = hashes.view("<u8").reshape(-1, 4)[:, 0]
         self._heads, first, where = np.unique(heads, return_index=True, return_inverse=True)
         self._distinct = hashes[first]
