@@ -58,8 +58,7 @@ class Decoded:
         self.root, self.limit = folder, limit
         name = "whole" if size is None else f"{size[0]}x{size[1]}"
         self.folder = folder / f"{DECODING}-pillow{PIL.__version__}-{name}"
-        heads = hashes.view("<u8").reshape(-1, 4)[:, 0]
-        self._heads, first, where = np.unique(heads, return_index=True, return_inverse=True)
+        self._heads, first, where = np.unique(_heads(hashes), return_index=True, return_inverse=True)
         self._distinct = hashes[first]
         # A row whose hash begins as another's does is never kept: its place is the last, which stays empty.
         self._place = np.where(hashes == self._distinct[where], where, len(first))
@@ -143,7 +142,7 @@ class Decoded:
                 first, records = segment.news()
                 if not len(records):
                     continue
-                at = np.searchsorted(self._heads, records["sha256"].copy().view("<u8").reshape(-1, 4)[:, 0])
+                at = np.searchsorted(self._heads, _heads(records["sha256"]))
                 ours = np.flatnonzero(self._distinct[at.clip(max=len(self._heads) - 1)] == records["sha256"])
                 if len(ours):
                     self._shape = self._shape or segment.shape
@@ -171,8 +170,8 @@ class Decoded:
             some = dict(list(pictures.items())[:room])
             records = np.empty(len(some), RECORD)
             records["sha256"] = self._distinct[list(some)]
-            checks = zip(records["sha256"], some.values(), strict=True)
-            records["checksum"] = [_checksum(sha256.tobytes(), one) for sha256, one in checks]
+            checks = zip(_heads(records["sha256"]).tolist(), some.values(), strict=True)
+            records["checksum"] = [_checksum(head, one) for head, one in checks]
             segment.append(records, list(some.values()))
             pictures = {place: one for place, one in pictures.items() if place not in some}
 
@@ -225,9 +224,10 @@ class _Segment:
         else:
             out[rows] = np.take(pixels, slots, axis=0, mode="clip")
         records = self._records[slots]
-        wanted = zip(rows.tolist(), records["sha256"].tolist(), records["checksum"].tolist(), strict=True)
+        heads, checksums = _heads(records["sha256"]).tolist(), records["checksum"].tolist()
+        wanted = zip(rows.tolist(), heads, checksums, strict=True)
         self.say_used()
-        return np.array([_checksum(sha256, out[row]) == checksum for row, sha256, checksum in wanted])
+        return np.array([_checksum(head, out[row]) == checksum for row, head, checksum in wanted])
 
     def room(self, most: int) -> int:
         """How many more pictures may be added: none where a process was killed as it wrote."""
@@ -283,9 +283,14 @@ def _last_used(index: Path) -> float:
         return 0.0
 
 
-def _checksum(sha256: bytes, picture: Pixels) -> int:
+def _heads(hashes: NDArray[np.void]) -> NDArray[np.uint64]:
+    """The first 8 bytes of each hash."""
+    return np.ascontiguousarray(hashes).view("<u8").reshape(-1, 4)[:, 0]
+
+
+def _checksum(head: int, picture: Pixels) -> int:
     """Of the pixels and of whose they are."""
-    return xxh3_64_intdigest(picture.data, int.from_bytes(sha256[:8]))
+    return xxh3_64_intdigest(picture.data, head)
 
 
 def _write(descriptor: int, array: NDArray[np.generic]) -> None:
