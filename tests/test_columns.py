@@ -61,3 +61,10 @@ def test_no_rows_have_columns_too(tiny):
     rows = sd.task(str(tiny)).metadata
     assert rows.take(["key", "label"], np.zeros(0, np.int64)).schema.names == ["key", "label"]
     assert rows.keys(np.zeros(0, np.int64)).to_pylist() == []
+
+
+def test_a_row_that_was_drawn_twice_is_one_example(tiny):
+    task = sd.task(str(tiny), "label-shift", alpha=3, replacement=True, on_empty="report")
+    result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], task.counts("test")))
+    assert result.groups.n.sum() == len(task.sets["test"])
+    assert result.groups.examples.sum() == len(task.rows("test")) < len(task.sets["test"])

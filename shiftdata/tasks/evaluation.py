@@ -293,7 +293,7 @@ def _cells(
     codes = {"label": label, metadata.nuisance_column: nuisance}
     if steps is not None:
         names["severity"], codes["severity"] = tuple(f"{one:g}" for one in steps), shown % count
-    if not metadata.repeats:
+    if not metadata.repeats and task.sets[name].counts is None:
         return Cells(names, codes, n[shown], correct[shown])
     return Cells(names, codes, n[shown], correct[shown], _copies(metadata.picture[rows], cell, shown))
 
