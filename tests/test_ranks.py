@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from shiftdata.errors import InputError
 from shiftdata.executors import Here, Pool, Rank
 from shiftdata.exporting.webdataset import export
 from shiftdata.format.manifest import Manifest
-from tests.test_build import files, how_many, start
+from tests.test_build import ROOT, files, how_many, start
 from tests.test_filters import write_recipe as write_filtered
 from tests.tiny import write_recipe
 
@@ -263,6 +264,17 @@ def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket):
     assert Spool(f"{place}/tiny").files.listed() == set()
 
 
+def test_a_rank_with_other_code_than_those_at_work_is_refused(recipe, tmp_path):
+    part(recipe, tmp_path, 0, 3, render_only=True)
+    (folder,) = (tmp_path / ".work/tiny").glob("spool-*")
+    spool = Spool(folder)
+    (done,) = progress.statuses(spool)
+    raw = vars(done) | {"end": "", "seen": time.time(), "node": done.node | {"code": "other"}}
+    spool.files.write("progress/x.json", json.dumps(raw).encode())
+    with pytest.raises(InputError, match=r"beside rank 0 of 3 \(.*\), and has code \w+, not other: install"):
+        part(recipe, tmp_path, 1, 3)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -308,3 +320,21 @@ def test_the_progress_of_all_ranks_is_one_table(recipe, tiny_out, tmp_path, caps
     assert "Nobody is at work: run the build again" in said
     assert main(["progress", str(recipe), "--out", str(tiny_out)]) == 0
     assert "nothing is being built" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_slurm_script_as_an_array_of_eight(recipe, tiny, tmp_path):
+    script = ["bash", "scripts/slurm_build.sbatch", str(recipe), "--out", str(tmp_path), "--quiet"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    tasks = []
+    for task in range(1, 9):
+        names = {"JOB_ID": 7, "TASK_ID": task, "TASK_MIN": 1, "TASK_MAX": 8, "TASK_STEP": 1, "TASK_COUNT": 8}
+        slurm = {f"SLURM_ARRAY_{name}": str(value) for name, value in names.items()}
+        slurm |= {"SLURM_CPUS_PER_TASK": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "PATH": path}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        tasks.append(subprocess.Popen(script, cwd=ROOT, env=os.environ | slurm, **pipes))
+    errors = ended(tasks)
+    for number, said in enumerate(errors):
+        assert f"rank {number} of 8 (SLURM_ARRAY_TASK_ID={number + 1}, SLURM_ARRAY_TASK_COUNT=8)" in said
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert left(tmp_path) == ["lock"]

@@ -32,7 +32,7 @@ from builders.recipe import Recipe, load_recipe, node_versions
 from builders.sample import BadItem, Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, LockedError
-from shiftdata.executors import ALONE, Executor, Here, Pool, Rank, alike
+from shiftdata.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked
 from shiftdata.format.manifest import Manifest
@@ -149,6 +149,8 @@ class _Build:
                 self.spool.open({"dataset": self.recipe.name, "recipe_id": self.recipe.recipe_id()})
                 renders = self.look().needs_parquet  # or was it packed, and the spool removed, just before?
             status = Reporter(self.spool, self.rank, self.recipe.recipe_id(), state.wanted, quiet=self.quiet)
+            if renders:
+                status.status.node = self._check_others()
             with status as reporter:
                 rendered = self._render(state, reporter) if renders else None
                 if renders and rendered is None:
@@ -185,6 +187,14 @@ class _Build:
         assign.check_splits(self.recipe, fold_of)
         check_protocols(self.recipe, items, fold_of)
         return items, fold_of
+
+    def _check_others(self) -> dict[str, str]:
+        """Refuse to work beside processes that have other code or libraries; give those of this one."""
+        node = node_versions(self.reference)
+        for other in statuses(self.spool):
+            if other.is_at_work and other.node and other.recipe_id == self.recipe.recipe_id():
+                check_alike(f"this process works beside {other}, and", node, other.node)
+        return node
 
     def _render(self, state: _State, reporter: Reporter) -> Rendered | None:
         """Render and score what is missing; None where the spool was removed meanwhile."""

@@ -40,6 +40,8 @@ class Status:
     world: int
     recipe_id: str
     bases: Sequence[str]
+    #: What must be the same for all who fill a spool.
+    node: dict[str, str] = field(default_factory=dict)
     host: str = field(default_factory=platform.node)
     pid: int = field(default_factory=os.getpid)
     started: float = field(default_factory=time.time)
@@ -56,6 +58,9 @@ class Status:
     own: int = 0
     own_total: int = 0
     rate: float = 0.0
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.world} ({self.host}, process {self.pid})"
 
     @property
     def is_at_work(self) -> bool:

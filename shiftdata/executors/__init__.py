@@ -8,6 +8,18 @@ from shiftdata.executors.pool import Pool
 from shiftdata.executors.ranks import ALONE, Rank, Ranks
 from shiftdata.executors.ray import Ray
 from shiftdata.executors.tickets import LOSSES
-from shiftdata.executors.worker import alike
+from shiftdata.executors.worker import alike, check_alike
 
-__all__ = ["ALONE", "LOSSES", "Executor", "Here", "Pool", "Rank", "Ranks", "Ray", "Work", "alike"]
+__all__ = [
+    "ALONE",
+    "LOSSES",
+    "Executor",
+    "Here",
+    "Pool",
+    "Rank",
+    "Ranks",
+    "Ray",
+    "Work",
+    "alike",
+    "check_alike",
+]

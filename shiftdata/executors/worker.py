@@ -63,9 +63,13 @@ def alike(work: Callable[[], Loaded], versions: Callable[[], Mapping[str, str]])
 def _start_alike(
     work: Callable[[], Loaded], versions: Callable[[], Mapping[str, str]], expected: Mapping[str, str]
 ) -> Loaded:
-    there = versions()
+    check_alike(f"the node {platform.node()}", versions(), expected)
+    return work()
+
+
+def check_alike(who: str, there: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Refuse a process that has something else than is expected."""
     names = sorted({name for name, _ in expected.items() ^ there.items()})
     if names:
         parts = [f"{name} {there.get(name)}, not {expected.get(name)}" for name in names]
-        raise InputError(f"the node {platform.node()} has {'; '.join(parts)}: install the same on every node")
-    return work()
+        raise InputError(f"{who} has {'; '.join(parts)}: install the same on every node")
