@@ -21,6 +21,7 @@ import hashlib
 import multiprocessing
 import random
 import resource
+import sys
 import tempfile
 import threading
 import time
@@ -203,6 +204,7 @@ def compare(out: Path, pause: float, rounds: int) -> None:
             }
             for name, make in readers.items():
                 found.setdefault(name, []).append(measured(server, make)[0])
+                print(f"  {name}: {found[name][-1]['rate']:,.0f} pictures/s", file=sys.stderr, flush=True)
     peers = [name for name in found if not name.startswith("shiftdata")]
     # A ratio of one round is of one state of the machine.
     best = {

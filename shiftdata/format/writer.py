@@ -52,6 +52,7 @@ BYTES_PER_GROUP = 1 << 20
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
 METADATA_ROWS_PER_GROUP = 20_000
+METADATA_LEVEL = 9  # it is read from afar: keys take a third less than at level 1, for 3 microseconds a row
 BYTES_AT_ONCE = 16 << 20  # that are asked for at once: examples, and so much of a row's metadata
 BYTES_OF_ROW = 512
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image, Parquet its length before it
@@ -341,7 +342,8 @@ def write_metadata(path: Path, tables: Iterable[pa.Table]) -> FileRecord:
     """Write one metadata file, of one table or of several of `METADATA_ROWS_PER_GROUP` rows."""
     pieces = (piece for table in tables for piece in _cut(table, METADATA_ROWS_PER_GROUP))
     first = next(pieces)
-    options = {"compression": "zstd", **_options(first.schema, DIFFERENCES)}
+    level = {"compression": "zstd", "compression_level": METADATA_LEVEL}
+    options = level | _options(first.schema, DIFFERENCES)
     return _write(path, first.schema, chain([first], pieces), options)
 
 
