@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -107,7 +108,7 @@ def test_without_a_cluster_it_says_how_to_start_one(slowly, tmp_path):
     with start(slowly, tmp_path, "--ray", "127.0.0.1:1") as process:
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "there is no Ray cluster at 127.0.0.1:1: start one by `ray start --head`" in errors
+    assert "no Ray cluster answers at 127.0.0.1:1: start one by `ray start --head`" in errors
 
 
 def test_the_commands_of_the_page_run(tmp_path):
@@ -120,7 +121,8 @@ def test_the_commands_of_the_page_run(tmp_path):
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    options = {"cwd": ROOT, "env": {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}}
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of this test alone
+    options = {"cwd": ROOT, "env": {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **token}}
     started = []
     try:
         for command in nodes:
@@ -134,4 +136,4 @@ def test_the_commands_of_the_page_run(tmp_path):
         for node in started:
             os.killpg(node.pid, signal.SIGTERM)
             node.wait(60)
-    assert (tmp_path / "shift/sma_emoji/manifest.json").is_file()
+    assert (tmp_path / "shift/digits_ink/manifest.json").is_file()

@@ -90,9 +90,11 @@ class Ray(Executor):
                 socket.create_connection((host, int(port)), timeout=5).close()
             ray.init(**options, log_to_driver=False, logging_level="error")
         except (OSError, ValueError) as error:
+            address = self.address or os.environ.get("RAY_ADDRESS")
             raise InputError(
-                f"there is no Ray cluster at {self.address or os.environ.get('RAY_ADDRESS')}: start one by "
-                f"`ray start --head`, and its other nodes by `ray start --address=...` ({error})"
+                f"no Ray cluster answers at {address}: start one by `ray start --head`, and its other nodes "
+                "by `ray start --address=...`; if it asks for a token, set RAY_AUTH_MODE=token here too "
+                f"({error})"
             ) from error
         try:
             yield ray
