@@ -59,6 +59,8 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
         files |= _write_base(rendered, plain, name, gathered, folder, on_rows)
         dropped[name] = gathered.dropped
         del gathered
+        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+            pool.release_unused()  # each of the two would keep what the other needs next
     write_dropped(folder, dropped)
     bases = [
         replace(

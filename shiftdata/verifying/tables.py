@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 
 BATCH_ROWS = 20_000
+BYTES_AT_ONCE = 8 << 20
 
 
 def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Problem]]:
@@ -92,9 +94,16 @@ def _column_faults(found: pa.Schema, expected: pa.Schema) -> Iterator[str]:
 
 def batches(file: pq.ParquetFile, groups: Iterable[int], count: int) -> Iterator[pa.Table]:
     """The rows of some row groups, a few at a time; asked for together, all would stay in memory."""
-    for group in groups:
-        for batch in file.iter_batches(count, [group], use_threads=False):
-            yield pa.Table.from_batches([batch])
+    some: list[int] = []
+    size = 0
+    for group in chain(groups, [-1]):
+        add = file.metadata.row_group(group).total_byte_size if group >= 0 else BYTES_AT_ONCE
+        if some and size + add > BYTES_AT_ONCE:
+            for batch in file.iter_batches(count, some, use_threads=False):
+                yield pa.Table.from_batches([batch])
+            some, size = [], 0
+        some.append(group)
+        size += add
 
 
 class RowsInOrder:
