@@ -88,7 +88,8 @@ class FileRows:
                 inside = np.searchsorted(among, ends)
                 wanted = np.flatnonzero(np.diff(inside))
             firsts = np.cumsum(sizes[wanted]) - sizes[wanted]
-            parts = np.split(wanted, np.flatnonzero(np.diff(firsts // BLOCK)) + 1)
+            most = 4 * BLOCK if coded else BLOCK  # the fewer stretches, the fewer texts come again
+            parts = np.split(wanted, np.flatnonzero(np.diff(firsts // most)) + 1)
             for some in parts if len(wanted) or not number else ():  # at least one, if an empty one
                 path = metadata_file(self.base, split)
                 table = read_columns(self.dataset, path, names, groups=some.tolist(), coded=coded)
