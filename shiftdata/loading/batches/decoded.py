@@ -262,7 +262,8 @@ class _Segment:
 
 def _indices(folder: Path) -> Iterator[Path]:
     """The segments of a folder, the oldest first."""
-    return iter(sorted(folder.glob("*.index")))
+    names = os.listdir(folder) if folder.is_dir() else []
+    return (folder / name for name in sorted(names) if name.endswith(".index"))
 
 
 def _pixels_of(index: Path) -> Path:
