@@ -208,8 +208,11 @@ def sizes_of(file: Path, roles: Roles) -> Indices:
     texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
     with pq.ParquetFile(file, read_dictionary=texts) as opened:
         names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
-        parts = opened.iter_batches(METADATA_ROWS_PER_GROUP, columns=names)
-        sizes = [row_bytes(pa.Table.from_batches([part]), roles) for part in parts]
+        sizes = [
+            row_bytes(pa.Table.from_batches([part]), roles)
+            for group in range(opened.num_row_groups)  # asked for together, all would stay in memory
+            for part in opened.iter_batches(METADATA_ROWS_PER_GROUP, [group], columns=names)
+        ]
     return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
