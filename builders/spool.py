@@ -118,10 +118,6 @@ class Spool:
                 self._first = max(self._first, source.tell() * 5 // 4)
                 return rows
 
-    def examples(self, block: str) -> pa.BinaryArray:
-        """The encoded examples of a block's rows."""
-        return self.whole(block)[0]["example"].combine_chunks()
-
     def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
         """Store a table that belongs to a block, in a folder beside the blocks."""
         self.files.write(_name(block, folder), _stream(table))

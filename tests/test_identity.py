@@ -133,7 +133,7 @@ def test_a_build_with_another_code_version_uses_no_spool_of_the_last(recipe, tmp
     build(str(own), out, bases=["mini"], workers=1, quiet=True, keep_spool=True, replace=True)
     spools = sorted(out.glob(".work/tiny/spool-*"))
     assert len(spools) == 2
-    blocks = [sorted(path.name for path in spool.glob("*.arrow")) for spool in spools]
+    blocks = [sorted(path.name for path in spool.glob("*/*.arrow")) for spool in spools]
     assert blocks[0] == blocks[1] != []
 
 

@@ -219,7 +219,7 @@ def run_parquet(made: pack.Rendered, out: Path) -> Spent:
     compression = dict.fromkeys(ROW.names, "zstd") | {"example": "none"}
     with pq.ParquetWriter(out, schema.remove_metadata(), compression=compression) as writer:
         for block in made.blocks["all"]:
-            table = made.spool.read(block)[0].append_column("example", made.spool.examples(block))
+            table = made.spool.whole(block)[0]
             writer.write_table(table.replace_schema_metadata(None), row_group_size=40)
     out.unlink()
     return {}
