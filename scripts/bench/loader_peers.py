@@ -137,7 +137,10 @@ class Spdl:
         self.sampler = DistributedRandomSampler(len(self.paths), rank=0, world_size=1)
         self.epoch = 0
         if decoder == "FFmpeg":
-            self._decoded([self.paths[0].read_bytes()])  # fails now where the libraries are missing
+            try:
+                self._decoded([self.paths[0].read_bytes()])
+            except RuntimeError:
+                raise SystemExit("FFmpeg's shared libraries are not installed here") from None
 
     def __iter__(self) -> Iterator[LABELLED]:
         from spdl.pipeline import PipelineBuilder
