@@ -92,6 +92,19 @@ def test_a_jpeg_of_four_inks_is_read_by_pillow():
     np.testing.assert_array_equal(decode(data, out=np.zeros((20, 20, 3), np.uint8)), plain)
 
 
+def test_the_size_is_that_of_the_frame_header():
+    """Not of a picture in the picture; bytes that fill up before a marker are allowed."""
+    small = encoded(picture(16, 20), "JPEG")
+    data = encoded(picture(40, 50), "JPEG", exif=b"Exif\0\0" + small, comment=small)
+    filled = data[:2] + b"\xff\xff" + data[2:]
+    for one in (data, filled):
+        assert module._frame(one) == (40, 50, 3)
+        np.testing.assert_array_equal(decode(one), by_pillow(one))
+    high = data.replace(bytes([0, 40, 0, 50]), bytes([0, 0, 0, 50]))  # its height would come later
+    with pytest.raises(IntegrityError, match="cannot be decoded"):
+        decode(high, out=np.zeros((40, 50, 3), np.uint8))
+
+
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize(
     "damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:3]]

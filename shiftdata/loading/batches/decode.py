@@ -22,7 +22,8 @@ Pixels: TypeAlias = NDArray[np.uint8]
 Size: TypeAlias = tuple[int, int]
 
 JPEG = b"\xff\xd8\xff"
-FOUR_INKS = ("CMYK", "YCCK")
+#: Markers of the frame header, which has the size; between them are other tables.
+FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def decode(data: bytes, *, size: Size | None = None, out: Pixels | None = None) -> Pixels:
@@ -51,16 +52,29 @@ def _turbo() -> Any:
 
 
 def _by_turbo(turbo: Any, data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
-    height, width, colours = turbo.decode_jpeg_header(data)[:3]
-    if colours in FOUR_INKS:
+    height, width, inks = _frame(data)
+    if inks == 4:
         raise ValueError("it has a rounding of its own for them")
     scale = 1 if size is None else _scale((height, width), size)
     least = (-(-height // scale), -(-width // scale))
     place = out if out is not None and out.shape == (*least, 3) else None
     picture: Pixels = turbo.decode_jpeg(data, min_height=least[0], min_width=least[1], buffer=place)
+    if picture.shape[:2] != least:
+        raise ValueError("its size is not that of its frame header")
     if size in (None, least):
         return picture if place is None else place
     return _placed(Image.fromarray(picture), size, out)
+
+
+def _frame(data: bytes) -> tuple[int, int, int]:
+    """Height, width and number of inks of a JPEG. Asking the library gives the interpreter's lock away."""
+    at = 2
+    while len(data) > at + 9 and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker in FRAMES:
+            return data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8], data[at + 9]
+        at += 1 if marker == 0xFF else 2 + (data[at + 2] << 8 | data[at + 3])
+    raise ValueError("it has no frame header")
 
 
 def _by_pillow(data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
