@@ -24,8 +24,9 @@ from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format import writer
-from shiftdata.format.manifest import FileRecord, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import RENDERINGS
+from shiftdata.format.records import FileRecord
 from shiftdata.verifying import verify
 from tests.tiny import edit_file, edit_manifest, write_recipe
 

@@ -20,7 +20,8 @@ from shiftdata.cli.app import main
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.exporting.folders import chosen_task
 from shiftdata.format.front_matter import virtual_configs
-from shiftdata.format.manifest import CanonicalSet, Manifest, Split
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import CanonicalSet, Split
 from shiftdata.protocols import parse_protocol
 from shiftdata.verifying import verify
 from shiftdata.verifying.bases import FROZEN

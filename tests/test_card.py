@@ -20,7 +20,8 @@ from builders.make.check import check
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.attribution import credited, terms
-from shiftdata.format.manifest import Credit, Manifest
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Credit
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,8 @@ from builders.__main__ import main
 from builders.describe.renderings import describe
 from builders.make.check import check
 from builders.recipe import Expected, load_recipe
-from shiftdata.format.manifest import Credit, Manifest
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Credit
 from tests.tiny import edit_file
 
 

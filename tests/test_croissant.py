@@ -29,7 +29,8 @@ from PIL import Image
 from builders.datasheet import Datasheet
 from builders.describe.croissant import LONGEST_FILTERS, render_croissant
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Base, Manifest, Split
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Base, Split
 from shiftdata.format.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
 
 AWKWARD = [

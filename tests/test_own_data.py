@@ -17,8 +17,9 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.cli.app import main
 from builders.filters import Stages, judged_rows
 from builders.make import assign
-from builders.make.build import build, plan_blocks
+from builders.make.build import build
 from builders.make.check import check
+from builders.make.plan import plan_blocks
 from builders.make.render import render_item
 from builders.recipe import load_recipe
 from shiftdata.errors import InputError

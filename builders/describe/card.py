@@ -20,8 +20,9 @@ from shiftdata.format.front_matter import (
     yaml_lines,
 )
 from shiftdata.format.licenses import hub_terms
-from shiftdata.format.manifest import CanonicalSet, Manifest, Split
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import protocol_file
+from shiftdata.format.records import CanonicalSet, Split
 from shiftdata.format.schema import SPLITS
 
 CARDS = Path(__file__).resolve().parents[2] / "cards"

@@ -19,8 +19,9 @@ import pyarrow as pa
 from builders.sample import by_reason
 from shiftdata.errors import InputError
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, FileRecord, Manifest, Split
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import protocol_file
+from shiftdata.format.records import CanonicalSplit, FileRecord, Split
 from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns, example_type
 
 Json: TypeAlias = dict[str, Any]

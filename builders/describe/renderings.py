@@ -17,8 +17,9 @@ from builders.sample import by_reason
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset.card import card as wds_card
 from shiftdata.format.attribution import credited, terms
-from shiftdata.format.manifest import Base, CanonicalSplit, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import CROISSANT, README, RENDERINGS
+from shiftdata.format.records import Base, CanonicalSplit
 from shiftdata.format.renderings import write_renderings
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shiftdata.format.front_matter import cell
-from shiftdata.format.manifest import Manifest, Shortcuts, Trace
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Shortcuts, Trace
 
 #: Halfway between a guess (0.5) and certainty, for one class against all others; sampling noise comes on top.
 BOUND = 0.75

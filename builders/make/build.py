@@ -24,8 +24,9 @@ from builders.make import assign
 from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.pack import Rendered, pack
+from builders.make.plan import plan_blocks
 from builders.make.progress import Reporter, Status, statuses
-from builders.make.render import Block, cut_into_blocks, render, render_item
+from builders.make.render import Block, render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
 from builders.recipe import Recipe, load_recipe, node_versions
@@ -324,26 +325,6 @@ class _Build:
     def _needs(self, other: Status, packed: Sequence[str]) -> bool:
         """Whether another process makes something else than what was packed."""
         return other.recipe_id != self.recipe.recipe_id() or not set(other.bases) <= set(packed)
-
-
-def plan_blocks(
-    recipe: Recipe, bases: Sequence[str], items: Sequence[Item], fold_of: dict[str, int]
-) -> dict[str, list[Block]]:
-    """The blocks of each base. A larger base is the blocks of the smaller ones and some more."""
-    plan: dict[str, list[Block]] = {}
-    for layer in ("content", "shift"):
-        blocks: list[Block] = []
-        taken: set[str] = set()
-        of_layer = [base for base in recipe.bases if base.layer == layer]
-        for base in sorted(of_layer, key=lambda base: base.per_group or len(items) + 1):
-            picked = assign.pick(items, fold_of, base)
-            blocks = blocks + cut_into_blocks(
-                recipe, layer, [item for item in picked if item.key not in taken]
-            )
-            taken |= {item.key for item in picked}
-            if base.name in bases:
-                plan[base.name] = blocks
-    return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
 
 
 def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:

@@ -17,10 +17,12 @@ from builders.make import assign
 from builders.recipe import Recipe, SomeNuisances
 from builders.sample import Item
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import CanonicalSplit, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import metadata_file, protocol_file
+from shiftdata.format.records import CanonicalSplit
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices, sizes_of
+from shiftdata.format.writer import Indices
+from shiftdata.format.written import sizes_of
 from shiftdata.metadata import Metadata, metadata_from_table
 from shiftdata.metadata.rows import COLUMNS, metadata_of
 from shiftdata.protocols.canonical import canonical_split

@@ -23,18 +23,12 @@ from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
 from shiftdata.format.identity import dropped_id
-from shiftdata.format.manifest import FileRecord, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import protocol_file
+from shiftdata.format.records import FileRecord
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import (
-    Indices,
-    Ordered,
-    file_records,
-    finished,
-    write_dropped,
-    write_metadata,
-    write_splits,
-)
+from shiftdata.format.writer import Indices, Ordered, write_dropped, write_metadata, write_splits
+from shiftdata.format.written import file_records, finished
 from shiftdata.threads import available_cores
 
 

@@ -21,8 +21,9 @@ from PIL import Image
 
 from builders.albums import Album, Files
 from builders.describe.written import batches, picked
-from shiftdata.format.manifest import Manifest, Shortcuts, Trace
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_prefix, metadata_file
+from shiftdata.format.records import Shortcuts, Trace
 from shiftdata.metadata.folds import hashes64
 from shiftdata.stable import hash64
 

@@ -11,8 +11,9 @@ from typing import Literal, TypeAlias
 
 from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.files import git_blob_id, sha256_of
-from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import RENDERINGS
+from shiftdata.format.records import FileRecord
 from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
 
 

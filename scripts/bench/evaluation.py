@@ -27,8 +27,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.format.manifest import FILE_NAME, Base, Credit, FileRecord, Manifest, Split
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import data_file, metadata_file
+from shiftdata.format.records import Base, Credit, FileRecord, Split
 from shiftdata.format.schema import SPLITS, Roles, metadata_schema
 from shiftdata.format.writer import write_metadata
 

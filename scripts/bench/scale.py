@@ -166,9 +166,10 @@ def main() -> None:
         f"{memory.start / 1e6:.0f} MB and {memory.slope:.0f} bytes a row"
     )
     nodes = " | ".join(f"render on {count}" for count in NODES)
-    print(
-        f"\n| dataset | rows | core-hours | {nodes} | pack | its memory | spool | dataset | USD | USD a month |"
+    columns = (
+        f"dataset | rows | core-hours | {nodes} | pack | its memory | spool | dataset | USD | USD a month"
     )
+    print(f"\n| {columns} |")
     print("|---" * (9 + len(NODES)) + "|")
     for one in PLANNED:
         of_row = size[one.shift].at(one.side**2)

@@ -23,9 +23,11 @@ from PIL import Image
 
 import shiftdata as sd
 from builders.make.row_groups import Rows, row_groups
-from shiftdata.format.manifest import FILE_NAME, Base, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.records import Base
 from shiftdata.format.schema import SPLITS, Roles
-from shiftdata.format.writer import Ordered, finished, write_splits
+from shiftdata.format.writer import Ordered, write_splits
+from shiftdata.format.written import finished
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata.own_table import metadata_from_table
 from shiftdata.stable import rng

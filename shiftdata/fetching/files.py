@@ -9,7 +9,7 @@ from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
 from shiftdata.fetching.sources import NoPlaceError, Sources
 from shiftdata.fetching.staging import is_right
-from shiftdata.format.manifest import FileRecord
+from shiftdata.format.records import FileRecord
 from shiftdata.places.store import OnBytes
 from shiftdata.threads import in_threads
 

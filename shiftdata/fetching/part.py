@@ -25,8 +25,9 @@ from shiftdata.fetching.staging import MANIFEST
 from shiftdata.format.bounds import read_bounded
 from shiftdata.format.conditions import condition_text, rows_matching
 from shiftdata.format.front_matter import virtual_configs
-from shiftdata.format.manifest import FILE_NAME, CanonicalSet, CanonicalSplit, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import README, data_prefix, metadata_file, protocol_file
+from shiftdata.format.records import CanonicalSet, CanonicalSplit, FileRecord
 from shiftdata.format.renderings import write_renderings
 from shiftdata.format.schema import SPLITS, metadata_schema
 from shiftdata.format.writer import (
@@ -35,11 +36,11 @@ from shiftdata.format.writer import (
     SMALL_STRETCH,
     Indices,
     Ordered,
-    finished,
     within_limits,
     write_keys,
     write_splits,
 )
+from shiftdata.format.written import finished
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.places.store import OnBytes
 from shiftdata.verifying.bases import FROZEN

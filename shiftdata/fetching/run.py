@@ -29,7 +29,8 @@ from shiftdata.fetching.staging import (
 )
 from shiftdata.files import refuse_links, write_bytes
 from shiftdata.format.conditions import condition_text
-from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.records import FileRecord
 from shiftdata.places.search import NAMESPACE, is_offline, store_at
 from shiftdata.places.store import OnBytes
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import parse_condition, resolve, rows_matching
-from shiftdata.format.manifest import CanonicalSplit, Condition, Manifest, Part
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import in_order
+from shiftdata.format.records import CanonicalSplit, Condition, Part
 
 #: What a caller gives: values by column, or conditions in words such as "severity<=1.5".
 Select: TypeAlias = Mapping[str, Any] | Sequence[str]

@@ -24,7 +24,8 @@ from shiftdata.files import (
     swap,
     write_text,
 )
-from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.records import FileRecord
 
 #: The manifest while files are still missing: a folder with a `manifest.json` is whole.
 MANIFEST = ".manifest.json"

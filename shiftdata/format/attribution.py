@@ -10,7 +10,7 @@ from typing import Any
 
 from shiftdata.format.front_matter import cell
 from shiftdata.format.licenses import OPERATORS
-from shiftdata.format.manifest import Credit
+from shiftdata.format.records import Credit
 
 #: The file that lists every licence and attribution of a dataset's rows.
 ATTRIBUTION = "ATTRIBUTION.md"

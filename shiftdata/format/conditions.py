@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.manifest import Clause, Condition, Filters
+from shiftdata.format.records import Clause, Condition, Filters
 from shiftdata.format.schema import SPLITS
 
 Array = NDArray[Any]

@@ -12,7 +12,8 @@ from shiftdata.format.names import COLUMN, is_path_part, is_relative_path, line_
 from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns
 
 if TYPE_CHECKING:
-    from shiftdata.format.manifest import CanonicalSplit, Manifest, Split
+    from shiftdata.format.manifest import Manifest
+    from shiftdata.format.records import CanonicalSplit, Split
 
 #: The columns of examples, where their modality fixes them.
 EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import CanonicalSet, Manifest, Split
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import CanonicalSet, Split
 from shiftdata.format.schema import SPLITS
 
 Entry: TypeAlias = dict[str, Any]

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
-    from shiftdata.format.manifest import Base, Manifest
+    from shiftdata.format.manifest import Manifest
+    from shiftdata.format.records import Base
 
 #: What a row is: these columns and its nuisance. `group` and `params` follow from them or from the recipe.
 COLUMNS: dict[str, pa.DataType] = {

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from shiftdata.files import write_text
-from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import RENDERINGS
+from shiftdata.format.records import FileRecord
 
 
 def with_renderings(manifest: Manifest, texts: Mapping[str, str]) -> Manifest:

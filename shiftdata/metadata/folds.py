@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.format.manifest import Clause
+from shiftdata.format.records import Clause
 from shiftdata.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 

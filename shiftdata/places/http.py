@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 from shiftdata.errors import StorageError
 from shiftdata.files import open_new, sha256_of, write_bytes
-from shiftdata.format.manifest import FILE_NAME, FileRecord
+from shiftdata.format.manifest import FILE_NAME
+from shiftdata.format.records import FileRecord
 from shiftdata.format.typed import read_json
 from shiftdata.places.client import Answer, Client, HttpError, NoRangesError
 from shiftdata.places.hubs import HubRepo, hub_endpoint, origin_of, token_for

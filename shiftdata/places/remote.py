@@ -12,7 +12,7 @@ from typing import IO, Any, TypeVar
 
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError
 from shiftdata.extras import install_hint
-from shiftdata.format.manifest import FileRecord
+from shiftdata.format.records import FileRecord
 from shiftdata.places.store import (
     MOST_SMALL,
     FileInfo,

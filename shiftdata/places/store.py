@@ -23,7 +23,8 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular, read_at
-from shiftdata.format.manifest import MOST_BYTES, FileRecord
+from shiftdata.format.manifest import MOST_BYTES
+from shiftdata.format.records import FileRecord
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 #: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.

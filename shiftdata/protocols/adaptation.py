@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Clause
+from shiftdata.format.records import Clause
 from shiftdata.protocols.base import Protocol, Stage, first_of_each
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.tasks import Role, Task

@@ -6,9 +6,10 @@ import numpy as np
 
 from shiftdata.format.conditions import pinned
 from shiftdata.format.front_matter import virtual_configs
-from shiftdata.format.manifest import GAPS, CanonicalSet, CanonicalSplit
+from shiftdata.format.records import GAPS, CanonicalSet, CanonicalSplit
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices, size_of
+from shiftdata.format.writer import Indices
+from shiftdata.format.written import size_of
 from shiftdata.protocols.base import Protocol
 from shiftdata.tasks import Task
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import numbers_in
-from shiftdata.format.manifest import Filters
+from shiftdata.format.records import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.protocols.base import Protocol, Stage, named
 from shiftdata.tasks import Task

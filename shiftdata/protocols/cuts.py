@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.format.manifest import Clause
+from shiftdata.format.records import Clause
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import fold_clause, hashes64
 from shiftdata.tasks.sets import Part

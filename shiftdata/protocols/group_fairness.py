@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import number_of
-from shiftdata.format.manifest import Filters
+from shiftdata.format.records import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import hashes64
 from shiftdata.protocols.base import Protocol, Stage, places

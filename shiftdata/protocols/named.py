@@ -16,8 +16,8 @@ from typing import Any
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import parse_condition
-from shiftdata.format.manifest import CanonicalSplit
 from shiftdata.format.paths import protocol_file
+from shiftdata.format.records import CanonicalSplit
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.protocols.adaptation import UDA, UniDA
 from shiftdata.protocols.base import REQUIRED, Protocol, Where

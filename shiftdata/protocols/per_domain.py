@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from shiftdata.format.manifest import Filters
+from shiftdata.format.records import Filters
 from shiftdata.protocols.base import Protocol, Stage
 from shiftdata.tasks import Task
 from shiftdata.tasks.making import restrict

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.format.conditions import both, either, matches
-from shiftdata.format.manifest import Filters
+from shiftdata.format.records import Filters
 from shiftdata.tasks.sets import Groups, Indices, NewSet, RowSet
 
 if TYPE_CHECKING:

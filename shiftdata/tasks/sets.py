@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.format.manifest import Clause, Filters
+from shiftdata.format.records import Clause, Filters
 
 Indices: TypeAlias = NDArray[np.int64]
 Groups: TypeAlias = NDArray[np.bool_]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.manifest import Filters
+from shiftdata.format.records import Filters
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata import Metadata
 from shiftdata.tasks import reading

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from shiftdata.format.conditions import rows_matching
 from shiftdata.format.identity import base_content_id, dropped_id
-from shiftdata.format.manifest import FILE_NAME, CanonicalSplit, Manifest, Split
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import metadata_file
-from shiftdata.format.writer import Indices, groups_of, size_of, untouched
+from shiftdata.format.records import CanonicalSplit, Split
+from shiftdata.format.writer import Indices
+from shiftdata.format.written import groups_of, size_of, untouched
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import BaseRows

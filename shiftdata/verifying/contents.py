@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from shiftdata.format.manifest import Base, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import ATTRIBUTION, DROPPED, README, in_order, metadata_file, protocol_file
+from shiftdata.format.records import Base
 from shiftdata.format.schema import metadata_schema
-from shiftdata.format.writer import Indices, sizes_of
+from shiftdata.format.writer import Indices
+from shiftdata.format.written import sizes_of
 from shiftdata.metadata.rows import metadata_of
 from shiftdata.verifying.bases import (
     base_problems,

@@ -21,9 +21,11 @@ import pyarrow.parquet as pq
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.format.attribution import attribution_text, credited
 from shiftdata.format.front_matter import loading_entries, yaml_lines
-from shiftdata.format.manifest import FILE_NAME, Base, CanonicalSplit, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import protocol_file
-from shiftdata.format.writer import Indices, first_row
+from shiftdata.format.records import Base, CanonicalSplit
+from shiftdata.format.writer import Indices
+from shiftdata.format.written import first_row
 from shiftdata.metadata import Metadata
 from shiftdata.protocols import parse_protocol
 from shiftdata.protocols.canonical import canonical_split

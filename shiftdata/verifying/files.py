@@ -15,7 +15,7 @@ from typing import TypeVar
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE, open_regular
-from shiftdata.format.manifest import FileRecord
+from shiftdata.format.records import FileRecord
 from shiftdata.places.store import MissingFileError
 from shiftdata.threads import ahead, available_cores
 from shiftdata.verifying.problem import Problem

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.format.identity import dataset_content_id
-from shiftdata.format.manifest import FILE_NAME, Base, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import DROPPED, data_file, data_files, index_file, metadata_file, protocol_file
+from shiftdata.format.records import Base
 from shiftdata.format.schema import columns
 from shiftdata.verifying.problem import Problem
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.format.manifest import Base, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import metadata_file
+from shiftdata.format.records import Base
 from shiftdata.format.schema import KEY_PATTERN, SPLITS
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.tables import integers

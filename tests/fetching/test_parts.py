@@ -23,7 +23,7 @@ from shiftdata.exporting.webdataset import export
 from shiftdata.fetching.run import Fetch
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import groups_of, row_bytes, size_of
+from shiftdata.format.written import groups_of, row_bytes, size_of
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.verifying import verify
 from tests.fetching.conftest import copied, flip, same

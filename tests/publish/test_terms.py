@@ -22,7 +22,8 @@ from shiftdata.exporting.webdataset import export
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text
 from shiftdata.format.front_matter import cell
 from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
-from shiftdata.format.manifest import Credit, Manifest
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Credit
 from tests.publish.versions import edited
 from tests.tiny import write_recipe
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from builders.describe.renderings import describe
 from shiftdata.errors import IntegrityError
-from shiftdata.format.manifest import FILE_NAME, FileRecord, Manifest
+from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.records import FileRecord
 
 #: A file of the dataset that is small, and whose bytes no reader but a browser looks at.
 PICTURE = "preview.jpg"

@@ -20,8 +20,8 @@ from shiftdata.errors import IntegrityError
 from shiftdata.exporting.reading import batches, ending_of
 from shiftdata.files import whole_file
 from shiftdata.format.identity import base_content_id
-from shiftdata.format.manifest import Base
 from shiftdata.format.paths import data_files, in_order, metadata_file
+from shiftdata.format.records import Base
 from shiftdata.format.schema import columns
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata.columns import read_columns

@@ -20,8 +20,9 @@ from shiftdata.exporting.webdataset.card import card
 from shiftdata.exporting.webdataset.source import Indices, Members, Source, stratified_order, write_tar
 from shiftdata.files import make_folder, sha256_of, whole_file
 from shiftdata.format.identity import dataset_content_id
-from shiftdata.format.manifest import Base, FileRecord, Manifest
+from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import ATTRIBUTION, MANIFEST, README, RENDERINGS, data_file, index_file
+from shiftdata.format.records import Base, FileRecord
 from shiftdata.format.renderings import write_renderings
 from shiftdata.format.schema import index_schema
 from shiftdata.stable import content_hash

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
-from shiftdata.format.manifest import FileRecord
 from shiftdata.format.paths import data_files, in_order, metadata_file
+from shiftdata.format.records import FileRecord
 from shiftdata.loading.byte_ranges.ranges import Piece
 from shiftdata.metadata.columns import read_columns
 from shiftdata.places.store import Store

@@ -1,0 +1,188 @@
+"""The records that a manifest is made of: bases, splits, canonical splits, files, credits, traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+#: Column, operator, value.
+Condition: TypeAlias = tuple[str, str, Any]
+
+
+#: Conditions that all hold.
+Clause: TypeAlias = list[Condition]
+
+
+#: Alternatives of clauses, as `pyarrow` and `datasets` read them.
+Filters: TypeAlias = list[Clause]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """How much is in a split of a base or a set of a canonical split.
+
+    `bytes` are those of its cells in memory; `groups` counts those that have a row, and `smallest` and
+    `largest` are their sizes (0 where rows have no group, as untouched content).
+    """
+
+    rows: int
+    bytes: int
+    groups: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untouched:
+    """The untouched rows with which the trajectories of a base begin.
+
+    `examples` counts the different ones among them, `bytes` are those of the copies.
+    """
+
+    rows: int
+    examples: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """One set of files: `data/<name>/` and `metadata/<name>/`.
+
+    `dropped` counts, by reason, what should be here and could not be used; `dropped.parquet` names it, and
+    `dropped_id` is the hash of those names and reasons. `untouched` counts the rows
+    at severity 0, where some of them are the same example.
+    """
+
+    name: str
+    summary: str
+    content_id: str
+    splits: Mapping[str, Split]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    dropped_id: str = ""
+    untouched: Untouched | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of all splits."""
+        return sum(split.rows for split in self.splits.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanonicalSet:
+    """One set of a canonical split: its roles, how much it has, and in which splits of its base its rows lie.
+
+    `filters` keep exactly its rows; None where no filters can, for a `reason`. A row that was drawn twice
+    counts twice in `size`.
+    """
+
+    roles: Sequence[str]
+    size: Split
+    splits: Sequence[str]
+    filters: Filters | None
+    reason: str = ""
+
+
+#: How the note begins that a set of a canonical split lacks groups.
+GAPS = "groups without a row in"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanonicalSplit:
+    """A task that is published with its dataset: `protocol` (as `shiftdata task` reads it) on a base.
+
+    Its rows are frozen as keys in `protocols/<name>.parquet`. `configs` are the names under which the card
+    offers it, each with its sets; a split without any is a key file alone. `notes` say what was asked of the
+    protocol and what was met.
+    """
+
+    name: str
+    summary: str
+    base: str
+    protocol: str
+    sets: Mapping[str, CanonicalSet]
+    configs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a set lacks groups, so that a task is made again only with `on_empty="report"`."""
+        return any(note.startswith(GAPS) for note in self.notes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What `load_dataset(repo, name)` gives: each split's size, and the splits of `base` it is read from."""
+
+    name: str
+    base: str
+    splits: Mapping[str, Split]
+    read: Mapping[str, Sequence[str]]
+    filters: Filters | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credit:
+    """One licence with one attribution, and how many rows carry them."""
+
+    license: str
+    attribution: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """What a published file must be; a picture has no rows."""
+
+    bytes: int
+    sha256: str
+    rows: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Of what whole a dataset holds only some rows, and which.
+
+    `manifest` is the sha256 of the whole's `manifest.json`. The rows are those of `config` there, in
+    `splits`, that fulfil every one of `conditions`, which are written as in filters.
+    """
+
+    manifest: str
+    content_id: str
+    config: str
+    splits: Sequence[str]
+    conditions: Sequence[tuple[str, str, Any]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """How well a trivial trace of pictures, such as their corners, says their label or nuisance.
+
+    `accuracy` is balanced, on rows of origins that were not learned from; `chance` is that of a guess.
+    `alone` is the balanced accuracy for one class against all others, of the one that is given away most,
+    `plainest`; a guess has 0.5, with `noise` as its standard error.
+    """
+
+    name: str
+    target: Literal["label", "nuisance"]
+    accuracy: float
+    chance: float
+    plainest: str
+    alone: float
+    noise: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortcuts:
+    """What a build measured on some of its pictures: `fit` rows were learned from, on `tested` it was judged.
+
+    `made` says that the recipe made the nuisance; otherwise it came with the content. `files` are traces of
+    the files that the pictures were made from, where they are files.
+    """
+
+    base: str
+    fit: int
+    tested: int
+    made: bool
+    traces: Sequence[Trace]
+    files: Sequence[Trace] = ()
