@@ -250,8 +250,14 @@ def main() -> None:
         prepare(out, name)
         decoders = SETS[name].decoders
         own = {SPDL: (*decoders, "FFmpeg"), CACHED: decoders[:1]}
-        readers = [(reader, own.get(reader, decoders)) for reader in options.readers]
-        jobs = [(r, d, w) for w in options.workers for r, every in readers for d in every]
+        # One decoder after the other, so that readers that are compared are near each other in time.
+        jobs = [
+            (reader, decoder, workers)
+            for workers in options.workers
+            for decoder in (*decoders, "FFmpeg")
+            for reader in options.readers
+            if decoder in own.get(reader, decoders)
+        ]
         records, left_out = compare(out, jobs, options.rounds, until)
         print(f"\n{name}: {SETS[name].number // 2:,} {SETS[name].description}\n")
         print(*table(records, jobs), "", sep="\n")
