@@ -4,7 +4,7 @@
 
 The pictures are those of `loaders.py`, which builds them. The server waits `--pause` seconds before each
 answer, as a network does. Ours reads in random order, by byte range, without and with its cache (filled by
-the epoch before), and with windows of an eighth of the set at most; `datasets` and `webdataset` read shards
+the epoch before), and with windows of a tenth of the set at most; `datasets` and `webdataset` read shards
 from front to back. Two workers, batches of 64, libjpeg-turbo for all, each epoch in a process of its own;
 `first` is the time to the first batch, with workers that start. In each round every reader has its turn;
 medians, of ratios too.
@@ -39,7 +39,7 @@ from loader_sets import prepare
 from subset import Counted
 
 WORKERS = 2
-#: Bytes of a window of about an eighth of the set.
+#: Bytes to read ahead, of which a window is half: about a tenth of the set.
 SMALL = 22 << 20
 RATES = ("rate", "per_cpu")
 SPAWN = multiprocessing.get_context("spawn")
