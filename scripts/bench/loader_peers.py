@@ -171,10 +171,10 @@ class Spdl:
 
 
 class Lance:
-    """Lance: `take` of a batch's shuffled row numbers, in threads.
+    """Lance: `take` of a batch's shuffled row numbers, in threads that decode into the batch.
 
-    Its reads release the interpreter's lock and it must not be forked; the loader of spawned workers that its
-    guide has for random access makes a dictionary for each row, and was slower.
+    It must not be forked, and its reads release the interpreter's lock. The loader that its guide has for
+    random access takes the same rows in spawned workers, and makes a dictionary of each.
     """
 
     def __init__(self, out: Path, workers: int, decoder: str) -> None:
