@@ -4,8 +4,8 @@
 
 Crops of photographs at a few sizes are rendered by one process of one thread: in 20 styles, and in 14
 continuous shifts of 6 steps. Processor seconds and bytes a row are fitted as a + b x pixels. Packing, of two
-sizes of picture and two numbers of rows, is fitted as a + b x bytes for its seconds, and as a + b x rows for
-its memory. The fits are read off at the size and the number of rows of each planned dataset. Prices are
+sizes of picture and two numbers of rows, is fitted as a + b x bytes for its processor seconds, and as
+a + b x rows for its memory. The fits are read off at the size and the number of rows of each planned dataset. Prices are
 assumptions, to be replaced by yours.
 """
 
@@ -130,12 +130,12 @@ def rendered(folder: Path, shift: Shift, side: int, pictures: int) -> tuple[floa
 
 
 def packed(folder: Path, rows: int, size: int) -> tuple[float, float]:
-    """Seconds a row on this machine, and the peak of memory in bytes."""
+    """Processor seconds a row, and the peak of memory in bytes."""
     write_spool(rows, size, folder / "spool")
     spent, memory = in_process("pack", rows, folder / "spool", folder / "packed")
     for name in ("spool", "packed"):
         shutil.rmtree(folder / name)
-    return spent["all"][0] / rows, memory * 2**20
+    return spent["all"][1] / rows, memory * 2**20
 
 
 def main() -> None:
