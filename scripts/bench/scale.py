@@ -5,8 +5,8 @@
 Crops of photographs at a few sizes are rendered by one process of one thread: in 20 styles, and in 14
 continuous shifts of 6 steps. Processor seconds and bytes a row are fitted as a + b x pixels. Packing, of two
 sizes of picture and two numbers of rows, is fitted as a + b x bytes for its processor seconds, and as
-a + b x rows for its memory. The fits are read off at the size and the number of rows of each planned dataset. Prices are
-assumptions, to be replaced by yours.
+a + b x rows for its memory. The fits are read off at the size and the number of rows of each planned
+dataset. Prices are assumptions, to be replaced by yours.
 """
 
 from __future__ import annotations
