@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from shiftdata.files import open_regular
 from shiftdata.serving.blobs import TOO_MANY, Blobs, make_folder, read_small
@@ -39,6 +39,9 @@ LONGEST_LINE = 4096
 
 #: Within so many bytes a list is read line by line.
 SEARCHED = 512
+
+#: Looks for a list before it is missing: its dataset may be deleted and made again, with the same commit.
+LOOKS = 3
 
 #: The path in a line, and whether it is that of a folder.
 START = re.compile(rb'\["((?:[^"\\]|\\")*)",(null)?')
@@ -60,20 +63,22 @@ class StoredFiles(Files):
         return self.count
 
     def entries(self, start: str = "") -> Iterator[Entry]:
-        path = self.folder / f"{self.commit}.files"
-        try:
-            stream = open_regular(path)
-        except OSError as error:
-            if error.errno in TOO_MANY:
-                raise
-            raise self._damaged("its list of files is missing") from None
-        with stream:
+        with self._open() as stream:
             if os.fstat(stream.fileno()).st_size != self.length:
                 raise self._damaged("its list of files is cut")
             stream.seek(self._search(stream.fileno(), start))
             while line := stream.readline(LONGEST_LINE):
                 if (entry := self.parse(line)).key >= start:
                     yield entry
+
+    def _open(self) -> BinaryIO:
+        for _ in range(LOOKS):
+            try:
+                return open_regular(self.folder / f"{self.commit}.files")
+            except OSError as error:
+                if error.errno in TOO_MANY:
+                    raise
+        raise self._damaged("its list of files is missing") from None
 
     def entry(self, path: str) -> Entry | None:
         return _find(self, path)
