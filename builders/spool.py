@@ -1,6 +1,7 @@
 """The spool: rendered blocks in a folder or in object storage, so that a killed build goes on where it was.
 
-A file is a block, whole or absent: two Arrow streams, first its rows without their examples, then those.
+A file is a block, whole or absent: two Arrow streams, first its rows without their examples, then those, each
+with a hash of its bytes behind it.
 Several processes, on several machines, may fill a spool at once. It is in use while its mark is there, which
 comes before the first block and goes before the last one does.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
+from xxhash import xxh3_128_digest
 
 from builders.objects import Writable, writable
 from shiftdata.errors import IntegrityError
@@ -41,6 +43,7 @@ FAN = 2
 AHEAD, AHEAD_FAR = 4, 16
 #: Bytes of a block that are read at first for its rows; later as many as they had.
 FIRST_BYTES = 64 << 10
+HASH_BYTES = len(xxh3_128_digest(b""))
 
 Rows: TypeAlias = tuple[pa.Table, dict[str, str]]
 
@@ -108,8 +111,9 @@ class Spool:
         most = self._first
         while True:
             data = self._start(block, most)
+            source = pa.BufferReader(data)
             try:
-                rows, source = _described(data)
+                rows = _rows(_next_table(source))
             except (OSError, pa.ArrowInvalid) as error:
                 if len(data) < most:
                     raise self._damaged(block, error) from error
@@ -129,7 +133,7 @@ class Spool:
         except MissingFileError:
             return None
         try:
-            return pa.ipc.open_stream(data).read_all()
+            return _next_table(pa.BufferReader(data))
         except (OSError, pa.ArrowInvalid):
             return None
 
@@ -143,11 +147,10 @@ class Spool:
 
     def whole(self, block: str) -> Rows:
         """A block's rows with their examples, and its drops."""
-        data = self._start(block)
+        source = pa.BufferReader(self._start(block))
         try:
-            (table, drops), source = _described(data)
-            examples = pa.ipc.open_stream(source).read_all()
-            return table.append_column("example", examples["example"]), drops
+            table, drops = _rows(_next_table(source))
+            return table.append_column("example", _next_table(source)["example"]), drops
         except (OSError, pa.ArrowInvalid) as error:
             raise self._damaged(block, error) from error
 
@@ -173,11 +176,20 @@ def _stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
+    data = sink.getvalue()
+    return bytes(data) + xxh3_128_digest(data)
 
 
-def _described(data: bytes) -> tuple[Rows, pa.BufferReader]:
-    """The rows and drops of a block, and its bytes after them."""
-    source = pa.BufferReader(data)
+def _next_table(source: pa.BufferReader) -> pa.Table:
+    """The next table of a file; an error if it is not as it was written."""
+    start = source.tell()
     table = pa.ipc.open_stream(source).read_all()
-    return (table.replace_schema_metadata(None), json.loads(table.schema.metadata[b"drops"])), source
+    size = source.tell() - start
+    source.seek(start)
+    if xxh3_128_digest(source.read_buffer(size)) != source.read(HASH_BYTES):
+        raise pa.ArrowInvalid("its bytes are not those that were written")
+    return table
+
+
+def _rows(table: pa.Table) -> Rows:
+    return table.replace_schema_metadata(None), json.loads(table.schema.metadata[b"drops"])

@@ -15,8 +15,8 @@ BLOCKS = 7
 ROWS = 9
 
 
-def spooled(folder: Path, *, wrong: int = -1) -> tuple[Spool, list[str], list[bytes]]:
-    """Blocks of rows with examples of all lengths, one of which may have the hash of another."""
+def spooled(folder: Path) -> tuple[Spool, list[str], list[bytes]]:
+    """Blocks of rows with examples of all lengths."""
     spool, draw = Spool(folder / "spool"), np.random.default_rng(0)
     examples = [draw.bytes(int(size)) for size in draw.integers(0, 300, BLOCKS * ROWS)]
     names = [f"block-{number:02x}" for number in range(BLOCKS)]
@@ -24,7 +24,7 @@ def spooled(folder: Path, *, wrong: int = -1) -> tuple[Spool, list[str], list[by
         rows = [
             {
                 "params": f'{{"row": {row}}}' * (row % 3),
-                "sha256": hashlib.sha256(examples[row] + b"x" * (row == wrong)).digest(),
+                "sha256": hashlib.sha256(examples[row]).digest(),
                 "size": len(examples[row]),
                 "example": examples[row],
             }
@@ -51,12 +51,27 @@ def test_rows_are_read_by_place_whatever_the_runs(tmp_path, monkeypatch, run):
         assert not any((tmp_path / "packing").iterdir())  # a kill leaves nothing
 
 
-def test_an_example_with_another_hash_is_an_error_that_names_its_block(tmp_path):
-    spool, names, examples = spooled(tmp_path, wrong=20)
-    places = np.arange(len(examples))
+@pytest.mark.parametrize("place", [0.01, 0.3, 0.6, 0.99])
+def test_a_changed_byte_anywhere_is_an_error_that_names_its_block(tmp_path, place):
+    spool, names, examples = spooled(tmp_path)
+    file = Path(spool.path(names[2]))
+    data = bytearray(file.read_bytes())
+    data[int(len(data) * place)] ^= 1
+    file.write_bytes(data)
     with (
-        pytest.raises(IntegrityError, match=r"block-02\.arrow is damaged: delete it"),
-        reorder.reordered(spool, names, [ROWS] * BLOCKS, places, tmp_path / "packing"),
+        pytest.raises(IntegrityError, match=r"block-02\.arrow is damaged .*: delete it"),
+        reorder.reordered(spool, names, [ROWS] * BLOCKS, np.arange(len(examples)), tmp_path / "packing"),
+    ):
+        pass
+
+
+def test_a_block_that_another_build_has_replaced_is_an_error(tmp_path):
+    spool, names, examples = spooled(tmp_path)
+    counts = [ROWS] * (BLOCKS - 1) + [ROWS + 1]
+    places = np.arange(len(examples) + 1)
+    with (
+        pytest.raises(IntegrityError, match=rf"{names[-1]}\.arrow has changed meanwhile"),
+        reorder.reordered(spool, names, counts, places, tmp_path / "packing"),
     ):
         pass
 

@@ -79,6 +79,12 @@ def test_shards_are_of_about_equal_size_and_keep_the_order():
     assert max(weights) <= 1.05 * min(weights)
 
 
+def test_tiny_examples_get_more_shards_so_that_no_footer_describes_many_row_groups():
+    shards = cut_into_shards(np.full(72_000, 40 * 300))
+    assert np.all(np.diff(shards) >= 0)
+    assert np.bincount(shards).max() <= 10_500
+
+
 def test_images_lie_verbatim_and_filters_can_skip(tiny):
     manifest = Manifest.read(tiny)
     metadata = pq.read_table(tiny / "metadata/extended/train.parquet").to_pylist()

@@ -7,14 +7,12 @@ and params. It has no name: however a build ends, nothing of it is left.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TypeAlias
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +21,10 @@ from builders.spool import Spool
 from shiftdata.errors import IntegrityError
 from shiftdata.files import clear_when_full, read_at
 from shiftdata.format.writer import Indices
-from shiftdata.threads import ahead, available_cores
+from shiftdata.threads import ahead
 
 BYTES_OF_RUN = 64 << 20
-VALUES_AT_ONCE = 1000
 COLUMNS = ("example", "params")
-
-#: The bytes of each row's value, by column.
-Values: TypeAlias = dict[str, list[memoryview]]
 
 
 @dataclass(frozen=True)
@@ -70,60 +64,50 @@ def reordered(
 ) -> Iterator[Reordered]:
     """Some blocks with `counts` rows each, of which every row has a place: -1 for rows that are left out."""
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = zip(blocks, counts, (table for table, _ in spool.blocks(blocks)), strict=True)
-    checked = ahead(lambda job: _checked(spool, *job), jobs, available_cores())
     with clear_when_full(folder), TemporaryFile(dir=folder) as scratch:
-        runs, start = [], 0
-        for some in _together(checked):
-            stop = start + len(some[COLUMNS[0]])
-            runs.append(_write_run(scratch, some, places[start:stop]))
-            start = stop
+        some = _together(_whole(spool, blocks, counts), places)
+        runs = list(ahead(lambda run: _write_run(scratch, *run), some, 1, queued=1))
         scratch.flush()
         yield Reordered(scratch, runs)
 
 
-def _checked(spool: Spool, block: str, count: int, table: pa.Table) -> Values:
-    """Examples, which are what their hashes say, and params of a block."""
-    values = {name: _slices(table[name]) for name in COLUMNS}
-    examples = values[COLUMNS[0]]
-    right = [hashlib.sha256(example).digest() for example in examples] == table["sha256"].to_pylist()
-    if not right or len(table) != count or list(map(len, examples)) != table["size"].to_pylist():
-        raise IntegrityError(f"{spool.path(block)} is damaged: delete it and run the same command again")
-    return values
+def _whole(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterator[pa.Table]:
+    """Examples and params of each block, which has as many rows as it had when it was gathered."""
+    for block, count, (table, _) in zip(blocks, counts, spool.blocks(blocks), strict=True):
+        if len(table) != count:
+            raise IntegrityError(f"{spool.path(block)} has changed meanwhile: run the same command again")
+        yield table.select(COLUMNS)
 
 
-def _slices(column: pa.ChunkedArray) -> list[memoryview]:
-    """The bytes of each value where they lie."""
-    _, offsets, data = column.combine_chunks().cast(pa.large_binary()).buffers()
-    bounds = np.frombuffer(offsets, np.int64)[: len(column) + 1].tolist()
-    view = memoryview(data if data is not None else b"")
-    return [view[start:stop] for start, stop in pairwise(bounds)]
+def _lies(values: pa.Array) -> tuple[Indices, pa.Buffer]:
+    """Where each value begins and the last one ends, and the bytes that they lie in."""
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
+    return bounds, data if data is not None else pa.py_buffer(b"")
 
 
-def _together(blocks: Iterable[Values]) -> Iterator[Values]:
-    """As many blocks at a time as make a run."""
-    some: Values = {name: [] for name in COLUMNS}
+def _together(blocks: Iterable[pa.Table], places: Indices) -> Iterator[tuple[pa.Table, Indices]]:
+    """As many blocks at a time as make a run, and the places of their rows."""
+    some: list[pa.Table] = []
     size = 0
     for block in blocks:
-        for name, values in block.items():
-            some[name] += values
-            size += sum(map(len, values))
+        some.append(block)
+        size += block.nbytes
         if size >= BYTES_OF_RUN:
-            yield some
-            some, size = {name: [] for name in COLUMNS}, 0
-    if some[COLUMNS[0]]:
-        yield some
+            rows = pa.concat_tables(some)
+            yield rows, places[: len(rows)]
+            some, size, places = [], 0, places[len(rows) :]
+    if some:
+        yield pa.concat_tables(some), places
 
 
-def _write_run(scratch: IO[bytes], some: Values, places: Indices) -> Run:
+def _write_run(scratch: IO[bytes], rows: pa.Table, places: Indices) -> Run:
     """Append the values of rows that have a place, in the order of their places."""
     kept = np.flatnonzero(places >= 0)
     order = kept[np.argsort(places[kept])]
     bounds = {}
     for name in COLUMNS:
-        values = [some[name][row] for row in order.tolist()]
-        ends = np.cumsum([scratch.tell(), *map(len, values)])
-        for start in range(0, len(values), VALUES_AT_ONCE):
-            scratch.write(b"".join(values[start : start + VALUES_AT_ONCE]))
-        bounds[name] = ends
+        begins, data = _lies(rows[name].combine_chunks().take(pa.array(order)))
+        bounds[name] = begins - begins[0] + scratch.tell()
+        scratch.write(memoryview(data)[begins[0] : begins[-1]])
     return Run(places[order], bounds)

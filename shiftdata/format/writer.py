@@ -13,9 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +48,7 @@ BYTES_PER_GROUP = 1 << 20
 #: ... and shorter stretches than this share one.
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
+BYTES_OF_GROUP = 26 << 10  # that a row group counts at least: a footer, read as a whole, describes each
 METADATA_ROWS_PER_GROUP = 20_000
 METADATA_LEVEL = 9  # it is read from afar: keys take a third less than at level 1, for 3 microseconds a row
 BYTES_AT_ONCE = 16 << 20  # that are asked for at once: examples, and so much of a row's metadata
@@ -132,7 +133,8 @@ def write_splits(
         return write_metadata(folder / metadata_file(base, split), tables)
 
     records: dict[str, FileRecord] = {}
-    for shard, (places, record) in zip(shards, ahead(write, shards, workers, queued=1), strict=True):
+    written = ahead(write, shards, workers, queued=len(shards))
+    for shard, (places, record) in zip(shards, written, strict=True):
         offsets[shard.split].append(places)
         records[shard.path] = record
     for split, record in zip(splits, ahead(describe, splits, workers, queued=1), strict=True):
@@ -176,6 +178,7 @@ def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices
 
 def cut_into_shards(sizes: Indices) -> Indices:
     """The shard of each of some row groups that follow each other, about equally many bytes a shard."""
+    sizes = np.maximum(sizes, BYTES_OF_GROUP)
     total = int(sizes.sum())
     shards = max(1, -(-total // BYTES_PER_SHARD))
     ends = np.cumsum(sizes) - sizes / 2
@@ -191,9 +194,11 @@ def write_shard(
 ) -> tuple[Indices, FileRecord]:
     """Write one data file, a row group a table; give the offset of each image, -1 where there are none.
 
-    Images stay as they are, all else is compressed.
+    Texts are compressed; images stay as they are, and so do numbers, which are few in a row group.
     """
-    compression = dict.fromkeys(schema.names, "zstd")
+    compression = {
+        name: "zstd" if pa.types.is_string(schema.field(name).type) else "none" for name in schema.names
+    }
     name = schema.names[-1]
     images = schema.field(-1).type == FEATURE_TYPES["image"]
     if images:
@@ -209,7 +214,7 @@ def write_shard(
             offsets.append(np.full(len(group), -1))
         on_rows(len(group))
 
-    options = {"compression": compression, "use_content_defined_chunking": True, **_options(schema)}
+    options = {"compression": compression, **_options(schema)}
     record = _write(path, schema, groups, options, on_group)
     return np.concatenate(offsets), record
 
@@ -278,20 +283,23 @@ def _cut(table: pa.Table, count: int) -> Iterator[pa.Table]:
 
 
 def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
-    """The row groups of a data file."""
+    """The row groups of a data file; the next ones are made while the caller writes some."""
     ends = np.cumsum(shard.groups)
     sizes = rows.lengths[shard.start : shard.start + ends[-1]] + BYTES_OF_ROW
     cuts = np.flatnonzero(np.diff(np.cumsum(sizes)[ends - 1] // BYTES_AT_ONCE)) + 1
-    start = shard.start
-    for groups in np.split(shard.groups, cuts):
-        stop = start + int(groups.sum())
-        table, examples = rows.table(start, stop), rows.examples(start, stop)
+    stretches = np.split(shard.groups, cuts)
+    bounds = pairwise(accumulate((int(groups.sum()) for groups in stretches), initial=shard.start))
+
+    def made(bound: tuple[int, int]) -> pa.Table:
+        table, examples = rows.table(*bound), rows.examples(*bound)
         known = [table[name] for name in columns(roles.nuisance)]
-        made = _example_columns(roles, table["key"].combine_chunks(), examples)
-        whole = pa.table([*known, *made], schema=schema).combine_chunks()
-        for end, count in zip(np.cumsum(groups).tolist(), groups.tolist(), strict=True):
-            yield whole.slice(end - count, count)
-        start = stop
+        of_example = _example_columns(roles, table["key"].combine_chunks(), examples)
+        return pa.table([*known, *of_example], schema=schema).combine_chunks()
+
+    with closing(ahead(made, bounds, 1, queued=1)) as tables:
+        for table, groups in zip(tables, stretches, strict=True):
+            for end, count in zip(np.cumsum(groups).tolist(), groups.tolist(), strict=True):
+                yield table.slice(end - count, count)
 
 
 def _pointed(rows: Ordered, offsets: Sequence[Indices], schema: pa.Schema) -> Iterator[pa.Table]:

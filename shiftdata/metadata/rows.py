@@ -202,7 +202,8 @@ class Metadata:
             codes[at] = one.indices.to_numpy(zero_copy_only=False)
             known.append(one.dictionary.cast(pa.large_string()))
             stretches.append(at)
-        every = pa.chunked_array(known, pa.large_string()).dictionary_encode().unify_dictionaries()
+        # Every chunk gets the same dictionary; to unify them would compare it once a chunk.
+        every = pa.chunked_array(known, pa.large_string()).dictionary_encode()
         for at, one in zip(stretches, every.chunks, strict=True):
             codes[at] = one.indices.to_numpy()[codes[at]]
         return codes, every.chunk(0).dictionary if known else pa.array([], pa.large_string())

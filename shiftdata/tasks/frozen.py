@@ -125,9 +125,10 @@ def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error
-    encoded = table["key"].cast(pa.large_string()).dictionary_encode().unify_dictionaries()
-    encoded = encoded.combine_chunks() if encoded.num_chunks else pa.array([], encoded.type)
-    rows = metadata.rows_of(encoded.dictionary)[encoded.indices.to_numpy()]
+    keys = pa.chunked_array([pa.array([], pa.large_string()), *table["key"].cast(pa.large_string()).chunks])
+    encoded = keys.dictionary_encode().chunks  # of which each has the same dictionary
+    numbers = np.concatenate([one.indices.to_numpy() for one in encoded])
+    rows = metadata.rows_of(encoded[0].dictionary)[numbers]
     if (rows < 0).any():
         key = table["key"][int(np.argmax(rows < 0))].as_py()
         raise InputError(
