@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
-from PIL import Image
+from PIL import ExifTags, Image
 
 from builders.cells import misfit, read_cell
-from builders.sample import BadItem, Sample
+from builders.sample import BadItem, PictureFile, Sample
 from shiftdata.errors import InputError
 from shiftdata.format.schema import FEATURE_TYPES, Feature, Modality, features_as_bytes
 
@@ -79,6 +79,35 @@ class ImageEncoding:
         else:
             bare.save(buffer, "PNG", compress_level=6)
         return buffer.getvalue()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileEncoding:
+    """Pictures as their authors' files have them, byte for byte, so that whoever has the files gets the same.
+
+    What a loader could not show as it is (CMYK, transparency, a palette, a turned photograph, another format,
+    or pixels that a step has made) is stored as PNG, without loss.
+    """
+
+    code_version: ClassVar[int] = 1
+    modality: ClassVar[Modality] = "image"
+    columns: ClassVar[Mapping[str, Feature]] = {"image": "image"}
+
+    def encode(self, sample: Sample) -> bytes:
+        """The bytes of the file where they can be published, else of a PNG file."""
+        if isinstance(sample.example, PictureFile) and _is_plain(sample.example.data):
+            return sample.example.data
+        return ImageEncoding(format="png").encode(replace(sample, example=sample.image.convert("RGB")))
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether every loader shows a file as it is: an upright JPEG or PNG, grey or in colours."""
+    if not data:
+        return False
+    with Image.open(io.BytesIO(data)) as picture:
+        turned = picture.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        clear = "transparency" in picture.info
+        return picture.format in ("JPEG", "PNG") and picture.mode in ("L", "RGB") and not turned and not clear
 
 
 @dataclass(frozen=True, kw_only=True)

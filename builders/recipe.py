@@ -1,4 +1,4 @@
-"""Recipes: frozen records of everything that determines a dataset. A recipe is known by its file's name."""
+"""Recipes: frozen records of everything that determines a dataset, a file each or a table of rows a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import platform
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import shiftdata
-from builders.albums import Album
+from builders.albums import Album, Raw
 from builders.datasheet import Datasheet
 from builders.encode import Encoding
 from builders.filters import Filters
@@ -48,6 +48,9 @@ DESCRIPTION = (
 
 #: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
 PIXEL_LIBRARIES = ("numpy", "onnxruntime", "pillow", "resvg_py")
+
+#: A module with a table of recipes, not one.
+TABLE = re.compile(r"^RECIPES\b", re.MULTILINE)
 
 #: Part of every identity: raise it when a build itself (folds, bases, what steps are given) gives other rows.
 BUILD_VERSION = 1
@@ -275,34 +278,65 @@ def _hash_of(identity: Any) -> str:
 
 
 def recipe_names() -> list[str]:
-    """Every recipe of this package: the modules in `builders/recipes/<family>/`."""
-    return sorted(path.stem for path in RECIPES.glob("*/*.py") if path.stem != "__init__")
+    """Every recipe of this package: the modules in `builders/recipes/<family>/`, and what tables list."""
+    return sorted(
+        name for path in _modules() for name in ([recipe.name for recipe in _table(path)] or [path.stem])
+    )
 
 
 def load_recipe(reference: str) -> Recipe:
-    """The recipe of that name in this package, or in a Python file that assigns `RECIPE`."""
-    path = recipe_path(reference)
-    recipe = getattr(_run_file(path), "RECIPE", None)
+    """The recipe of that name in this package, or in a Python file that assigns `RECIPE`.
+
+    `<name>=<place>` says where the raw dataset of its album lies.
+    """
+    named, place = _place_of(reference)
+    path = recipe_path(named)
+    module = _run_file(path)
+    table = {recipe.name: recipe for recipe in getattr(module, "RECIPES", ())}
+    recipe = table[named] if table else getattr(module, "RECIPE", None)
     if not isinstance(recipe, Recipe):
         raise InputError(
             f"{path} must assign a builders.recipe.Recipe to RECIPE, not a {type(recipe).__name__}"
         )
-    return recipe
+    if not place:
+        return recipe
+    if not isinstance(recipe.album, Raw):
+        raise InputError(f"the recipe {named} is made from no raw dataset: leave --raw out")
+    return dataclasses.replace(recipe, album=recipe.album.at(Path(place)))
 
 
 def recipe_path(reference: str) -> Path:
     """The file of a recipe that is named, or given by its path."""
-    if reference.endswith(".py"):
-        path = Path(reference)
+    named, _ = _place_of(reference)
+    if named.endswith(".py"):
+        path = Path(named)
         if not path.is_file():
             raise InputError(
-                f"there is no recipe file {reference}; name a file, or one of {', '.join(recipe_names())}"
+                f"there is no recipe file {named}; name a file, or one of {', '.join(recipe_names())}"
             )
         return path
-    known = {path.stem: path for path in RECIPES.glob("*/*.py") if path.stem != "__init__"}
-    if reference not in known:
-        raise not_found("recipe", reference, known, "Or give the path of a .py file that assigns RECIPE.")
-    return known[reference]
+    for path in _modules():
+        if path.stem == named or named in [recipe.name for recipe in _table(path, named)]:
+            return path
+    raise not_found("recipe", named, recipe_names(), "Or give the path of a .py file that assigns RECIPE.")
+
+
+def _place_of(reference: str) -> tuple[str, str]:
+    """A recipe's name or file, and the place of its raw dataset."""
+    named, equals, place = reference.partition("=")
+    return (named, place) if equals and not Path(reference).is_file() else (reference, "")
+
+
+def _modules() -> list[Path]:
+    return sorted(path for path in RECIPES.glob("*/*.py") if path.stem != "__init__")
+
+
+def _table(path: Path, named: str = "") -> Sequence[Recipe]:
+    """The recipes of a module that assigns several to `RECIPES`, whose names begin with the module's."""
+    if (named and not named.startswith(path.stem)) or not TABLE.search(path.read_text(encoding="utf-8")):
+        return ()
+    recipes: Sequence[Recipe] = _run_file(path).RECIPES
+    return recipes
 
 
 def _run_file(path: Path) -> ModuleType:

@@ -11,8 +11,20 @@ from PIL import Image
 from builders.terms import check_license
 from shiftdata.errors import InputError
 
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A picture with the bytes of its file, which are published if no step changes the pixels.
+
+    There are none where the file ends too soon.
+    """
+
+    data: bytes
+    picture: Image.Image
+
+
 #: A picture, a text, or the features of a table's row by column.
-Example: TypeAlias = Image.Image | str | Mapping[str, bool | int | float | str | None]
+Example: TypeAlias = Image.Image | PictureFile | str | Mapping[str, bool | int | float | str | None]
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
@@ -77,6 +89,8 @@ class Sample:
     @property
     def image(self) -> Image.Image:
         """The example as a picture; a step for pictures must not be given anything else."""
+        if isinstance(self.example, PictureFile):
+            return self.example.picture
         if not isinstance(self.example, Image.Image):
             raise InputError(
                 f"{self.key} is a {type(self.example).__name__}, and a step of the recipe is for pictures"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from builders.sample import Example, Item
 
-__all__ = ["Album", "Files", "LeavesOut"]
+__all__ = ["Album", "Files", "LeavesOut", "Raw"]
 
 
 @runtime_checkable
@@ -54,3 +54,11 @@ class Files(Protocol):
 
     def file(self, item: Item, /) -> Path:
         """The file of an item."""
+
+
+@runtime_checkable
+class Raw(Protocol):
+    """An album of somebody's public dataset, which lies wherever its user has put it."""
+
+    def at(self, place: Path, /) -> Self:
+        """The album, read from another folder or archive."""

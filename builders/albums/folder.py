@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import BinaryIO, ClassVar, NoReturn
 
 from PIL import Image, ImageOps
 
@@ -99,7 +99,7 @@ class FolderAlbum:
         return self.root / str(item.source["file"])
 
     def load(self, item: Item) -> Image.Image:
-        return picture_at(self.file(item))
+        return picture_of(self.file(item))
 
     def fingerprint(self) -> str:
         """A hash of names, labels and pictures; the folder's own path does not count."""
@@ -141,7 +141,7 @@ class FolderAlbum:
             file = row["file"]
             if files[file] > 1:
                 raise InputError(f"{TABLE} in {self.root} lists {file} {files[file]} times: list it once")
-            stem = f"{Path(file).stem} {_digits(file, DIGITS_OF_MANY)}"
+            stem = f"{Path(file).stem} {hash_digits(file, DIGITS_OF_MANY)}"
             yield item if keys[item.key] == 1 else self._item(row, stem)
 
     def _item(self, row: Mapping[str, str], stem: str) -> Item:
@@ -154,9 +154,9 @@ class FolderAlbum:
             )
         domain = row.get("domain")
         return Item(
-            key=_key(label, stem, domain),
+            key=key_of(label, stem, domain),
             label=label,
-            origin=_origin(label, stem, domain, row.get("origin")),
+            origin=origin_of(label, stem, domain, row.get("origin")),
             license=row.get("license") or self.license,
             attribution=row.get("attribution") or self.attribution,
             nuisance=domain,
@@ -218,7 +218,7 @@ class FolderAlbum:
             yield row
 
 
-def picture_at(file: Path) -> Image.Image:
+def picture_of(file: Path | BinaryIO) -> Image.Image:
     """A picture as every viewer shows it, in RGB or RGBA; raises `BadItem` where it cannot be used."""
     try:
         with (
@@ -253,11 +253,11 @@ def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     # Texts can differ by a letter, mark, digit or symbol that a slug loses.
     if not any(not letter.isascii() and unicodedata.category(letter)[0] in "LMNS" for letter in text):
         return plain or "x"
-    hashed = f"{plain or 'x'}-{_digits(text, digits)}"
+    hashed = f"{plain or 'x'}-{hash_digits(text, digits)}"
     return hashed if len(hashed) <= length else _cut(plain, text, length)
 
 
-def _key(label: str, stem: str, domain: str | None) -> str:
+def key_of(label: str, stem: str, domain: str | None) -> str:
     """The key of a picture. Two hyphens in a row, which no slug has, keep the parts apart."""
     if domain is None:
         return slug(f"{label}_{stem}", digits=DIGITS_OF_MANY)
@@ -265,7 +265,7 @@ def _key(label: str, stem: str, domain: str | None) -> str:
     return key if len(key) <= SLUG_LENGTH else _cut(key, key, SLUG_LENGTH)
 
 
-def _origin(label: str, stem: str, domain: str | None, given: str | None) -> str:
+def origin_of(label: str, stem: str, domain: str | None, given: str | None) -> str:
     """The origin that the table gives, which domains share, or one that no other picture has."""
     parts = [slug(label), slug(given or stem, digits=DIGITS_OF_MANY)]
     if domain is not None and not given:
@@ -274,10 +274,11 @@ def _origin(label: str, stem: str, domain: str | None, given: str | None) -> str
 
 
 def _cut(plain: str, text: str, length: int) -> str:
-    return f"{plain[: length - DIGITS_OF_MANY - 1].strip('-')}-{_digits(text, DIGITS_OF_MANY)}"
+    return f"{plain[: length - DIGITS_OF_MANY - 1].strip('-')}-{hash_digits(text, DIGITS_OF_MANY)}"
 
 
-def _digits(text: str, digits: int) -> str:
+def hash_digits(text: str, digits: int) -> str:
+    """So many digits that stand for a text."""
     valid = text.encode(errors="replace").decode()  # a file's name may be no Unicode
     return f"{hash64(valid):016x}"[:digits]
 

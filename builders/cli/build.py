@@ -19,6 +19,7 @@ from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.executors import Rank, Ray
+from shiftdata.files import absolute
 from shiftdata.format.manifest import FILE_NAME, Manifest
 
 MOST_NAMES = 10  # of groups without rows
@@ -32,6 +33,7 @@ MOST_NAMES = 10  # of groups without rows
       python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
       python -m builders build sma_emoji --ray                 on every node of a running Ray cluster
       python -m builders build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
+      python -m builders build pacs --raw /data/PACS           from the authors' files, a folder or an archive
       python -m builders build sma_emoji --rank 3 --world 8    one of 8 processes that share the work
       python -m builders build sma_emoji --slurm               the same, in a Slurm array or by srun
     """,
@@ -39,6 +41,7 @@ MOST_NAMES = 10  # of groups without rows
 )
 @click.argument("recipe", help="A name from `list`, or the path of a .py file that assigns RECIPE.")
 @click.option("--out", type=Path, default="build", metavar="FOLDER", help="Where shift/<name> is made.")
+@click.option("--raw", type=Path, metavar="PLACE", help="The raw dataset. [default: build/raw/<name>]")
 @click.option("--format", type=click.Choice(get_args(Format)), default="parquet", help="webdataset: as tars.")
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
@@ -55,6 +58,7 @@ MOST_NAMES = 10  # of groups without rows
 @quiet_option
 def command(
     recipe: str,
+    raw: Path | None,
     bases: str | None,
     verbose: bool,
     rank: int | None,
@@ -70,6 +74,7 @@ def command(
     may run at once, on machines that share --out: see docs/cluster.md.
     """
     part = _rank(rank, world, slurm)
+    recipe = f"{recipe}={absolute(raw)}" if raw else recipe
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.albums.folder import ENDINGS, picture_at, slug
+from builders.albums.folder import ENDINGS, picture_of, slug
 from builders.sample import BadItem
 from builders.shifts.styles import network
 from builders.shifts.styles.network import ASSETS, CODE_LENGTH
@@ -160,7 +160,7 @@ def check_style_names(names: Sequence[str], where: str) -> None:
 
 def _opaque(file: Path) -> Image.Image:
     try:
-        picture = picture_at(file)
+        picture = picture_of(file)
     except BadItem as error:
         raise InputError(f"the style picture {file} cannot be used: {error}; replace or remove it") from error
     white = Image.new("RGBA", picture.size, "white")

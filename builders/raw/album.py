@@ -1,0 +1,175 @@
+"""An album from a raw dataset: a layout says which files there are, a tree reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Protocol, Self, TypeAlias
+
+from PIL import Image, ImageFile
+
+from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of
+from builders.raw.tree import Tree
+from builders.sample import BadItem, Item, Json, PictureFile
+from shiftdata.errors import InputError
+from shiftdata.stable import content_hash
+from shiftdata.threads import available_cores, in_threads
+
+#: Where raw datasets lie if nothing else is said: a folder with one of each name.
+RAW = Path("build/raw")
+RAW_VARIABLE = "SHIFTDATA_RAW"
+
+_truncated = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A file that a layout knows: what it shows, and `origin`, what it was made from, within its label.
+
+    `stem` is what the key and an origin of its own are made of; by default the name of the file.
+    """
+
+    file: str
+    label: str
+    nuisance: str | None = None
+    origin: str | None = None
+    stem: str | None = None
+    license: str | None = None
+    attribution: str | None = None
+    more: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Odd:
+    """A file that is not what it should be, or that is not there, and why it is left out."""
+
+    file: str
+    why: str
+
+
+Found: TypeAlias = Row | Odd
+
+
+class Layout(Protocol):
+    """How the authors of a dataset lay out their files."""
+
+    #: Raise it whenever the same files make other rows.
+    code_version: ClassVar[int]
+
+    def rows(self, tree: Tree, /) -> Iterator[Found]:
+        """Every example, and every file that was meant as one; reads no picture."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawAlbum:
+    """The pictures of a raw dataset, as they are.
+
+    `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`.
+    A picture whose file ends too soon is kept as far as it goes, as the papers' codes keep it.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    name: str
+    layout: Layout
+    labels: tuple[str, ...]
+    license: str
+    attribution: str
+    root: Path | None = None
+
+    def at(self, place: Path) -> Self:
+        return replace(self, root=place)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The files."""
+        place = self.root or Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
+        if not place.exists():
+            raise InputError(
+                f"the raw data of {self.name} is not at {place}: `python -m builders raw get {self.name}` "
+                "says how to get it; if you have it, say where: --raw PLACE"
+            )
+        return Tree(place)
+
+    def items(self) -> tuple[Item, ...]:
+        return self._listed[0]
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        return self._listed[1]
+
+    def place(self, item: Item) -> str:
+        return str(item.source["file"])
+
+    def load(self, item: Item) -> PictureFile:
+        data = self.tree.read(self.place(item))
+        try:
+            return PictureFile(data, picture_of(io.BytesIO(data)))
+        except BadItem:
+            return PictureFile(b"", _as_far_as_it_goes(data))
+
+    def fingerprint(self) -> str:
+        """A hash of names, labels and files; where they lie, packed or not, does not count."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        def described(item: Item) -> str:
+            sha256 = hashlib.sha256(self.tree.read(self.place(item))).hexdigest()
+            return "\t".join([item.key, item.label, item.nuisance or "", item.origin, item.license, sha256])
+
+        return content_hash(*self.labels, *in_threads(described, self.items(), available_cores()))
+
+    @cached_property
+    def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
+        rows: list[Row] = []
+        odd: dict[str, str] = {}
+        for found in self.layout.rows(self.tree):
+            if isinstance(found, Odd):
+                odd[found.file] = found.why
+            else:
+                rows.append(found)
+        if not rows:
+            some = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
+            raise InputError(
+                f"{self.tree.place} has no picture of {self.name}; it has {len(self.tree.files):,} files "
+                f"{f'({some})' if some else ''}: see what it should hold by `python -m builders raw check`"
+            )
+        return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd
+
+    def _items(self, rows: list[Row]) -> Iterator[Item]:
+        """The items; a name that occurs twice in a group needs more than that in its key."""
+        stems = [row.stem or Path(row.file).stem for row in rows]
+        keys = [key_of(row.label, stem, row.nuisance) for row, stem in zip(rows, stems, strict=True)]
+        counts = Counter(keys)
+        for row, stem, key in zip(rows, stems, keys, strict=True):
+            one = f"{stem} {hash_digits(row.file, DIGITS_OF_MANY)}" if counts[key] > 1 else stem
+            yield Item(
+                key=key_of(row.label, one, row.nuisance),
+                label=row.label,
+                origin=origin_of(row.label, one, row.nuisance, row.origin),
+                license=row.license or self.license,
+                attribution=row.attribution or self.attribution,
+                nuisance=row.nuisance,
+                source={"file": row.file, **row.more},
+            )
+
+
+def _as_far_as_it_goes(data: bytes) -> Image.Image:
+    """A picture that is cut short, or in CMYK; raises `BadItem` where nothing helps."""
+    with _truncated:
+        before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, True
+        try:
+            with Image.open(io.BytesIO(data)) as picture:
+                return picture.convert("RGB")
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise BadItem("not a readable picture") from error
+        finally:
+            ImageFile.LOAD_TRUNCATED_IMAGES = before

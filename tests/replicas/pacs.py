@@ -1,0 +1,42 @@
+"""PACS in small: sketches of photographs, names that recur in classes, both forms of lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.replicas.drawing import put, put_odd
+
+LABELS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
+TOP = "PACS"
+
+
+def make(root: Path, each: int = 20) -> dict[str, int]:
+    """Write the tree; give how many pictures each domain has."""
+    counts = dict.fromkeys(("art_painting", "cartoon", "photo", "sketch"), 0)
+    for label in LABELS:
+        for number in range(each):
+            put(root, f"{TOP}/art_painting/{label}/pic_{number:03}.jpg")
+            put(root, f"{TOP}/cartoon/{label}/pic_{number:03}.jpg")
+            name = f"n02103406_{number}" if number % 2 else f"056_{number:04}"
+            put(root, f"{TOP}/photo/{label}/{name}.jpg")
+            sketches = [f"{name}-1", f"{name}-2"] if number % 2 else [f"{5000 + number}"]
+            for sketch in sketches:
+                put(root, f"{TOP}/sketch/{label}/{sketch}.png")
+            for domain, more in (
+                ("art_painting", 1),
+                ("cartoon", 1),
+                ("photo", 1),
+                ("sketch", len(sketches)),
+            ):
+                counts[domain] += more
+    counts["photo"] += len(put_odd(root, f"{TOP}/photo/dog"))
+    for domain in counts:
+        files = sorted((root / TOP / domain).glob("*/*.[jp][pn]g"))
+        lines = [
+            f"{file.relative_to(root / TOP).as_posix()} {LABELS.index(file.parent.name) + 1}"
+            for file in files
+        ]
+        put(root, f"{TOP}/{domain}_train_kfold.txt", "\n".join(lines) + "\n")
+        foreign = [f"/home/somebody/data/PACS/{line[:-1]}{int(line[-1]) - 1}" for line in lines]
+        put(root, f"{TOP}/{domain}_test.txt", "\n".join(foreign) + "\n")
+    return counts

@@ -1,0 +1,50 @@
+"""Each recipe of a public dataset on its replica: from the raw files to `datasets`, protocol and evaluate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata as sd
+from builders.make.build import build
+from tests.replicas import pacs
+
+#: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
+REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
+    "pacs": pacs.make,
+}
+
+
+@pytest.fixture(scope="module", params=REPLICAS)
+def built(request, tmp_path_factory) -> tuple[Path, Mapping[str, int]]:
+    folder = tmp_path_factory.mktemp(request.param)
+    counts = REPLICAS[request.param](folder / "raw")
+    return build(f"{request.param}={folder / 'raw'}", folder, workers=1, quiet=True), counts
+
+
+def test_every_picture_of_the_replica_is_a_row_of_its_nuisance(built):
+    folder, counts = built
+    manifest = sd.open_dataset(folder).manifest
+    rows = pq.read_table(folder / "metadata" / manifest.default_base)
+    nuisances = rows[manifest.roles.nuisance].to_pylist()
+    assert Counter(manifest.nuisances[number] for number in nuisances) == dict(counts)
+
+
+def test_plain_datasets_loads_it(built):
+    folder, counts = built
+    loaded = datasets.load_dataset(str(folder), cache_dir=str(folder.parent / "cache"))
+    assert sum(split.num_rows for split in loaded.values()) == sum(counts.values())
+    assert all(row["image"].size >= (8, 8) for row in loaded["train"])
+
+
+def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
+    folder, _ = built
+    split = sd.open_dataset(folder).manifest.canonical_splits[0]
+    task = sd.task(folder, split.name)
+    result = task.evaluate(task.table("test")["label"].to_pylist())
+    assert result.overall == 1
