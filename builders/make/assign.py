@@ -29,7 +29,6 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
     ):
         check_names(what, filter(None, texts), f"the album of {recipe.name}")
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
-    labels: dict[str, str] = {}
     _check_keys(type(recipe.album).__name__, [item.key for item in items])
     for item in items:
         if item.label not in known_labels:
@@ -43,11 +42,6 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
             )
         if not item.attribution:
             raise InputError(f"{item.key} has no attribution: every item needs one")
-        if labels.setdefault(item.origin, item.label) != item.label:
-            raise InputError(
-                f"the origin {item.origin!r} occurs under {labels[item.origin]!r} and {item.label!r}: "
-                "pictures that share an origin must share a label, or they would leak over splits"
-            )
 
 
 def _check_keys(album: str, keys: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, Self, TypeAlias
 
 from PIL import Image, ImageFile
 
-from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of
+from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Item, Json, PictureFile
 from shiftdata.errors import InputError
@@ -31,15 +31,18 @@ _truncated = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A file that a layout knows: what it shows, and `origin`, what it was made from, within its label.
+    """A file that a layout knows: what it shows, and `origin`, what it was made from.
 
-    `stem` is what the key and an origin of its own are made of; by default the name of the file.
+    Pictures of a label share an origin in all domains; with `across` those of other labels share it too, such
+    as what one camera saw. `stem` is what the key and an origin of its own are made of; by default the name
+    of the file.
     """
 
     file: str
     label: str
     nuisance: str | None = None
     origin: str | None = None
+    across: bool = False
     stem: str | None = None
     license: str | None = None
     attribution: str | None = None
@@ -154,7 +157,9 @@ class RawAlbum:
             yield Item(
                 key=key_of(row.label, one, row.nuisance),
                 label=row.label,
-                origin=origin_of(row.label, one, row.nuisance, row.origin),
+                origin=slug(row.origin, digits=DIGITS_OF_MANY)
+                if row.across and row.origin
+                else origin_of(row.label, one, row.nuisance, row.origin),
                 license=row.license or self.license,
                 attribution=row.attribution or self.attribution,
                 nuisance=row.nuisance,

@@ -30,14 +30,16 @@ def strata(
 
     An origin that occurs under several nuisances is cut among those of its label; one that occurs under one
     alone, among those of its label and nuisance, so that each group is cut in the same shares. Groups of
-    fewer than `FEWEST` such origins are pooled within their label, or within their nuisance.
+    fewer than `FEWEST` such origins are pooled within their label, or within their nuisance. An origin of
+    several labels, such as a sequence of photographs, stands among those of its first.
     """
     size = int(origin.max(initial=-1)) + 1
     least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1, np.int64)
     np.minimum.at(least, origin, nuisance)
     np.maximum.at(most, origin, nuisance)
     of_label = np.zeros(size, np.int64)
-    of_label[origin] = label
+    of_label[origin] = label.max(initial=0)
+    np.minimum.at(of_label, origin, label)
     alone = (least == most) & (least >= 0)
     # Those of several nuisances by label, then pooled ones, then those of one nuisance by nuisance and label.
     labels, nuisances = int(label.max(initial=0)) + 1, int(nuisance.max(initial=0)) + 1

@@ -129,8 +129,8 @@ def _cell(rows: BaseRows, row: int) -> str:
 
 
 def origins_of(rows: BaseRows) -> pa.Table:
-    """Each origin of a base with its labels, folds, splits and nuisances."""
-    names = ["origin", "label", "fold", "split", rows.manifest.roles.nuisance]
+    """Each origin of a base with its folds, splits and nuisances."""
+    names = ["origin", "fold", "split", rows.manifest.roles.nuisance]
     found = rows.table.group_by(names).aggregate([])
     return found.append_column("base", pa.array([rows.base.name] * len(found), pa.string()))
 
@@ -141,9 +141,9 @@ def dataset_problems(
     """Origins that leak, and totals over all bases that are wrong; without `terms`, rows are missing."""
     nuisance = manifest.roles.nuisance
     counts = origins.group_by("origin").aggregate(
-        [(name, "count_distinct") for name in ("split", "label", "fold", nuisance)]
+        [(name, "count_distinct") for name in ("split", "fold", nuisance)]
     )
-    for name in ("split", "label", "fold"):
+    for name in ("split", "fold"):
         several = counts.filter(pc.greater(counts[f"{name}_count_distinct"], 1))["origin"]
         found = origins.filter(pc.is_in(origins["origin"], several.combine_chunks())).group_by("origin")
         for row in found.aggregate([(name, "distinct"), ("base", "distinct")]).sort_by("origin").to_pylist():
