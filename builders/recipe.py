@@ -92,12 +92,17 @@ class SomeNuisances(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """One set of files: untouched content or shifted examples, and how many of each group (or label)."""
+    """One set of files: untouched content or shifted examples, and how many of each group (or label).
+
+    A `listed` base takes the items that the album lists under its name. Where it lists none, a listed base
+    with `per_group` takes that many of each group or as many as there are, and one without is not built.
+    """
 
     name: str
     summary: str
     layer: Literal["content", "shift"] = "shift"
     per_group: int | None = None
+    listed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +242,10 @@ class Recipe:
             if one.name not in (*DESCRIPTION, *PARTS, "bases", "protocols")
         }
         identity |= {name: part_identity(getattr(self, name)) for name in PARTS}
-        identity["bases"] = [[base.name, base.layer, base.per_group] for base in self.bases]
+        identity["bases"] = [
+            [base.name, base.layer, base.per_group, *(["listed"] if base.listed else [])]
+            for base in self.bases
+        ]
         identity["protocols"] = [protocol.words() for protocol in self.protocols]
         if self.filters is not None:
             identity["scorers"] = [part_identity(scorer) for scorer in self.filters.scorers]

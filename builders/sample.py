@@ -56,6 +56,7 @@ class Item:
     """One content picture, text or row of an album, without the content itself.
 
     `nuisance` is given by albums whose content comes with it, such as photographs of several domains.
+    `bases` names the bases that its authors list it in, for bases that follow such a list.
     """
 
     key: str
@@ -64,6 +65,7 @@ class Item:
     license: str
     attribution: str
     nuisance: str | None = None
+    bases: tuple[str, ...] = ()
     source: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

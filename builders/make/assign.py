@@ -29,6 +29,8 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
     ):
         check_names(what, filter(None, texts), f"the album of {recipe.name}")
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
+    has_nuisance = any(item.nuisance is not None for item in items)
+    has_content = any(base.layer == "content" for base in recipe.bases)
     _check_keys(type(recipe.album).__name__, [item.key for item in items])
     for item in items:
         if item.label not in known_labels:
@@ -39,6 +41,11 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
             raise InputError(
                 f"{item.key} has the {recipe.nuisance} {item.nuisance!r}; "
                 f"the recipe's shift lists {_listed(recipe.shift.nuisances)}"
+            )
+        if item.nuisance is None and has_nuisance and not has_content:
+            raise InputError(
+                f"{item.key} has no {recipe.nuisance}, and others have one: give it one, or the recipe a "
+                'base with layer="content" for what is untouched'
             )
         if not item.attribution:
             raise InputError(f"{item.key} has no attribution: every item needs one")
@@ -72,13 +79,26 @@ def check_splits(recipe: Recipe, fold_of: Mapping[str, int]) -> None:
         )
 
 
+def candidates(items: Sequence[Item], base: Base) -> tuple[Sequence[Item], bool]:
+    """The items that may be in a base, and whether they are its list by the album.
+
+    Where the album gives untouched items and shifted ones, a base takes those of its layer.
+    """
+    if any(item.nuisance is not None for item in items):
+        items = [item for item in items if (item.nuisance is None) == (base.layer == "content")]
+    listed = [item for item in items if base.listed and base.name in item.bases]
+    is_list = bool(listed) or (base.listed and base.per_group is None)
+    return (listed, True) if is_list else (items, False)
+
+
 def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple[Item, ...]:
     """The items of a base, the same few first: a smaller base is always part of a larger one.
 
     Within a group and split, one item of each origin is taken before a second of any. Where the album gives
     no nuisance, all items of a label will be in each of its groups.
     """
-    if base.per_group is None:
+    items, is_list = candidates(items, base)
+    if is_list or base.per_group is None:
         return tuple(items)
     groups: dict[tuple[str, str | None], dict[str, list[Item]]] = {}
     for item in items:
@@ -87,7 +107,7 @@ def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple
     picked: set[str] = set()
     for (label, nuisance), cells in groups.items():
         for split, quota in quotas(base.per_group).items():
-            if len(cells[split]) < quota:
+            if len(cells[split]) < quota and not base.listed:
                 group = " in ".join(filter(None, (label, nuisance)))
                 raise InputError(
                     f"the base {base.name!r} takes {base.per_group} items a group, {quota} for {split}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,16 +29,32 @@ from shiftdata.metadata.rows import COLUMNS, metadata_of
 from shiftdata.protocols.canonical import canonical_split
 from shiftdata.tasks import Task
 
+MOST_NAMES = 5  # in a line of the terminal
+
 
 def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
-    """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for."""
+    """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for.
+
+    A recipe that reports empty groups, as of a raw dataset that may lack some files, does without those that
+    cannot be kept, and says so.
+    """
     if recipe.base(recipe.default_base).layer == "shift" and recipe.protocols:
         check_planned(recipe, planned(recipe, items, fold_of))
 
 
 def check_planned(recipe: Recipe, rows: Metadata) -> None:
     """`check_protocols` on rows that are planned already."""
-    front_matter(replace(draft(recipe), canonical_splits=planned_splits(recipe, rows)))
+    splits = planned_splits(recipe, rows)
+    front_matter(replace(draft(recipe), canonical_splits=splits))
+    made = {split.name for split in splits}
+    lacking = [one.config_name for one in recipe.protocols if one.config_name not in made]
+    if lacking:
+        named = ", ".join(lacking[:MOST_NAMES]) + (" ..." if len(lacking) > MOST_NAMES else "")
+        print(
+            f"left out: {len(lacking)} of {len(recipe.protocols)} canonical splits, for which the data lacks "
+            f"classes or {recipe.nuisance}s: {named}",
+            file=sys.stderr,
+        )
 
 
 def planned_splits(recipe: Recipe, rows: Metadata) -> list[CanonicalSplit]:
@@ -108,10 +125,14 @@ def _canonical_splits(
 ) -> list[CanonicalSplit]:
     canonical, made = Task.canonical(metadata), []
     for number, protocol in enumerate(recipe.protocols):
-        task = protocol(canonical, on_empty=recipe.on_empty)
-        for name, rows in task.sets.items():
-            if not len(rows):
-                raise InputError(f"{protocol.words()} leaves {name} of {metadata.name} without a row")
+        try:
+            task = protocol(canonical, on_empty=recipe.on_empty)
+            if empty := [name for name, rows in task.sets.items() if not len(rows)]:
+                raise InputError(f"{protocol.words()} leaves {empty[0]} of {metadata.name} without a row")
+        except InputError:
+            if recipe.on_empty == "error":
+                raise
+            continue
         on_task(task, protocol.config_name)
         virtual = recipe.virtual is None or number < recipe.virtual
         made.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from builders.albums import Raw
+from builders.make import assign
 from builders.recipe import Recipe, file_versions
 from shiftdata.errors import InputError
 from shiftdata.files import swap
@@ -89,8 +91,21 @@ def mark(folder: Path) -> object | None:
 
 
 def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Sequence[Manifest]) -> list[str]:
-    """The bases to end up with, in the recipe's order; the default base is always among them."""
-    asked = {recipe.base(name).name for name in bases} if bases else {base.name for base in recipe.bases}
+    """The bases to end up with, in the recipe's order; the default base is always among them.
+
+    Those that a raw dataset has no item of are left out, unless they are asked for by name.
+    """
+    lacking: list[str] = []
+    if isinstance(recipe.album, Raw):
+        items = recipe.album.items()
+        lacking = [base.name for base in recipe.bases if not assign.candidates(items, base)[0]]
+    for name in lacking:
+        if name in [*(bases or ()), recipe.default_base]:
+            raise InputError(
+                f"the raw data of {recipe.name} has no item of the base {name!r}: add what it lacks, "
+                "see `python -m builders raw check`"
+            )
+    asked = {recipe.base(name).name for name in bases or [base.name for base in recipe.bases]} - {*lacking}
     kept = {base.name for manifest in done for base in manifest.bases}
     return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
 

@@ -46,6 +46,7 @@ class Row:
     stem: str | None = None
     license: str | None = None
     attribution: str | None = None
+    bases: tuple[str, ...] = ()
     more: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -75,6 +76,7 @@ class RawAlbum:
     """The pictures of a raw dataset, as they are.
 
     `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`.
+    `allowed` fixes the allowed labels, and their order; without it they are those of the pictures.
     A picture whose file ends too soon is kept as far as it goes, as the papers' codes keep it.
     """
 
@@ -82,9 +84,9 @@ class RawAlbum:
 
     name: str
     layout: Layout
-    labels: tuple[str, ...]
     license: str
     attribution: str
+    allowed: tuple[str, ...] | None = None
     root: Path | None = None
 
     def at(self, place: Path) -> Self:
@@ -100,6 +102,10 @@ class RawAlbum:
                 "says how to get it; if you have it, say where: --raw PLACE"
             )
         return Tree(place)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.allowed or tuple(sorted({item.label for item in self.items()}))
 
     def items(self) -> tuple[Item, ...]:
         return self._listed[0]
@@ -126,7 +132,8 @@ class RawAlbum:
     def _fingerprint(self) -> str:
         def described(item: Item) -> str:
             sha256 = hashlib.sha256(self.tree.read(self.place(item))).hexdigest()
-            return "\t".join([item.key, item.label, item.nuisance or "", item.origin, item.license, sha256])
+            named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
+            return "\t".join([*named, sha256])
 
         return content_hash(*self.labels, *in_threads(described, self.items(), available_cores()))
 
@@ -163,6 +170,7 @@ class RawAlbum:
                 license=row.license or self.license,
                 attribution=row.attribution or self.attribution,
                 nuisance=row.nuisance,
+                bases=row.bases,
                 source={"file": row.file, **row.more},
             )
 

@@ -32,7 +32,7 @@ RECIPE = Recipe(
     album=RawAlbum(
         name="pacs",
         layout=Pacs(domains=DOMAINS, labels=spelled(*LABELS)),
-        labels=LABELS,
+        allowed=LABELS,
         license="LicenseRef-PACS-none-stated",
         attribution="PACS (Li et al., 2017); its authors state no licence",
     ),
