@@ -195,7 +195,7 @@ def _manifest(roles: Roles, files: dict[str, FileRecord], *, shared: bool) -> Ma
 
 
 def measured(folder: Path, before: str, timed: str, limit: float) -> Measured:
-    """Run a step in a process of its own; the memory is the kernel's peak of that process."""
+    """Run a step in a process of its own, and ask the kernel for the peak of its memory until it ends."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         given, said = [str(folder), before, timed, f"{scratch}/file.parquet"], Path(scratch) / "said"
         with said.open("w") as output:
@@ -206,14 +206,14 @@ def measured(folder: Path, before: str, timed: str, limit: float) -> Measured:
             peak = _peak(child.pid) or peak
             if peak > limit:
                 child.kill()
-            ended, status, usage = os.wait4(child.pid, os.WNOHANG)
+            ended, status = os.waitpid(child.pid, os.WNOHANG)
         child.returncode = os.waitstatus_to_exitcode(status)
         if peak > limit:
             return Measured(np.nan, np.nan, limit, "too much")
         if child.returncode:
             print(said.read_text()[-600:], file=sys.stderr)
             return Measured(np.nan, np.nan, np.nan, "failed")
-        return Measured(*map(float, said.read_text().split()), usage.ru_maxrss / 1e6)
+        return Measured(*map(float, said.read_text().split()), peak)
 
 
 def _peak(pid: int) -> float:
