@@ -12,11 +12,12 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from tests.replicas import pacs
+from tests.replicas import pacs, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "pacs": pacs.make,
+    "terra_incognita": terra_incognita.make,
 }
 
 

@@ -1,0 +1,34 @@
+"""JSON files of raw datasets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from builders.raw.tree import Tree
+from shiftdata.errors import InputError
+
+
+def json_in(tree: Tree, file: str) -> Any:
+    """What a JSON file of a tree says."""
+    try:
+        return json.loads(tree.read(file).decode("utf-8-sig"))
+    except ValueError as error:
+        raise InputError(f"{file} in {tree.place} is not whole JSON ({error}): get it again") from error
+
+
+def lists_in(tree: Tree, file: str, *names: str) -> list[list[Mapping[str, Any]]]:
+    """Some lists of records of a JSON file."""
+    stored = json_in(tree, file)
+    lists = [stored.get(name) if isinstance(stored, dict) else None for name in names]
+    for name, records in zip(names, lists, strict=True):
+        if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+            raise InputError(f"{file} in {tree.place} has no list {name!r} of records: is it another file?")
+    return [records or [] for records in lists]
+
+
+def by_name(tree: Tree) -> dict[str, str]:
+    """The path of each file by its name in lower case; of equal names the one that comes first."""
+    return {PurePosixPath(file).name.lower(): file for file in sorted(tree.files, reverse=True)}
