@@ -12,12 +12,17 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from tests.replicas import pacs, terra_incognita
+from tests.replicas import domain_trees, pacs, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
+    "office31": domain_trees.office31,
+    "office_home": domain_trees.office_home,
     "pacs": pacs.make,
+    "sviro": domain_trees.sviro,
     "terra_incognita": terra_incognita.make,
+    "visda": domain_trees.visda,
+    "vlcs": domain_trees.vlcs,
 }
 
 
@@ -47,5 +52,6 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     folder, _ = built
     split = sd.open_dataset(folder).manifest.canonical_splits[0]
     task = sd.task(folder, split.name)
-    result = task.evaluate(task.table("test")["label"].to_pylist())
+    test = next(name for name, one in task.sets.items() if "test" in one.roles)
+    result = task.evaluate(task.table(test)["label"].to_pylist(), test)
     assert result.overall == 1

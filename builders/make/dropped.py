@@ -11,7 +11,7 @@ from builders.albums import LeavesOut
 from builders.recipe import Recipe
 from shiftdata.files import write_text
 from shiftdata.format.names import shown
-from shiftdata.format.paths import DROPPED
+from shiftdata.format.paths import DROPPED, protocol_file
 
 HEADER = ("base", "what", "reason")
 NO_ITEM = "*"  # the base of what never became an item: no base has it
@@ -45,6 +45,9 @@ def _rows(recipe: Recipe, folder: Path) -> Iterator[tuple[str, str, str]]:
     if isinstance(album, LeavesOut):
         yield from ((NO_ITEM, what, why) for what, why in sorted(album.left_out.items()))
         places = {item.key: album.place(item) for item in album.items()}
+    for protocol in recipe.protocols:
+        if not (folder / protocol_file(protocol.config_name)).is_file():
+            yield NO_ITEM, protocol.config_name, f"not made: {protocol.words()} leaves a set without a row"
     if (folder / DROPPED).is_file():
         for row in pq.read_table(folder / DROPPED).to_pylist():
             yield row["base"], places.get(row["key"], row["key"]), row["reason"]

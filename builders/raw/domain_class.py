@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePosixPath
 from typing import ClassVar, NamedTuple
 
@@ -13,6 +14,10 @@ from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
+
+#: With so many misplaced pictures to one in its place, the tree is of another dataset.
+MOST_MISPLACED = 2
+MISPLACED = "not in a folder of a class in a folder of a domain"
 
 
 class Place(NamedTuple):
@@ -27,9 +32,11 @@ class Place(NamedTuple):
 class DomainClass:
     """Folders of domains with folders of classes.
 
-    `domains` and `labels` give each name and its other spellings, of which case does not count. `between`
-    are folders that may stand between the two, such as `images`. A domain may lie at any depth; one that lies
-    at two places, such as unpacked beside packed under another name, is an error.
+    `domains` and `labels` give each name and its other spellings; case, spaces, `_` and `-` do not count.
+    `between` are folders that may stand between the two, such as `images`; `parts` those among which a
+    domain's pictures are shared out, such as `train`. A domain may lie at any depth; one that lies at two
+    places, such as unpacked beside packed under another name, is an error. `complete` says that every domain
+    has every class, so that a lack is named.
     """
 
     code_version: ClassVar[int] = 1
@@ -37,38 +44,75 @@ class DomainClass:
     domains: Mapping[str, Sequence[str]]
     labels: Mapping[str, Sequence[str]]
     between: Sequence[str] = field(default=())
+    parts: Sequence[str] = field(default=())
+    complete: bool = True
 
     def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every file in a folder of a class in a folder of a domain."""
+        """Every picture, then what is missing; raises an error where a domain is there twice."""
         places: dict[str, set[str]] = defaultdict(set)
-        for file in tree.files:
-            if place := self.place(file):
+        classes: dict[tuple[str, str], set[str]] = defaultdict(set)
+        groups: Counter[tuple[str, str]] = Counter()
+        misplaced: list[str] = []
+        for found in self.pictures(tree):
+            yield found
+            if isinstance(found, Odd):
+                misplaced += [found.file] if found.why == MISPLACED else []
+                continue
+            groups[found.nuisance or "", found.label] += 1
+            if place := self.place(found.file):
                 places[place.domain].add(place.folder)
-                yield self.row(file, place.label, place.domain)
-            elif file.lower().endswith(ENDINGS):
-                yield Odd(file=file, why="not in a folder of a class in a folder of a domain")
-        for domain, found in places.items():
-            if len(found) > 1:
+                classes[place.domain, place.label].add(PurePosixPath(found.file).parent.name)
+        for what, folders in [*places.items(), *((" / ".join(group), at) for group, at in classes.items())]:
+            if len(folders) > 1:
                 raise InputError(
-                    f"{tree.place} has the domain {domain} {len(found)} times: {', '.join(sorted(found))}. "
+                    f"{tree.place} has {what} {len(folders)} times: {', '.join(sorted(folders))}. "
                     "Move one of them away, or give the folder above the right one"
                 )
+        if groups and len(misplaced) > MOST_MISPLACED * groups.total():
+            raise InputError(
+                f"{tree.place} seems to be another dataset, or several: {groups.total():,} pictures are in a "
+                f"folder of {', '.join(list(self.labels)[:3])}, .. in one of {', '.join(self.domains)}, and "
+                f"{len(misplaced):,} are not, such as {misplaced[0]}: give the folder of this dataset alone"
+            )
+        yield from self._missing(groups)
+
+    def _missing(self, groups: Counter[tuple[str, str]]) -> Iterator[Odd]:
+        there = {domain for domain, _ in groups}
+        for domain in self.domains:
+            if domain not in there:
+                yield Odd(file=domain, why="missing: the tree has no picture of this domain")
+                continue
+            for label in self.labels if self.complete else ():
+                if not groups[domain, label]:
+                    yield Odd(
+                        file=f"{domain}/{label}", why="missing: this domain has no picture of the class"
+                    )
+
+    def pictures(self, tree: Tree) -> Iterator[Found]:
+        """Every file in a folder of a class in a folder of a domain, and every picture elsewhere."""
+        for file in tree.files:
+            if place := self.place(file):
+                yield self.row(file, place.label, place.domain)
+            elif file.lower().endswith(ENDINGS):
+                yield Odd(file=file, why=MISPLACED)
 
     @cached_property
-    def _spellings(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        return _by_spelling(self.domains), _by_spelling(self.labels)
+    def _spellings(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str], frozenset[str]]:
+        between, parts = (frozenset(map(plain, names)) for names in (self.between, self.parts))
+        return _by_spelling(self.domains), _by_spelling(self.labels), between, parts
 
     def place(self, file: str) -> Place | None:
         """What the folders of a path say, in the tree or in a list; None where they say nothing."""
-        domains, labels = self._spellings
-        parts = PurePosixPath(file).parts
-        for depth, part in enumerate(parts[:-1]):
-            if (domain := domains.get(part.lower())) is None:
+        domains, labels, between, parts = self._spellings
+        folders = PurePosixPath(file).parts[:-1]
+        for depth, folder in enumerate(folders):
+            if (domain := domains.get(plain(folder))) is None:
                 continue
-            inside = [one for one in parts[depth + 1 : -1] if one.lower() not in self.between]
-            label = labels.get(inside[0].lower()) if len(inside) == 1 else None
-            if label is not None:
-                return Place("/".join(parts[: depth + 1]), domain, label)
+            levels = folders[depth + 1 : -1]
+            label = labels.get(plain(folders[-1])) if folders[depth + 1 :] else None
+            if label is not None and all(plain(one) in between | parts for one in levels):
+                whole = [one for one in levels if plain(one) not in parts]
+                return Place("/".join([*folders[: depth + 1], *whole]), domain, label)
         return None
 
     def row(self, file: str, label: str, domain: str) -> Found:
@@ -91,5 +135,15 @@ def spelled(*names: str, **spellings: Sequence[str]) -> dict[str, Sequence[str]]
     return dict.fromkeys(names, ()) | spellings
 
 
+@cache
+def plain(name: str) -> str:
+    """A name without case, spaces, `_` and `-`.
+
+    >>> plain("Real World") == plain("real_world") == plain("RealWorld")
+    True
+    """
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
 def _by_spelling(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    return {one.lower(): name for name, others in names.items() for one in (name, *others)}
+    return {plain(one): name for name, others in names.items() for one in (name, *others)}

@@ -1,24 +1,14 @@
 """PACS: the four domains on which domain generalization is measured most often."""
 
-from itertools import permutations
-
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import spelled
+from builders.raw.domain_recipe import domain_recipe
 from builders.raw.pacs import Pacs
-from builders.recipe import Base, Recipe
-from builders.shifts.steps import Domains
-from shiftdata.protocols import UDA, DomainBed, LeaveOneDomainOut
 
-DOMAINS = spelled("cartoon", "photo", "sketch", art_painting=["art"])
-DOMAIN_NAMES = ("art_painting", "cartoon", "photo", "sketch")
+DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 LABELS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 
-RECIPE = Recipe(
-    name="pacs",
-    family="domain",
-    version="1.0.0",
-    released="2026-11-22",
+RECIPE = domain_recipe(
     creators=("Da Li", "Yongxin Yang", "Yi-Zhe Song", "Timothy Hospedales"),
     title="PACS",
     summary=(
@@ -31,22 +21,10 @@ RECIPE = Recipe(
     ),
     album=RawAlbum(
         name="pacs",
-        layout=Pacs(domains=DOMAINS, labels=spelled(*LABELS)),
+        layout=Pacs(domains=spelled(*DOMAINS) | {"art_painting": ["art"]}, labels=spelled(*LABELS)),
         allowed=LABELS,
         license="LicenseRef-PACS-none-stated",
         attribution="PACS (Li et al., 2017); its authors state no licence",
     ),
-    nuisance="domain",
-    shift=Domains(names=DOMAIN_NAMES),
-    encoding=FileEncoding(),
-    bases=(Base(name="all", summary="Every picture of every domain."),),
-    default_base="all",
-    protocols=(
-        *(LeaveOneDomainOut(test=domain) for domain in DOMAIN_NAMES),
-        *(DomainBed(test=domain) for domain in DOMAIN_NAMES),
-        *(UDA(source=source, target=target) for source, target in permutations(DOMAIN_NAMES, 2)),
-    ),
-    virtual=8,
-    on_empty="report",
-    publish_pixels=False,
+    domains=DOMAINS,
 )

@@ -1,0 +1,58 @@
+"""What the recipes of public domain datasets have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+from builders.encode import FileEncoding
+from builders.raw.album import RawAlbum
+from builders.recipe import Base, Recipe
+from builders.shifts.steps import Domains
+from shiftdata.protocols import UDA, DomainBed, LeaveOneDomainOut, Protocol
+
+RELEASED = "2026-11-22"
+
+
+def domain_recipe(
+    *,
+    album: RawAlbum,
+    domains: Sequence[str],
+    title: str,
+    summary: str,
+    creators: Sequence[str],
+    citation: str,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    first: Sequence[Protocol] = (),
+) -> Recipe:
+    """A dataset of whole domains, with the authors' files and without leave to publish them.
+
+    Each domain is left out once, by both protocols that papers use; `pairs` are the sources and targets of
+    adaptation, by default all. `first` are protocols that matter more.
+    """
+    pairs = list(permutations(domains, 2)) if pairs is None else pairs
+    return Recipe(
+        name=album.name,
+        family="domain",
+        version="1.0.0",
+        released=RELEASED,
+        creators=tuple(creators),
+        title=title,
+        summary=summary,
+        citation=citation,
+        album=album,
+        nuisance="domain",
+        shift=Domains(names=tuple(domains)),
+        encoding=FileEncoding(),
+        bases=(Base(name="all", summary="Every picture of every domain."),),
+        default_base="all",
+        protocols=(
+            *first,
+            *(LeaveOneDomainOut(test=domain) for domain in domains),
+            *(DomainBed(test=domain) for domain in domains),
+            *(UDA(source=source, target=target) for source, target in pairs),
+        ),
+        virtual=len(first) + len(domains),
+        on_empty="report",
+        publish_pixels=False,
+    )

@@ -1,0 +1,67 @@
+"""VLCS: four photographic datasets with five classes in common, in two forms."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from builders.raw.album import Found, Odd, Row
+from builders.raw.domain_class import DomainClass, plain
+from builders.raw.tree import Tree
+from shiftdata.threads import available_cores, in_threads
+
+#: Of the second form; `full` has the pictures of the two others once more.
+HALVES = ("train", "crossval")
+FULL = "full"
+DIGITS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vlcs(DomainClass):
+    """`Caltech101/bird/<file>`, or `CALTECH/{train,crossval,full,test}/0/<file>`.
+
+    A picture is named by its bytes, for files have other names in the two forms: equal files are equal rows.
+    Some pictures are there under two classes; they are of one origin, and so in one split.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    parts: tuple[str, ...] = field(default=(*HALVES, FULL, "test"))
+
+    def pictures(self, tree: Tree) -> Iterator[Found]:
+        """Each picture once."""
+        rows: list[Row] = []
+        for found in super().pictures(tree):
+            if isinstance(found, Odd):
+                yield found
+            else:
+                rows.append(found)
+        digests = in_threads(lambda row: _digest(tree, row), rows, available_cores())
+        known = [
+            replace(row, stem=one, origin=one, across=True) for row, one in zip(rows, digests, strict=True)
+        ]
+        yield from _once(known)
+
+
+def _once(rows: list[Row]) -> Iterator[Found]:
+    """The rows without what `full` has again; what it has beyond them, where a half is missing, counts."""
+    domains: dict[str, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+    for row in rows:
+        domains[row.nuisance or ""][plain(PurePosixPath(row.file).parts[-3]) == FULL].append(row)
+    for others, full in domains.values():
+        halves = [row for row in others if plain(PurePosixPath(row.file).parts[-3]) in HALVES]
+        known = {(row.label, row.stem) for row in halves}
+        more = [row for row in full if (row.label, row.stem) not in known]
+        yield from others
+        if halves and len(more) == len(full):  # they may be the same pictures in other files
+            yield from (Odd(file=row.file, why="no file of train and crossval equals it") for row in more)
+        else:
+            yield from more
+
+
+def _digest(tree: Tree, row: Row) -> str:
+    return hashlib.sha256(tree.read(row.file)).hexdigest()[:DIGITS]
