@@ -7,7 +7,7 @@ from typing import Any
 
 from shiftdata.errors import MissingExtraError
 
-#: The modules that each extra installs. Those of `build` are needed from a checkout only.
+#: The modules that each extra installs. Those of `build` and `raw` are needed from a checkout only.
 _MODULES = {
     "build": "jinja2 mlcroissant onnxruntime packaging resvg_py",
     "cluster": "ray",
@@ -15,6 +15,7 @@ _MODULES = {
     "http": "aiohttp",
     "meters": "scipy sklearn",
     "plots": "matplotlib",
+    "raw": "openml",
     "s3": "s3fs",
     "serve": "starlette uvicorn",
     "torch": "torch",

@@ -11,6 +11,7 @@ APP = Verbs(
     {
         "new": "Look at your data, and write a recipe for it.",
         "list": "Show the recipes.",
+        "raw": "Raw public datasets: list, get, check.",
         "build": "Build a dataset, or go on building it.",
         "progress": "Show how far a build is, and each process that takes part.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
@@ -24,6 +25,7 @@ APP = Verbs(
     examples:
       python -m builders new photos
       python -m builders list
+      python -m builders raw list
       python -m builders build sma_emoji
       python -m builders check sma_emoji
       python -m builders contact-sheet sma_emoji

@@ -122,7 +122,7 @@ class RawAlbum:
         try:
             return PictureFile(data, picture_of(io.BytesIO(data)))
         except BadItem:
-            return PictureFile(b"", _as_far_as_it_goes(data))
+            return PictureFile(b"", as_far_as_it_goes(data))
 
     def fingerprint(self) -> str:
         """A hash of names, labels and files; where they lie, packed or not, does not count."""
@@ -175,7 +175,7 @@ class RawAlbum:
             )
 
 
-def _as_far_as_it_goes(data: bytes) -> Image.Image:
+def as_far_as_it_goes(data: bytes) -> Image.Image:
     """A picture that is cut short, or in CMYK; raises `BadItem` where nothing helps."""
     with _truncated:
         before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, True

@@ -104,12 +104,14 @@ def free_space(out: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def check_space(out: Path, need: int) -> None:
+PART_ADVICE = "free some, give another --out, or fetch a part (--config, --select, --split)"
+
+
+def check_space(out: Path, need: int, advice: str = PART_ADVICE) -> None:
     """Refuse to begin what cannot end."""
     free = free_space(out)
     if need > free:
         what = f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there"
-        advice = "free some, give another --out, or fetch a part (--config, --select, --split)"
         raise StorageError(f"{what}: {advice}")
 
 

@@ -1,0 +1,187 @@
+"""`python -m builders raw`: the raw datasets, how to get them, and whether they are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from builders.raw.album import RawAlbum
+from builders.raw.checking import Report, check
+from builders.raw.getting import get
+from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
+from builders.raw.tree import COMPRESSED
+from builders.recipe import load_recipe, recipe_names
+from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
+from shiftdata.errors import InputError
+from shiftdata.files import absolute
+
+ROW = "{:<22}{:>10}  {:<34}{:<20}{}"
+WIDE = 33  # of a licence
+MOST = 20  # lines of a report
+
+
+class Raw(Verb, click.Group):
+    """Three verbs under one name."""
+
+
+command = Raw(
+    "raw",
+    help="Raw public datasets: which there are, how to get them, and whether one is whole.",
+    epilog="""
+    examples:
+      python -m builders raw list
+      python -m builders raw get pacs
+      python -m builders raw check pacs --raw /data/PACS.zip
+    """,
+)
+name_argument = click.argument("name", help="A raw dataset, from `raw list`.")
+raw_option = click.option(
+    "--raw", type=Path, metavar="PLACE", help="Where it is. [default: build/raw/<name>]"
+)
+
+
+@verb("""
+    examples:
+      python -m builders raw list             all of them
+      python -m builders raw list pacs        everything that is known of one
+""")
+@click.argument("name", required=False, help="Only this one, with all that is known of it.")
+def list_command(name: str | None) -> None:
+    """Show the raw datasets: size, licence, how to get each, and whether it is on this disk.
+
+    Sizes, licences and ways are facts of a day that is named; nothing is asked of the network.
+    """
+    if name:
+        print(*source(name).describe(), sep="\n")
+        return
+    print(ROW.format("name", "size", "licence", "how to get it", "on this disk").rstrip())
+    for one in sources().values():
+        licence = one.license if len(one.license) <= WIDE else f"{one.license[: WIDE - 3]}..."
+        row = ROW.format(one.name, size_text(one.size), licence, HOW[one.ways[0].how], _state(one))
+        print(row.rstrip())
+    print(f"\nFacts of {FACTS}, when no address was opened. `raw list NAME`: files, terms, ways, counts.")
+
+
+@verb(
+    """
+    examples:
+      python -m builders raw get pacs                    says what to do by hand
+      python -m builders raw get domainnet --accept      downloads it, after you have read its terms
+      python -m builders raw get pacs --way hub --accept somebody else's copy on the Hub
+    """,
+    interrupted=GOES_ON,
+)
+@name_argument
+@raw_option
+@click.option("--way", type=click.Choice([*HOW]), help="Another way than the first of `raw list NAME`.")
+@click.option("--accept", is_flag=True, help="You have read the licence and the terms, and accept them.")
+@quiet_option
+def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quiet: bool) -> int:
+    """Download a raw dataset where that may be done; for the others, say what to do by hand.
+
+    A download that was cut goes on when the same command is run again. Files are compared with the known
+    sizes and hashes.
+    """
+    one = source(name)
+    folder = absolute(raw) if raw else one.place
+    with progress(f"get {one.name}", None, "B", quiet=quiet) as bar:
+        there = get(
+            one,
+            folder,
+            how=way,
+            accepted=accept,
+            on_total=lambda total: bar.reset(total),
+            on_bytes=bar.update,
+            say=lambda line: print(line, flush=True),
+        )
+    if not there:
+        return 1
+    where = f" --raw {folder}" if raw else ""
+    print(f"{one.name} is in {folder}. Next: python -m builders raw check {one.name}{where}")
+    return 0
+
+
+@verb("""
+    examples:
+      python -m builders raw check pacs
+      python -m builders raw check pacs --raw /data/PACS.zip
+      python -m builders raw check pacs --read --verbose     decode every picture, and name every odd file
+""")
+@name_argument
+@raw_option
+@click.option(
+    "--read", is_flag=True, help="Decode every picture, and compare hashes: finds damage and copies."
+)
+@click.option("--verbose", is_flag=True, help="Name every odd file.")
+@quiet_option
+def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet: bool) -> int:
+    """Check a raw dataset before it is built: files, pictures of each domain and class, odd files.
+
+    Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
+    """
+    one = source(name)
+    place = absolute(raw) if raw else one.place
+    album = _album(one, name)
+    with ExitStack() as stack:
+
+        def shown(title: str, total: int) -> Callable[[int], object]:
+            return stack.enter_context(progress(title, total, "", quiet=quiet)).update
+
+        report = check(one, album, place, read=read, progress=shown)
+    _print(one, report, place, verbose)
+    return 1 if report.problems else 0
+
+
+for _name, _command in {"list": list_command, "get": get_command, "check": check_command}.items():
+    command.add_command(_command, _name)
+
+
+def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
+    where = "" if place == one.place else f" --raw {place}"
+    notes = [finding for finding in report.findings if not finding.is_problem]
+    for findings in (report.problems, notes):
+        lines = [line for finding in findings for line in finding.lines(everything=verbose)]
+        most = len(lines) if verbose else MOST
+        print(
+            *lines[:most], *([f"and {len(lines) - most:,} more: --verbose"] if lines[most:] else ()), sep="\n"
+        )
+    if report.counts:
+        domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
+        print(f"{one.name}: {report.counts.total():,} pictures ({domains})")
+        print(f"expected: {report.expected or 'no source says how many'}")
+    if not report.problems:
+        print(f"{place}: all well. Next: python -m builders build {one.recipes[0]}{where}")
+        return
+    print(f"{place}: {len(report.problems):,} problems. What to do:")
+    print(f"  get it again, or what is missing: python -m builders raw get {one.name}{where}")
+    if report.counts:
+        print("  a build would go on with what is there; its results would not compare with the papers'")
+
+
+def _album(one: Source, name: str) -> RawAlbum:
+    """The album of the recipe that is named, or of the first that reads a raw dataset."""
+    known = [recipe for recipe in one.recipes if recipe in recipe_names()]
+    if not known:
+        raise InputError(f"no recipe reads {one.name}: there is nothing to check it with")
+    album = load_recipe(name if name in known else known[0]).album
+    if not isinstance(album, RawAlbum):
+        raise InputError(f"the recipe {known[0]} does not read a raw dataset")
+    return album
+
+
+def _state(one: Source) -> str:
+    """Whether a raw dataset is on this disk, as quickly as that can be seen."""
+    place = one.place
+    if not place.exists():
+        return "no"
+    wanted = [file for file in one.files if file.bytes is not None and not file.optional]
+    if here := [file for file in wanted if (place / file.name).is_file()]:
+        right = [file for file in here if (place / file.name).stat().st_size == file.bytes]
+        return "complete" if len(right) == len(wanted) else f"{len(right)} of {len(wanted)} files"
+    packed = [path for path in place.iterdir() if path.suffix in COMPRESSED] if place.is_dir() else []
+    if packed or not set(one.recipes) & set(recipe_names()):
+        return "yes, not checked"
+    return "not whole: raw check" if check(one, _album(one, one.name), place).problems else "complete"

@@ -1,0 +1,198 @@
+"""Compare a raw dataset on disk with what is known of it, before anything is built."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from builders.albums.folder import picture_of
+from builders.raw.album import Odd, RawAlbum, Row, as_far_as_it_goes
+from builders.raw.counting import compare
+from builders.raw.getting import file_hash
+from builders.raw.sources import RawFile, Source
+from builders.raw.tree import Tree
+from builders.sample import BadItem
+from shiftdata.errors import ShiftdataError
+from shiftdata.threads import ahead, available_cores
+
+#: What stands where a picture should be, and names of it that a line shows.
+CUT, FEW = "ends too soon, and is kept as far as it goes", 3
+Progress = Callable[[str, int], Callable[[int], object]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something odd: a problem, or what the facts allow. `files` are those it is about."""
+
+    what: str
+    files: tuple[str, ...] = ()
+    is_problem: bool = False
+
+    def lines(self, *, everything: bool) -> Iterator[str]:
+        """It in a line, or with `everything` and a line for each file."""
+        mark = "problem" if self.is_problem else "note"
+        if not self.files:
+            yield f"{mark}: {self.what}"
+        elif everything:
+            yield from (f"{mark}: {file}: {self.what}" for file in self.files)
+        else:
+            more = f", and {len(self.files) - FEW:,} more" if len(self.files) > FEW else ""
+            named = ", ".join(self.files[:FEW]) + more
+            count = f"{len(self.files):,} files: " if len(self.files) > 1 else ""
+            yield f"{mark}: {count}{self.what}: {named}"
+
+
+@dataclass
+class Report:
+    """What a check came to: pictures by domain and class, how many are expected by whom, what is odd."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    expected: str = ""
+
+    @property
+    def problems(self) -> list[Finding]:
+        return [one for one in self.findings if one.is_problem]
+
+    def add(self, what: str, *files: str, is_problem: bool = False) -> None:
+        self.findings.append(Finding(what=what, files=files, is_problem=is_problem))
+
+    def by_domain(self) -> Mapping[str, int]:
+        """The pictures of each domain."""
+        sums: Counter[str] = Counter()
+        for (domain, _), count in self.counts.items():
+            sums[domain] += count
+        return dict(sorted(sums.items()))
+
+
+def no_progress(title: str, total: int) -> Callable[[int], object]:
+    """Show nothing."""
+    return lambda count: None
+
+
+def check(
+    source: Source,
+    album: RawAlbum,
+    place: Path,
+    *,
+    read: bool = False,
+    progress: Progress = no_progress,
+) -> Report:
+    """Go over a raw dataset; with `read`, decode every picture and compare hashes too."""
+    report = Report()
+    _check_files(source, place, report, read=read)
+    try:
+        album = album.at(place)
+        rows = _rows(album, report, progress)
+    except (ShiftdataError, OSError) as error:
+        report.add(str(error), is_problem=True)
+        return report
+    if not rows:
+        some = ", ".join(list(album.tree.files)[:FEW])
+        report.add(
+            f"no picture of {source.name} is among {len(album.tree.files):,} files ({some}): it is another "
+            "dataset, another archive, or lies deeper",
+            is_problem=True,
+        )
+        return report
+    for label in album.labels:
+        if not any(row.label == label for row in rows):
+            report.add(f"the class {label} has no picture", is_problem=True)
+    report.expected, differences = compare(report.counts, source.counts)
+    for difference in differences:
+        report.add(difference, is_problem=True)
+    if read:
+        _read_all(source, album, rows, report, progress)
+    return report
+
+
+def _check_files(source: Source, place: Path, report: Report, *, read: bool) -> None:
+    """Compare archives and lists with the known sizes, and hashes where all is read."""
+    for file in source.files:
+        path = place if place.is_file() else place / file.name
+        if path.name != file.name:
+            continue
+        if path.with_name(f"{path.name}.part").exists():
+            report.add(
+                f"{file.name} is only begun: `python -m builders raw get {source.name}` goes on",
+                is_problem=True,
+            )
+        if path.is_file() and (fault := _fault(file, path, read)):
+            report.add(f"{file.name} {fault}", is_problem=True)
+
+
+def _fault(file: RawFile, path: Path, read: bool) -> str:
+    size = path.stat().st_size
+    if file.bytes is not None and size != file.bytes:
+        why = "half a download: get it again" if size < file.bytes else "another file, or another version"
+        return f"has {size:,} bytes, and should have {file.bytes:,}: {why}"
+    if read and file.hash and (found := file_hash(path, file.hash)) != file.hash:
+        return f"has {found}, and should have {file.hash}: another version, or damaged: get it again"
+    return ""
+
+
+def _rows(album: RawAlbum, report: Report, progress: Progress) -> list[Row]:
+    """The examples by the layout; what is odd goes into the report."""
+    rows, odd = list[Row](), defaultdict[str, list[str]](list)
+    files = album.tree.files
+    step = progress("files", len(files))
+    for found in album.layout.rows(album.tree):
+        step(1)
+        if isinstance(found, Odd):
+            odd[found.why].append(found.file)
+        else:
+            rows.append(found)
+            report.counts[found.nuisance or "content", found.label] += 1
+    for why, names in odd.items():
+        report.add(why, *names)
+    known = {row.file for row in rows} | {name for names in odd.values() for name in names}
+    archives = {archive.path.name for archive in album.tree.archives}
+    if others := [name for name in files if name not in known | archives]:
+        report.add("not read as a picture", *others)
+    return rows
+
+
+def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, progress: Progress) -> None:
+    """Decode every picture; name those that cannot be, and those with equal bytes."""
+    faults, same = defaultdict[str, list[str]](list), defaultdict[bytes, list[str]](list)
+    files = sorted({row.file for row in rows})
+    step = progress("pictures", len(files))
+
+    def one(file: str) -> tuple[str, bytes, str]:
+        return file, *_read(album.tree, file)
+
+    for file, digest, fault in ahead(one, files, available_cores()):
+        step(1)
+        same[digest].append(file)
+        if fault:
+            faults[fault].append(file)
+    for fault, names in faults.items():
+        allowed = fault.startswith("colour mode") or (fault == CUT and not source.all_decode)
+        because = f" ({source.all_decode})" if source.all_decode and not allowed else ""
+        report.add(fault + because, *names, is_problem=not allowed)
+    for names in same.values():
+        if len(names) > 1:
+            because = f" ({source.no_duplicates})" if source.no_duplicates else ""
+            report.add(f"have equal bytes{because}", *names, is_problem=bool(source.no_duplicates))
+
+
+def _read(tree: Tree, file: str) -> tuple[bytes, str]:
+    """The hash of a picture's bytes, and what is wrong with it."""
+    try:
+        data = tree.read(file)
+    except (ShiftdataError, OSError) as error:
+        return file.encode(errors="replace"), str(error)
+    digest = hashlib.sha256(data).digest()[:16]
+    try:
+        picture_of(io.BytesIO(data))
+    except BadItem as error:
+        try:
+            as_far_as_it_goes(data)
+        except BadItem as worse:
+            return digest, str(worse) if data else "empty"
+        return digest, str(error) if str(error).startswith("colour mode") else CUT
+    return digest, ""

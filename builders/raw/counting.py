@@ -1,0 +1,82 @@
+"""Compare how many pictures a raw dataset has with what papers, lists and code say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from builders.raw.sources import CONTENT, Counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A number that is not as a source says; `at_most` where the source gives a range."""
+
+    what: str
+    found: int
+    least: int
+    at_most: int
+
+    @property
+    def size(self) -> int:
+        return max(self.least - self.found, self.found - self.at_most)
+
+    def __str__(self) -> str:
+        wanted = f"{self.least:,}" if self.least == self.at_most else f"{self.least:,} to {self.at_most:,}"
+        hint = ""
+        if self.least and self.found == 2 * self.least:
+            hint = "; twice as many: is it there two times?"
+        found = f"{self.found:,} pictures" if self.found else "no picture"
+        return f"{self.what}: {found}, and {wanted} expected{hint}"
+
+
+def compare(counted: Mapping[tuple[str, str], int], known: Sequence[Counts]) -> tuple[str, list[str]]:
+    """What the nearest source says of all, and how counts by domain and class differ from it."""
+    comparable = [one for one in known if not one.about]
+    if not comparable:
+        return "", []
+    differences = {number: list(_differences(counted, one)) for number, one in enumerate(comparable)}
+    best = min(differences, key=lambda number: sum(one.size for one in differences[number]))
+    others = "".join(
+        f"; {one.all:,} by {one}" for one in comparable if one is not comparable[best] and one.all
+    )
+    lines = sorted(differences[best], key=lambda one: "/" in one.what)  # domains before classes
+    return f"{comparable[best].all:,} by {comparable[best]}{others}", list(map(str, lines))
+
+
+def _differences(counted: Mapping[tuple[str, str], int], known: Counts) -> Iterator[Difference]:
+    """Where counts differ, the domain before its classes; of a missing domain nothing more is said."""
+    counts, domains = Counter[tuple[str, str]](), Counter[str]()
+    for (domain, label), count in counted.items():
+        counts[_plain(domain), _plain(label)] += count
+        domains[_plain(domain)] += count
+    content, total = domains[CONTENT], sum(domains.values())
+    yield from _one("all", total, known.total)
+    yield from _one("content", content, known.content)
+    yield from _one("stylized", total - content, known.stylized)
+    for domain, wanted in known.domains.items():
+        classes = {label: counts[_plain(domain), _plain(label)] for label in known.groups.get(domain, ())}
+        yield from _one(domain, domains[_plain(domain)], wanted)
+        for label, count in classes.items() if domains[_plain(domain)] else ():
+            yield from _one(f"{domain}/{label}", count, known.groups[domain][label])
+    ranges = {_plain(name): both for name, both in known.ranges.items()}
+    for (domain, label), count in sorted(counted.items()):
+        both = ranges.get(_plain(domain)) or known.each
+        if both and not both[0] <= count <= both[1]:
+            yield Difference(what=f"{domain}/{label}", found=count, least=both[0], at_most=both[1])
+
+
+def _one(what: str, found: int, wanted: int | None) -> Iterator[Difference]:
+    if wanted is not None and found != wanted:
+        yield Difference(what=what, found=found, least=wanted, at_most=wanted)
+
+
+def _plain(name: str) -> str:
+    """A name as every spelling of it has it.
+
+    >>> _plain("Real World"), _plain("real_world")
+    ('realworld', 'realworld')
+    """
+    return re.sub(r"[^a-z0-9]", "", name.lower()) or name

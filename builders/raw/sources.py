@@ -1,0 +1,217 @@
+"""What is known of each raw dataset: files, licence, terms, where it still is, and how many pictures it has.
+
+They are in `facts/`, a TOML file for each dataset, or for a table of them.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from builders.raw.album import RAW, RAW_VARIABLE
+from shiftdata.errors import not_found
+
+FOLDER = Path(__file__).parent / "facts"
+#: The day of the facts. Nothing was opened then: whether an address still answers is known from reports.
+FACTS = "2026-11-22"
+#: Domains by which layers are counted: rows without a nuisance, and all others.
+CONTENT = "content"
+
+How: TypeAlias = Literal["http", "hub", "openml", "hand"]
+HOW: Mapping[How, str] = {
+    "http": "get",
+    "hub": "get, from the Hub",
+    "openml": "get, with openml",
+    "hand": "by hand",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawFile:
+    """A file of a raw dataset; `hash` is `<algorithm>:<digits>`. An optional one may come in other forms."""
+
+    name: str
+    bytes: int | None = None
+    hash: str = ""
+    url: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way to get a dataset, and what is known of whether it still works."""
+
+    how: How
+    state: str
+    repo: str = ""
+    bytes: int | None = None
+    steps: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many pictures a source says there are; sources may disagree.
+
+    `groups` are counts by domain and class, `ranges` the smallest and largest class of a domain, `each` that
+    of every group. `about` marks a number for the reader, with which no tree is compared.
+    """
+
+    source: str
+    verified: bool = True
+    about: bool = False
+    total: int | None = None
+    content: int | None = None
+    stylized: int | None = None
+    domains: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ranges: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    each: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Counts:
+        """The counts of a table in TOML, where those of a group stand in the order of its `classes`."""
+        known = dict(table)
+        classes = known.pop("classes", ())
+        groups = known.pop("groups", {})
+        known["groups"] = {domain: dict(zip(classes, row, strict=True)) for domain, row in groups.items()}
+        if groups and "domains" not in known:
+            known["domains"] = {domain: sum(row) for domain, row in groups.items()}
+        return cls(**known)
+
+    @property
+    def all(self) -> int | None:
+        """All pictures, where the source says so; of some domains it does not."""
+        if self.total is not None or self.content is not None:
+            return self.total if self.total is not None else (self.content or 0) + (self.stylized or 0)
+        return sum(self.domains.values()) or None
+
+    def __str__(self) -> str:
+        return self.source if self.verified else f"{self.source} [not verified]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A raw dataset, by the name of its folder in `build/raw` and of the recipes that read it."""
+
+    name: str
+    title: str
+    license: str
+    recipes: Sequence[str]
+    ways: Sequence[Way]
+    terms: str = ""
+    page: str = ""
+    source: str = ""
+    bytes: int | None = None
+    bytes_by: str = ""
+    files: Sequence[RawFile] = ()
+    openml: Mapping[str, int] = field(default_factory=dict)
+    counts: Sequence[Counts] = ()
+    notes: Sequence[str] = ()
+    more: Sequence[str] = ()
+    #: What is known of damage and of repeated pictures, where the facts say that there is none.
+    all_decode: str = ""
+    no_duplicates: str = ""
+
+    @classmethod
+    def of(cls, name: str, table: Mapping[str, Any]) -> Source:
+        """The source of a table in TOML."""
+        lists = {
+            "ways": [Way(**one) for one in table["ways"]],
+            "files": [RawFile(**one) for one in table.get("files", ())],
+            "counts": [Counts.of(one) for one in table.get("counts", ())],
+        }
+        return cls(name=name, **{**table, **lists})
+
+    @property
+    def place(self) -> Path:
+        """Where it lies if nothing else is said."""
+        return Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of its files, or about as many; None where they are not known."""
+        sizes = [file.bytes for file in self.files if not file.optional]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if known and len(known) == len(sizes) else self.bytes
+
+    def way(self, how: str | None) -> Way:
+        """The way that is asked for, or the first."""
+        ways = {way.how: way for way in self.ways}
+        if how is not None and how not in ways:
+            raise not_found("way", how, ways, f"{self.name} cannot be got by it.")
+        return next(way for way in self.ways if how in (None, way.how))
+
+    def describe(self) -> Iterator[str]:
+        """Everything that is known, in lines."""
+        yield f"{self.name}: {self.title}"
+        yield f"  licence   {self.license}" + (f"; source: {self.source}" if self.source else "")
+        if self.terms:
+            yield f"  terms     {self.terms}"
+        if self.page:
+            yield f"  page      {self.page}"
+        yield f"  size      {size_text(self.size)}" + (f" ({self.bytes_by})" if self.bytes_by else "")
+        for file in self.files:
+            known = [f"{file.bytes:,} bytes"] if file.bytes else []
+            yield f"  file      {', '.join([file.name, *known, *filter(None, [file.hash])])}"
+        for what, number in self.openml.items():
+            yield f"  OpenML    {what.replace('_', ' ')}: {number}"
+        for counts in self.counts:
+            yield f"  pictures  {_numbers(counts)}: {counts}"
+        for note in (*self.notes, *self.more):
+            yield f"  note      {note}"
+        for number, way in enumerate(self.ways, 1):
+            yield f"  way {number}     {self._way_text(way)}"
+
+    def _way_text(self, way: Way) -> str:
+        how = {
+            "hand": "by hand (the steps are below)",
+            "http": f"`python -m builders raw get {self.name}` downloads it",
+            "openml": f"`python -m builders raw get {self.name}` downloads it with openml",
+            "hub": f"`python -m builders raw get {self.name} --way hub` downloads {way.repo}",
+        }[way.how]
+        size = f", {size_text(way.bytes)}" if way.bytes else ""
+        return f"{how}{size}; facts of {FACTS}: {way.state}"
+
+
+@cache
+def sources() -> Mapping[str, Source]:
+    """Every raw dataset, by name."""
+    found: dict[str, Source] = {}
+    for file in sorted(FOLDER.glob("*.toml")):
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        common = tables.pop("common", {})
+        found |= {name: Source.of(name, common | table) for name, table in tables.items()}
+    return dict(sorted(found.items()))
+
+
+def source(name: str) -> Source:
+    """The raw dataset of that name, or the one that a recipe of that name is built from."""
+    known = sources()
+    for one in known.values():
+        if name == one.name or name in one.recipes:
+            return one
+    raise not_found("raw dataset", name, known, "`python -m builders raw list` shows them.")
+
+
+def size_text(size: int | None) -> str:
+    """A size as a reader wants it.
+
+    >>> size_text(18_448_292_000), size_text(191_900_000), size_text(None)
+    ('18.4 GB', '192 MB', 'not known')
+    """
+    if size is None:
+        return "not known"
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+
+
+def _numbers(counts: Counts) -> str:
+    domains = ", ".join(f"{name} {number:,}" for name, number in counts.domains.items())
+    if counts.content is not None:
+        domains = f"content {counts.content:,}, stylized {counts.stylized:,}"
+    total = "" if counts.all is None else f"{counts.all:,}"
+    return f"{total} ({domains})" if domains else total
