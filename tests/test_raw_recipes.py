@@ -12,13 +12,15 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from tests.replicas import domain_trees, pacs, terra_incognita
+from tests.replicas import domain_trees, pacs, sma, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "office31": domain_trees.office31,
     "office_home": domain_trees.office_home,
     "pacs": pacs.make,
+    "sma_awa": sma.make,
+    "sma_brd_remade": sma.make_meta_album,
     "sviro": domain_trees.sviro,
     "terra_incognita": terra_incognita.make,
     "visda": domain_trees.visda,

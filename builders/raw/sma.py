@@ -1,0 +1,203 @@
+"""Stylized Meta-Album as its authors release it: pictures of a set, and each painted in 20 styles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from builders.albums.folder import ENDINGS
+from builders.raw.album import Found, Odd
+from builders.raw.meta_album import (
+    CONTENT,
+    IMAGES,
+    STYLES,
+    STYLIZED,
+    UNLISTED,
+    Picture,
+    Read,
+    Release,
+    fault_of,
+    listed,
+    mended,
+    merged,
+    plain,
+    releases,
+)
+from builders.raw.tree import Tree
+
+#: The 20 styles, in the order of the authors' site.
+STYLE_NAMES = (
+    "prehistorian_painting",
+    "analytical_art",
+    "water_lilies",
+    "swamp",
+    "american_barbizon_school",
+    "arts_and_crafts_movement",
+    "aurora",
+    "fauvism_painting",
+    "cloud",
+    "chinese_art",
+    "wave",
+    "american_impressionism",
+    "land_art",
+    "abstract_illusionism",
+    "hurricane",
+    "meadow",
+    "dawn",
+    "rayonism",
+    "autumn_leaves",
+    "thunder",
+)
+NO_STYLE = "no style of Stylized Meta-Album is in its folder or table"
+NO_CONTENT = "neither its name nor the table says which picture was painted, which would leak over splits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sma:
+    """One set of Stylized Meta-Album: untouched pictures, and each in 20 styles, which share its origin.
+
+    Reads what the authors' code reads (`content/<class>/`, `stylized/<class>_<style>/`), and the form of
+    Meta-Album (`images/`, `labels.csv`); untouched and stylized, Mini and Extended may lie beside each other.
+    Photographs of styles are never read.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    set: str
+
+    def rows(self, tree: Tree) -> Iterator[Found]:
+        """Every picture; which of the stylized ones are in Mini stands in their bases."""
+        read = []
+        mine = releases(tree, self.set, "SMA")
+        untouched: dict[str, set[str]] = {}
+        for one in sorted(mine, key=lambda one: one.stylized):
+            known = _Reader(one, untouched)
+            read.append((one, list(known.read())))
+            for picture in read[-1][1]:
+                if isinstance(picture, Picture) and picture.style is None:
+                    untouched.setdefault(plain(picture.label), set()).add(picture.name)
+        read.sort(key=lambda pair: mine.index(pair[0]))
+        yield from merged(read)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What reads one release; `untouched` are the names of pictures, by class, that were read before."""
+
+    release: Release
+    untouched: Mapping[str, set[str]]
+
+    def read(self) -> Iterator[Read]:
+        """The pictures that the table lists, then those of folders that it does not speak of."""
+        used: dict[str, str] = {}
+        painted = [row for row in self.release.rows if self._is_painted(row)]
+        plain_rows = [row for row in self.release.rows if not self._is_painted(row)]
+        yield from listed(self.release, plain_rows, used)
+        grouped = all(_split(row.get("CATEGORY", ""))[1] == _style(row.get("STYLE", "")) for row in painted)
+        for row in painted:
+            yield from self._painted(row, used, grouped=grouped)
+        yield from self._unlisted(used, {CONTENT: bool(plain_rows), STYLIZED: bool(painted)})
+
+    def _is_painted(self, row: Mapping[str, str]) -> bool:
+        return bool(self.release.stylized or row.get("STYLE") or _path_of(row))
+
+    def _painted(self, row: Mapping[str, str], used: dict[str, str], *, grouped: bool) -> Iterator[Read]:
+        """The stylized picture of a row."""
+        category, given = row.get("CATEGORY", ""), PurePosixPath(_path_of(row))
+        label, style = mended(category), _style(row.get("STYLE", ""))
+        if grouped or not row.get("STYLE"):
+            label, style = _split(category)
+            if style is None and given.name:
+                label, style = label or _split(given.parent.name)[0], _split(given.parent.name)[1]
+        name = row.get("FILE_NAME") or given.name
+        if not name:
+            return
+        groups = [given.parent.name, category, f"{category}_{row.get('STYLE', '')}", f"{label}_{style}"]
+        folders = [f"{top}/{group}" for top in (STYLIZED, IMAGES) for group in groups if group]
+        places = [f"{folder}/{one}" for folder in folders for one in (given.name, name) if one]
+        flat = [f"{top}/{one}" for top in (STYLIZED, IMAGES) for one in (given.name, name) if one]
+        path = self.release.find(*places, *flat, name, any_ending=True)
+        if fault := fault_of(self.release, path, f"{folders[0]}/{name}", label, used):
+            yield fault
+        elif path and style is None:
+            yield Odd(file=self.release.files[path], why=NO_STYLE)
+        elif path and style and path not in used:
+            used[path] = label
+            content = self._content(row, path, label, style)
+            if content is None:
+                yield Odd(file=self.release.files[path], why=NO_CONTENT)
+                return
+            more = {"style_picture": PurePosixPath(row["STYLE_PATH"]).name} if row.get("STYLE_PATH") else {}
+            yield Picture(path=path, label=label, name=content, style=style, more=more)
+
+    def _content(self, row: Mapping[str, str], path: str, label: str, style: str) -> str | None:
+        """What the untouched picture is called that a stylized one was made from."""
+        place = PurePosixPath(path)
+        source = row.get("ORIGINAL_NAME") or (
+            "" if _path_of(row) == row.get("FILE_PATH") else row.get("FILE_PATH")
+        )
+        if source and PurePosixPath(source).name != place.name:
+            return PurePosixPath(source).stem
+        if _split(place.parent.name)[1] == style:  # a folder a group, in which names are those of the content
+            return PurePosixPath(row.get("FILE_NAME") or path).stem
+        if row.get("STYLIZED_PATH") and PurePosixPath(row.get("FILE_NAME", "")).stem not in ("", place.stem):
+            return PurePosixPath(row["FILE_NAME"]).stem
+        group = f"{plain(label)}_{style}"
+        names = [
+            _without(place.stem, one) for one in (f"^{group}_", f"_{style}$", f"^{style}_", f"_{group}$")
+        ]
+        known = self.untouched.get(plain(label), set())
+        return next(filter(known.__contains__, names), next(filter(None, names), None))
+
+    def _unlisted(self, used: Mapping[str, str], has_list: Mapping[str, bool]) -> Iterator[Read]:
+        """Pictures in a folder of a class or a group, where the table lists none such; others by name."""
+        for path, file in self.release.files.items():
+            parts = path.split("/")
+            top, is_picture = parts[0].lower(), path.lower().endswith(ENDINGS)
+            if path in used or top == STYLES or (not is_picture and (len(parts) < 3 or top not in has_list)):
+                continue
+            if top == IMAGES:
+                top = STYLIZED if self.release.stylized else CONTENT
+            label, style = _split(parts[-2]) if top == STYLIZED and len(parts) > 1 else (parts[0], None)
+            if not is_picture:
+                yield Odd(file=file, why="its name does not end as that of a picture")
+            elif len(parts) != 3 or top not in has_list or has_list[top]:
+                yield Odd(file=file, why=UNLISTED)
+            elif top == CONTENT:
+                yield Picture(path=path, label=mended(parts[1]), name=PurePosixPath(path).stem, rank=1)
+            elif style is None:
+                yield Odd(file=file, why=NO_STYLE)
+            else:
+                yield Picture(path=path, label=label, name=PurePosixPath(path).stem, style=style, rank=2)
+
+
+def _path_of(row: Mapping[str, str]) -> str:
+    """Where a row says that the stylized picture is."""
+    given = row.get("FILE_PATH", "")
+    return row.get("STYLIZED_PATH") or (given if given.lower().split("/")[-3:-2] == [STYLIZED] else "")
+
+
+def _style(text: str) -> str | None:
+    """The style that a text names, whatever its spelling."""
+    return plain(text) if plain(text) in STYLE_NAMES else None
+
+
+def _split(group: str) -> tuple[str, str | None]:
+    """A class and a style, of a name of both; either may contain `_`.
+
+    >>> _split("polar_bear_land_art"), _split("DARK EYED JUNCO_cloud"), _split("polar_bear")
+    (('polar_bear', 'land_art'), ('DARK EYED JUNCO', 'cloud'), ('polar_bear', None))
+    """
+    for style in STYLE_NAMES:
+        if label := _without(mended(group), f"_{style}$"):
+            return label, style
+    return mended(group), None
+
+
+def _without(text: str, part: str) -> str | None:
+    """A text without a part at its beginning (^) or end ($), whatever stands for `_`; None if it has none."""
+    rest = re.sub(part.replace("_", r"[\W_]+"), "", text, flags=re.IGNORECASE)
+    return rest if rest not in (text, "") else None
