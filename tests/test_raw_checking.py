@@ -93,6 +93,12 @@ def test_a_missing_class_and_a_missing_domain_are_named(known, album, tree):
     ]
 
 
+def test_where_no_source_counts_a_missing_domain_is_a_problem_all_the_same(known, album, tree):
+    shutil.rmtree(tree / "PACS/sketch")
+    (only,) = check(replace(known, counts=()), album, tree).problems
+    assert (only.what, only.files) == ("missing: the tree has no picture of this domain", ("sketch",))
+
+
 def test_a_class_without_any_picture_is_named(known, album, tree):
     for domain in DOMAINS:
         shutil.rmtree(tree / "PACS" / domain / "horse")
@@ -107,7 +113,7 @@ def test_one_file_too_many_is_named_with_its_class(known, album, tree):
 def test_a_second_copy_of_a_domain_is_a_problem(known, album, tree):
     shutil.copytree(tree / "PACS/photo", tree / "old/photo")
     (only,) = problems(known, album, tree)
-    assert "has the domain photo 2 times" in only
+    assert "has photo 2 times: PACS/photo, old/photo" in only
 
 
 def test_another_dataset_is_named_by_what_it_has(known, album, tmp_path):

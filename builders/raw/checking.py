@@ -87,7 +87,7 @@ def check(
     _check_files(source, place, report, read=read)
     try:
         album = album.at(place)
-        rows = _rows(album, report, progress)
+        rows = _rows(album, report, progress, counted=any(not one.about for one in source.counts))
     except (ShiftdataError, OSError) as error:
         report.add(str(error), is_problem=True)
         return report
@@ -135,8 +135,11 @@ def _fault(file: RawFile, path: Path, read: bool) -> str:
     return ""
 
 
-def _rows(album: RawAlbum, report: Report, progress: Progress) -> list[Row]:
-    """The examples by the layout; what is odd goes into the report."""
+def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool) -> list[Row]:
+    """The examples by the layout; what is odd goes into the report.
+
+    What is missing is a problem by itself only where no source says how many there should be.
+    """
     rows, odd = list[Row](), defaultdict[str, list[str]](list)
     files = album.tree.files
     step = progress("files", len(files))
@@ -148,7 +151,7 @@ def _rows(album: RawAlbum, report: Report, progress: Progress) -> list[Row]:
             rows.append(found)
             report.counts[found.nuisance or "content", found.label] += 1
     for why, names in odd.items():
-        report.add(why, *names)
+        report.add(why, *names, is_problem=why.startswith("missing") and not counted)
     known = {row.file for row in rows} | {name for names in odd.values() for name in names}
     archives = {archive.path.name for archive in album.tree.archives}
     if others := [name for name in files if name not in known | archives]:
