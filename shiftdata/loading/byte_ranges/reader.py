@@ -74,7 +74,7 @@ class ExampleReader:
         cache: Path | None = None,
         cache_limit: int = 10 * 2**30,
         tolerance: int = 64 * 2**10,
-        connections: int = 8,
+        connections: int = 16,
         ahead: int = 256 * 2**20,
         source: Store | None = None,
     ) -> None:
