@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +29,7 @@ from shiftdata.format.written import sizes_of
 from shiftdata.metadata import Metadata, metadata_from_table
 from shiftdata.metadata.rows import COLUMNS, metadata_of
 from shiftdata.protocols.canonical import canonical_split
-from shiftdata.tasks import Task
+from shiftdata.tasks import LeakWarning, Task
 
 MOST_NAMES = 5  # in a line of the terminal
 
@@ -52,7 +54,7 @@ def check_planned(recipe: Recipe, rows: Metadata) -> None:
         named = ", ".join(lacking[:MOST_NAMES]) + (" ..." if len(lacking) > MOST_NAMES else "")
         print(
             f"left out: {len(lacking)} of {len(recipe.protocols)} canonical splits, for which the data lacks "
-            f"classes or {recipe.nuisance}s: {named}",
+            f"classes, {recipe.nuisance}s or lists: {named}",
             file=sys.stderr,
         )
 
@@ -74,10 +76,10 @@ def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -
         for nuisance in _nuisances(recipe, several, item)
         for severity in severities or (0.0,)
     ]
-    return metadata_from_table(
+    rows = metadata_from_table(
         pa.table(
             {
-                "key": [f"{item.key} {nuisance} {severity}" for item, nuisance, severity in cells],
+                "key": [_key(item, nuisance, severity, severities) for item, nuisance, severity in cells],
                 "label": [item.label for item, *_ in cells],
                 recipe.nuisance: [nuisance for _, nuisance, _ in cells],
                 "origin": [item.origin for item, *_ in cells],
@@ -94,6 +96,19 @@ def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -
         nuisances=recipe.shift.nuisances,
         name=recipe.name,
     )
+    if not isinstance(rows.source, pa.Table) or not _reads_params(recipe):
+        return rows
+    params = pa.array([json.dumps(dict(item.source)) for item, *_ in cells])
+    return replace(rows, source=rows.source.append_column("params", params))
+
+
+def _key(item: Item, nuisance: str, severity: float, severities: Sequence[float]) -> str:
+    """The key that a row will have, where its item comes with its nuisance; else one that is as unique."""
+    return item.key if item.nuisance and not severities else f"{item.key} {nuisance} {severity}"
+
+
+def _reads_params(recipe: Recipe) -> bool:
+    return any(protocol.reads_params for protocol in recipe.protocols)
 
 
 def _nuisances(recipe: Recipe, several: SomeNuisances | None, item: Item) -> Sequence[str]:
@@ -108,6 +123,7 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
         return []
     paths = [folder / metadata_file(recipe.default_base, split) for split in SPLITS]
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
+    names += ["params"] if _reads_params(recipe) else []
     table = pa.concat_tables(pq.read_table(path, columns=names) for path in paths)
     return _canonical_splits(
         recipe,
@@ -126,7 +142,8 @@ def _canonical_splits(
     canonical, made = Task.canonical(metadata), []
     for number, protocol in enumerate(recipe.protocols):
         try:
-            task = protocol(canonical, on_empty=recipe.on_empty)
+            with warnings.catch_warnings(action="ignore", category=LeakWarning):  # whoever loads it is warned
+                task = protocol(canonical, on_empty=recipe.on_empty)
             if empty := [name for name, rows in task.sets.items() if not len(rows)]:
                 raise InputError(f"{protocol.words()} leaves {empty[0]} of {metadata.name} without a row")
         except InputError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import threading
 from collections import Counter
@@ -133,7 +134,8 @@ class RawAlbum:
         def described(item: Item) -> str:
             sha256 = hashlib.sha256(self.tree.read(self.place(item))).hexdigest()
             named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
-            return "\t".join([*named, sha256])
+            more = {name: one for name, one in item.source.items() if name != "file"}
+            return "\t".join([*named, json.dumps(more, sort_keys=True), sha256])
 
         return content_hash(*self.labels, *in_threads(described, self.items(), available_cores()))
 

@@ -9,9 +9,11 @@ from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import UDA, DomainBed, LeaveOneDomainOut, Protocol
+from shiftdata.protocols import UDA, DomainBed, HoldOut, LeaveOneDomainOut, Protocol
 
 RELEASED = "2026-11-22"
+#: DomainBed's three trials.
+TRIAL_SEEDS = (0, 1, 2)
 
 
 def domain_recipe(
@@ -24,11 +26,14 @@ def domain_recipe(
     citation: str,
     pairs: Sequence[tuple[str, str]] | None = None,
     first: Sequence[Protocol] = (),
+    more: Sequence[Protocol] = (),
+    in_domainbed: bool = False,
 ) -> Recipe:
     """A dataset of whole domains, with the authors' files and without leave to publish them.
 
     Each domain is left out once, by both protocols that papers use; `pairs` are the sources and targets of
-    adaptation, by default all. `first` are protocols that matter more.
+    adaptation, by default all. `first` are protocols that matter more, `more` some that matter less.
+    `in_domainbed` adds the cuts of the two codes, by the files.
     """
     pairs = list(permutations(domains, 2)) if pairs is None else pairs
     return Recipe(
@@ -50,9 +55,17 @@ def domain_recipe(
             *first,
             *(LeaveOneDomainOut(test=domain) for domain in domains),
             *(DomainBed(test=domain) for domain in domains),
+            *more,
+            *(cuts_of_codes(domains) if in_domainbed else ()),
             *(UDA(source=source, target=target) for source, target in pairs),
         ),
         virtual=len(first) + len(domains),
         on_empty="report",
         publish_pixels=False,
     )
+
+
+def cuts_of_codes(domains: Sequence[str]) -> tuple[Protocol, ...]:
+    """What DomainBed cuts by its trial seeds, and DomainBed-v2 of its lists; each domain is tested once."""
+    by_seed = (DomainBed(variant="code", test=one, seed=seed) for one in domains for seed in TRIAL_SEEDS)
+    return (*by_seed, *(HoldOut(variant="code", test=one) for one in domains))

@@ -21,6 +21,7 @@ from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
 from shiftdata.metadata.folds import hashes64, strata
+from shiftdata.metadata.listing import Listing, listing_of
 from shiftdata.metadata.stored import FileRows, TableRows
 
 Array = NDArray[Any]
@@ -257,6 +258,18 @@ class Metadata:
         result[order] = np.cumsum(changes)
         return result
 
+    @cached_property
+    def listing(self) -> Listing:
+        """The file that each row was made from, and its places in the authors' lists, as `params` say."""
+        if self.dataset is None and "params" not in self.names:
+            raise InputError(f"{self.name} does not say which file each of its rows was made from")
+        if self.dataset is not None and self.dataset.manifest.part is not None:
+            raise InputError(
+                f"{self.name} is a part of a dataset, and this split is a cut of all files: "
+                "make it from the whole, and freeze it"
+            )
+        return listing_of((part["params"] for _, part in self.blocks(["params"])), self.name)
+
     @property
     def repeats(self) -> bool:
         """Whether rows may have the same example: see `picture`."""
@@ -327,7 +340,8 @@ def metadata_of(
     """The metadata of a base from its files or the table of all its rows, in the order of its splits."""
     nuisance = manifest.roles.nuisance
     if isinstance(rows, pa.Table):
-        rows = rows.select([nuisance if name == "nuisance" else name for name in COLUMNS])
+        names = [nuisance if name == "nuisance" else name for name in COLUMNS]
+        rows = rows.select([*names, *({"params"} & set(rows.column_names))])
         rows = rows.replace_schema_metadata(None)
     return Metadata(
         rows,

@@ -22,10 +22,11 @@ from shiftdata.protocols.domains import (
 from shiftdata.protocols.flexible import FlexibleDG
 from shiftdata.protocols.group_fairness import GroupFairness
 from shiftdata.protocols.label_shift import LabelShift
+from shiftdata.protocols.listed import Listed
 from shiftdata.protocols.named import parse_protocol, protocol, protocols, task
 from shiftdata.protocols.per_domain import PerDomain
 
 __all__ = ["SCENARIOS", "UDA", "Chain", "ClassicDG", "Continuous", "DomainBed", "FlexibleDG"]
-__all__ += ["GroupFairness", "HoldOut", "LabelShift", "LeaveOneDomainOut", "LeaveOneGroupOut", "Oracle"]
-__all__ += ["OracleStar", "PerDomain", "Protocol", "UniDA", "Where"]
+__all__ += ["GroupFairness", "HoldOut", "LabelShift", "LeaveOneDomainOut", "LeaveOneGroupOut", "Listed"]
+__all__ += ["Oracle", "OracleStar", "PerDomain", "Protocol", "UniDA", "Where"]
 __all__ += ["parse_protocol", "protocol", "protocols", "severity", "task"]

@@ -52,6 +52,8 @@ class Protocol(ABC):
     variants: ClassVar[Mapping[str, str]] = {}
     #: The variants that leak as their paper does; they warn where they do.
     leaking: ClassVar[Sequence[str]] = ()
+    #: The variants that go by the files of a dataset's authors, as the rows' `params` name them.
+    from_files: ClassVar[Sequence[str]] = ()
     #: The official metrics of its tasks, of `shiftdata.tasks.official`.
     metrics: ClassVar[Sequence[str]] = ()
     #: When it works in a chain; `ANY` is wherever it stands.
@@ -130,6 +132,10 @@ class Protocol(ABC):
     def stage(self) -> Stage:
         return self.works
 
+    @property
+    def reads_params(self) -> bool:
+        return self.variant in self.from_files
+
     def chosen(self) -> dict[str, Any]:
         """The parameters that are not at their defaults, and those that are always said."""
         values = {name: getattr(self, name) for name in self.parameters() if name != "variant"}
@@ -193,6 +199,10 @@ class Chain(Protocol):
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.steps))
+
+    @property
+    def reads_params(self) -> bool:
+        return any(step.reads_params for step in self.steps)
 
     def words(self) -> str:
         return " ".join(step.words() for step in self.steps)

@@ -7,12 +7,16 @@ takes test-fold rows of the held-out ones. Of all others the test takes every ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.protocols.base import Protocol, Stage, named
 from shiftdata.protocols.cuts import Shares, cut
+from shiftdata.protocols.shuffled import listed_cut, shuffled_cut
 from shiftdata.tasks import Role, Task
 from shiftdata.tasks.making import recut
 from shiftdata.tasks.sets import NewSet, Part
@@ -77,8 +81,10 @@ class HoldOut(DomainProtocol):
     variants: ClassVar = {
         **WHOLE,
         "supervised": "models may begin with supervised weights, against the first rule",
+        "code": "the released code's cut, whatever leaks: each domain's list, shuffled by the seed",
     }
-    leaking: ClassVar = ("paper",)
+    leaking: ClassVar = ("paper", "code")
+    from_files: ClassVar = ("code",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,7 +95,12 @@ class HoldOut(DomainProtocol):
             raise not_found("pretraining", self.pretraining, PRETRAINING, hint)
 
     def make(self, task: Task) -> Task:
-        return _held_out(task, self, named(self.test), task.metadata.nuisances)
+        tested = named(self.test)
+        if self.variant == "code":
+            trains, every = listed_cut(task.metadata, self.seed)
+            rows = {"train": trains, "validation": every & ~trains, "test": every}
+            return rows_from_files(task, rows, tested)
+        return _held_out(task, self, tested, task.metadata.nuisances)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,16 +207,27 @@ class DomainBed(DomainProtocol):
     id: ClassVar[str] = "domainbed"
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed), section 3; released code"
     about: ClassVar[str] = "in and out splits (80/20) of every domain, one domain tested"
-    variants: ClassVar = WHOLE
-    leaking: ClassVar = ("paper",)
+    variants: ClassVar = {
+        **WHOLE,
+        "code": "the released code's cut, whatever leaks: files in the order of class and name, shuffled by "
+        "trial seed and domain",
+    }
+    leaking: ClassVar = ("paper", "code")
+    from_files: ClassVar = ("code",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.variant == "code" and self.unlabelled:
+            raise InputError(
+                "domainbed@code sets nothing apart: leave unlabelled out, or take another variant"
+            )
         if not 0 <= self.unlabelled < 100:
             raise InputError(f"unlabelled is per cent of the test domain, 0 to 99, got {self.unlabelled}")
 
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation, test and oracle, and unlabelled if asked for."""
+        if self.variant == "code":
+            return self._by_code(task)
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
 
         def shares(train: int, validation: int, first: int, end: int) -> Shares:
@@ -217,6 +239,11 @@ class DomainBed(DomainProtocol):
         parts = cut(task.metadata, inside if self.variant == "paper" else apart, inside, seed=self.seed)
         of = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
         return _recut(task, parts, of | ({"unlabelled": tested} if self.unlabelled else {}))
+
+    def _by_code(self, task: Task) -> Task:
+        inside = shuffled_cut(task.metadata, self.seed)
+        rows = {"train": inside, "validation": ~inside, "test": inside, "oracle": ~inside}
+        return rows_from_files(task, rows, [self.test])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +294,17 @@ def _held_out(
     tested, trained = _domains(task, test, among)
     parts = train_parts(task, protocol.seed, whole=protocol.variant == "paper")
     return _recut(task, parts, {"train": trained, "validation": trained, "test": tested})
+
+
+def rows_from_files(task: Task, rows: Mapping[str, NDArray[np.bool_]], test: Sequence[str]) -> Task:
+    """Each set from its rows, which the authors' files determine; says how many files there were."""
+    tested, trained = _domains(task, test, task.metadata.nuisances)
+    reason = "the order of the authors' files determines its rows"
+    parts = {name: Part(mine, None, reason) for name, mine in rows.items()}
+    made = _recut(task, parts, {name: tested if ROLE[name] == "test" else trained for name in parts})
+    counts = np.bincount(task.metadata.nuisance, minlength=len(task.metadata.nuisances)).tolist()
+    shown = ", ".join(f"{name} {count:,}" for name, count in zip(task.nuisances, counts, strict=True))
+    return replace(made, notes=(*made.notes, f"cut from these numbers of files: {shown}"))
 
 
 def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:

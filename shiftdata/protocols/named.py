@@ -26,13 +26,14 @@ from shiftdata.protocols.domains import ALL as DOMAIN_PROTOCOLS
 from shiftdata.protocols.flexible import FlexibleDG
 from shiftdata.protocols.group_fairness import GroupFairness
 from shiftdata.protocols.label_shift import LabelShift
+from shiftdata.protocols.listed import Listed
 from shiftdata.protocols.per_domain import PerDomain
 from shiftdata.tasks import OnEmpty, Task
 
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *DOMAIN_PROTOCOLS,
-    *(Continuous, FlexibleDG, GroupFairness, LabelShift, PerDomain, UDA, UniDA),
+    *(Continuous, FlexibleDG, GroupFairness, LabelShift, Listed, PerDomain, UDA, UniDA),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 

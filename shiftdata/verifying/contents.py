@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import ATTRIBUTION, DROPPED, README, in_order, metadata_file, protocol_file
@@ -28,6 +29,7 @@ from shiftdata.verifying.derived import (
     card_problems,
     filter_problems,
     kept_by_filters,
+    reads_params,
     sample_problems,
     split_problems,
 )
@@ -88,7 +90,7 @@ class _Audit:
         self.left -= {*(local.path for local in read.values()), *(shard.path for shard in shards)}
         yield from problems
         sound = not problems and self.manifest.part is None
-        yield from self._canonical(base, tables, sizes if sound else {})
+        yield from self._canonical(base, tables, sizes if sound else {}, read)
 
     def _metadata(
         self, base: Base
@@ -135,7 +137,11 @@ class _Audit:
             yield from filter_problems(manifest, base, kept)
 
     def _canonical(
-        self, base: Base, tables: Mapping[str, pa.Table], sizes: Mapping[str, Indices]
+        self,
+        base: Base,
+        tables: Mapping[str, pa.Table],
+        sizes: Mapping[str, Indices],
+        read: Mapping[str, LocalFile],
     ) -> Iterator[Problem]:
         """The canonical splits of a base; with the `sizes` of its rows they are also made again."""
         splits = {
@@ -148,6 +154,10 @@ class _Audit:
         metadata = None
         if sizes and splits:
             rows = pa.concat_tables(tables[split] for split in order)
+            if any(reads_params(split) for split in splits.values()):
+                files = [str(read[split].file) for split in order]
+                params = pa.concat_tables(pq.read_table(file, columns=["params"]) for file in files)
+                rows = rows.append_column("params", params["params"])
             metadata = metadata_of(self.manifest, base.name, rows)
         for local in self.files.each(list(splits)):
             split = splits[local.path]

@@ -40,6 +40,14 @@ ROW_GROUP = "row group"
 KEY = re.compile(r"[a-z_]+(?=:)")
 
 
+def reads_params(split: CanonicalSplit) -> bool:
+    """Whether the protocol of a canonical split goes by what rows say of their files."""
+    with suppress(ShiftdataError):
+        protocol = parse_protocol(split.protocol)
+        return protocol is not None and protocol.reads_params
+    return False
+
+
 def split_problems(
     split: CanonicalSplit, metadata: Metadata, sizes: Indices, frozen: LocalFile
 ) -> Iterator[Problem]:

@@ -32,11 +32,21 @@ def make(root: Path, each: int = 20) -> dict[str, int]:
     counts["photo"] += len(put_odd(root, f"{TOP}/photo/dog"))
     for domain in counts:
         files = sorted((root / TOP / domain).glob("*/*.[jp][pn]g"))
-        lines = [
-            f"{file.relative_to(root / TOP).as_posix()} {LABELS.index(file.parent.name) + 1}"
-            for file in files
-        ]
-        put(root, f"{TOP}/{domain}_train_kfold.txt", "\n".join(lines) + "\n")
-        foreign = [f"/home/somebody/data/PACS/{line[:-1]}{int(line[-1]) - 1}" for line in lines]
-        put(root, f"{TOP}/{domain}_test.txt", "\n".join(foreign) + "\n")
+        names = [file.relative_to(root / TOP).as_posix() for file in files]
+        numbers = [LABELS.index(file.parent.name) for file in files]
+        _put_lists(root, domain, names, numbers)
     return counts
+
+
+def _put_lists(root: Path, domain: str, names: list[str], numbers: list[int]) -> None:
+    """The lists of the authors, 1-based; JigenDG's 0-based with foreign paths, DomainBed-v2's in no order."""
+    lines = [f"{name} {number + 1}" for name, number in zip(names, numbers, strict=True)]
+    put(root, f"{TOP}/{domain}_crossval_kfold.txt", "\n".join(lines[::10]) + "\n")
+    rest = [line for place, line in enumerate(lines) if place % 10]
+    absent = [f"{domain}/dog/not_there.jpg 1"]
+    put(root, f"{TOP}/{domain}_train_kfold.txt", "\r\n".join(rest + absent) + "\r\n")
+    put(root, f"{TOP}/{domain}_test_kfold.txt", "\n".join(lines) + "\n")
+    foreign = [f"/home/some body/PACS/{name} {number}" for name, number in zip(names, numbers, strict=True)]
+    put(root, f"{TOP}/{domain}_test.txt", "\n".join(foreign) + "\n")
+    short = domain.replace("art_painting", "art")
+    put(root, f"txtlist/PACS/{short}.txt", "\n".join(foreign[::3] + foreign[1::3] + foreign[2::3]) + "\n")

@@ -36,4 +36,5 @@ RECIPE = domain_recipe(
         attribution="Office-Home (Venkateswara et al., 2017); fair use, for research that is not commercial",
     ),
     domains=DOMAINS,
+    in_domainbed=True,
 )

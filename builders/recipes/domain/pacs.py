@@ -4,6 +4,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.pacs import Pacs
+from shiftdata.protocols import Listed
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 LABELS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
@@ -27,4 +28,6 @@ RECIPE = domain_recipe(
         attribution="PACS (Li et al., 2017); its authors state no licence",
     ),
     domains=DOMAINS,
+    in_domainbed=True,
+    more=tuple(Listed(test=domain) for domain in DOMAINS),
 )

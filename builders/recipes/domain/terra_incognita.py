@@ -2,6 +2,7 @@
 
 from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
+from builders.raw.domain_recipe import cuts_of_codes
 from builders.raw.terra_incognita import CameraTraps
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
@@ -52,6 +53,7 @@ RECIPE = Recipe(
     protocols=(
         *(LeaveOneDomainOut(test=domain) for domain in DOMAIN_NAMES),
         *(DomainBed(test=domain) for domain in DOMAIN_NAMES),
+        *cuts_of_codes(DOMAIN_NAMES),
     ),
     virtual=4,
     on_empty="report",

@@ -32,4 +32,5 @@ RECIPE = domain_recipe(
         attribution="VLCS (Fang et al., 2013), from Caltech101, LabelMe, SUN09, PASCAL VOC 2007; no licence",
     ),
     domains=tuple(DOMAINS),
+    in_domainbed=True,
 )

@@ -1,0 +1,169 @@
+"""List files of the field: a line is the path of a picture and, after the last space, a number.
+
+Paths begin wherever their author's disk had them, lines end as any system ends them, numbers count from 0 or
+from 1: a line means the picture whose domain, class and name its path ends in; its number is only compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import PurePosixPath
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from builders.raw.album import Found, Odd, Row
+from builders.raw.domain_class import DomainClass, plain
+from builders.raw.tree import Tree
+from shiftdata.errors import InputError
+
+LINE_END = re.compile(r"\r\n|\r|\n")
+NUMBERED = re.compile(r"(.*\S)[ \t]+(-?\d+)")
+#: How many lines of a list are named as odd one by one.
+MOST_NAMED = 20
+#: What a row says of the lists that name it, in `params`: of each list the place in it, from 0.
+LISTS = "lists"
+
+
+class Line(NamedTuple):
+    """What a line of a list names, its number if it has one, and which line it is, from 1."""
+
+    path: str
+    number: int | None
+    at: int
+
+
+def read_list(data: bytes) -> Iterator[Line]:
+    r"""The lines of a list file.
+
+    >>> [line[:2] for line in read_list(b"cat/a 1.jpg\r\nC:\\x\\cat\\b c.jpg 7\r\n")]
+    [('cat/a 1.jpg', None), ('C:/x/cat/b c.jpg', 7)]
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    for at, line in enumerate(LINE_END.split(text), 1):
+        line = line.strip()
+        numbered = NUMBERED.fullmatch(line)
+        path, number = (numbered[1], int(numbered[2])) if numbered else (line, None)
+        if path:
+            yield Line(path.replace("\\", "/"), number, at)
+
+
+#: A picture as a list names it: domain, label, and the name of its file in lower case.
+Named: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of one tree: which name a picture, and where in each; and what is odd about them."""
+
+    of: Mapping[Named, Mapping[str, int]]
+    lines: Mapping[Named, tuple[str, Line]]
+    read: Mapping[str, Sequence[str]]
+    odd: Sequence[Odd]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedClass(DomainClass):
+    """Folders of domains and classes with list files, `<domain>_<list>.txt`, anywhere in the tree.
+
+    `lists` are the lists that are read, by the end of their names; "" is `<domain>.txt`. Each row says in its
+    `params` which of them name it.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    lists: Sequence[str] = field(default=())
+
+    def pictures(self, tree: Tree) -> Iterator[Found]:
+        """Every picture, with the lists that name it; then the lines that name no picture."""
+        lists = self.read(tree)
+        missing = dict(lists.lines)
+        for found in super().pictures(tree):
+            if isinstance(found, Row):
+                named = name_of(found)
+                missing.pop(named, None)
+                found = self.listed(found, lists.of.get(named, {}), lists)
+            yield found
+        yield from lists.odd
+        yield from _absent(missing.values())
+
+    def listed(self, row: Row, of: Mapping[str, int], lists: Lists) -> Found:
+        """A row with what the lists say of it."""
+        return replace(row, more={**row.more, LISTS: dict(sorted(of.items()))}) if of else row
+
+    def read(self, tree: Tree) -> Lists:
+        """All lists of a tree."""
+        of: dict[Named, dict[str, int]] = defaultdict(dict)
+        lines: dict[Named, tuple[str, Line]] = {}
+        read: dict[str, list[str]] = defaultdict(list)
+        odd: list[Odd] = []
+        for (domain, name), file in self.files(tree).items():
+            read[domain].append(name)
+            numbers: dict[int | None, Counter[str]] = defaultdict(Counter)
+            listed: list[tuple[Line, str]] = []
+            for place, line in enumerate(read_list(tree.read(file))):
+                found = self.place(line.path) or self.place(f"{domain}/{line.path}")
+                if found is None:
+                    odd.append(
+                        Odd(file=f"{file}, line {line.at}", why=f"names {line.path}, which has no class")
+                    )
+                    continue
+                named = (found.domain, found.label, PurePosixPath(line.path).name.lower())
+                if name in of[named]:
+                    odd.append(Odd(file=f"{file}, line {line.at}", why=f"names {line.path} a second time"))
+                    continue
+                of[named][name] = place
+                lines[named] = file, line
+                numbers[line.number][found.label] += 1
+                listed.append((line, found.label))
+            odd += _misnumbered(
+                file, listed, {one: most.most_common(1)[0][0] for one, most in numbers.items()}
+            )
+        return Lists(of, lines, read, odd)
+
+    def files(self, tree: Tree) -> dict[tuple[str, str], str]:
+        """The list files of a tree by domain and list; copies count once."""
+        names = product(self._spellings[0].items(), self.lists)
+        known = {spelling + plain(name): (domain, name) for (spelling, domain), name in names}
+        found: dict[tuple[str, str], str] = {}
+        for file in tree.files:
+            path = PurePosixPath(file)
+            list_ = known.get(plain(path.stem)) if path.suffix.lower() == ".txt" else None
+            if list_ is not None and tree.read(found.setdefault(list_, file)) != tree.read(file):
+                raise InputError(
+                    f"{tree.place} has two lists {path.name} with other lines, {found[list_]} and {file}: "
+                    "move one of them away"
+                )
+        return found
+
+
+def name_of(row: Row) -> Named:
+    """The picture of a row, as a list would name it."""
+    return row.nuisance or "", row.label, PurePosixPath(row.file).name.lower()
+
+
+def _misnumbered(
+    file: str, listed: Sequence[tuple[Line, str]], known: Mapping[int | None, str]
+) -> Iterator[Odd]:
+    """Lines whose number stands for another class elsewhere in the list; the folder counts."""
+    for line, label in listed:
+        if line.number is not None and known[line.number] != label:
+            why = f"gives {line.path} the number {line.number}, which is {known[line.number]} elsewhere in it"
+            yield Odd(file=f"{file}, line {line.at}", why=why)
+
+
+def _absent(lines: Iterable[tuple[str, Line]]) -> Iterator[Odd]:
+    """Some lines of each list that name what the tree does not have, and how many more."""
+    counts: Counter[str] = Counter()
+    for file, line in lines:
+        counts[file] += 1
+        if counts[file] <= MOST_NAMED:
+            yield Odd(file=f"{file}, line {line.at}", why=f"names {line.path}, which is not there")
+    for file, count in counts.items():
+        if count > MOST_NAMED:
+            yield Odd(file=file, why=f"names {count:,} pictures that are not there")

@@ -1,0 +1,64 @@
+"""The files that rows were made from, and the places of rows in the lists of a dataset's authors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Of each row the name of its file, and its place in each list, from 0; -1 where a list lacks it."""
+
+    files: pa.ChunkedArray
+    places: Mapping[str, NDArray[np.int64]]
+
+    def places_in(self, name: str, dataset: str) -> NDArray[np.int64]:
+        """The places of all rows in a list that must be there."""
+        if name not in self.places:
+            known = ", ".join(map(repr, self.places)) or "none"
+            raise InputError(
+                f"the rows of {dataset} come without the authors' list {name!r} (known: {known}): put the "
+                "list files beside the pictures, and build the dataset again"
+            )
+        return self.places[name]
+
+
+def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
+    """What the `params` of all rows say of files and lists."""
+    files: list[str] = []
+    rows: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
+    for one in params:
+        for text in one.to_pylist():
+            file, lists = _said(text)
+            if file is None:
+                raise InputError(
+                    f"the rows of {dataset} do not say which file each was made from: this split is for "
+                    "datasets that were built from their authors' files"
+                )
+            for name, place in lists.items():
+                rows.setdefault(name, []).append(len(files))
+                places.setdefault(name, []).append(place)
+            files.append(file.rpartition("/")[2])
+    of_all = {name: np.full(len(files), -1, np.int64) for name in rows}
+    for name, every in of_all.items():
+        every[rows[name]] = places[name]
+    return Listing(pa.chunked_array([pa.array(files, pa.large_string())]), of_all)
+
+
+def _said(params: str | None) -> tuple[str | None, Mapping[str, int]]:
+    """The file of a row, and its places in lists."""
+    try:
+        said = json.loads(params or "{}")
+        lists = {name: int(place) for name, place in said.get("lists", {}).items()}
+        return (said["file"] if isinstance(said.get("file"), str) else None), lists
+    except (ValueError, TypeError, AttributeError):
+        return None, {}
