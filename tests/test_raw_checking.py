@@ -70,7 +70,7 @@ def test_a_whole_tree_is_well_and_its_lists_are_noted(known, album, tree):
     report = check(known, album, tree, read=True)
     assert report.problems == []
     assert report.by_domain() == known.counts[0].domains
-    assert report.expected == f"{sum(known.counts[0].domains.values())} by the replica"
+    assert report.expected == [f"{sum(known.counts[0].domains.values())} by the replica"]
     (note,) = report.findings
     assert note.what == "not read as a picture"
     assert len(note.files) == 8
@@ -181,23 +181,26 @@ def test_sources_that_disagree_are_both_said():
         Counts(source="the papers", domains={"a": 3, "b": 6}),
         Counts(source="a survey", total=99, about=True),
     ]
-    assert compare({("a", "x"): 3, ("b", "x"): 4}, known) == (
-        "7 by today's files [not verified]; 9 by the papers",
+    assert compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known) == (
+        ["7 by today's files [not verified]; 9 by the papers"],
         [],
     )
-    expected, differences = compare({("A", "x"): 3, ("b", "x"): 12}, known)
-    assert expected == "9 by the papers; 7 by today's files [not verified]"
+    expected, differences = compare({"": {("A", "x"): 3, ("b", "x"): 12}}, known)
+    assert expected == ["9 by the papers; 7 by today's files [not verified]"]
     assert differences == ["b: 12 pictures, and 6 expected; twice as many: is it there two times?"]
 
 
 def test_layers_and_ranges_are_compared():
-    known = [Counts(source="mini", content=4, stylized=8, each=(2, 2))]
+    known = [
+        Counts(source="site", base="mini", content=4, stylized=8, each=(2, 2)),
+        Counts(source="site", base="extended", content=40, stylized=80),
+    ]
     rows = Counter({("content", "cat"): 2, ("content", "dog"): 2, ("wave", "cat"): 2, ("wave", "dog"): 2})
-    assert compare(rows, known)[1] == ["stylized: 4 pictures, and 8 expected"]
+    assert compare({"mini": rows}, known)[1] == ["mini: stylized: 4 pictures, and 8 expected"]
     rows["wave", "dog"] = 6
-    assert compare(rows, known)[1] == ["wave/dog: 6 pictures, and 2 expected"]
+    assert compare({"mini": rows}, known)[1] == ["mini: wave/dog: 6 pictures, and 2 expected"]
     office = [Counts(source="papers", domains={"Real World": 9}, ranges={"Real World": (4, 5)})]
-    assert compare({("real_world", "Pen"): 6, ("real_world", "Mug"): 3}, office)[1] == [
+    assert compare({"": {("real_world", "Pen"): 6, ("real_world", "Mug"): 3}}, office)[1] == [
         "real_world/Mug: 3 pictures, and 4 to 5 expected",
         "real_world/Pen: 6 pictures, and 4 to 5 expected",
     ]
@@ -236,10 +239,21 @@ def test_a_list_says_what_is_on_this_disk(tree, known, tmp_path, capsys, monkeyp
     assert "not whole: raw check" in capsys.readouterr().out
 
 
-def test_every_raw_recipe_has_a_source_that_names_it():
+def test_every_raw_recipe_has_a_source_of_the_name_of_its_album():
     for name in recipe_names():
         album = load_recipe(name).album
         if isinstance(album, RawAlbum):
-            assert name in sources.source(album.name).recipes
-    known = set(recipe_names())
-    assert {recipe for one in sources.sources().values() for recipe in one.recipes} >= known & {"pacs"}
+            assert name in sources.sources()[album.name].recipes
+
+
+def test_meta_album_is_checked_with_all_its_classes(tmp_path, capsys):
+    files = [f"BRD_Mini/images/{number}.jpg" for number in range(25)]
+    rows = "".join(f"{number}.jpg,class {number},NAN\n" for number in range(25))
+    put(tmp_path, "BRD_Mini/labels.csv", f"FILE_NAME,CATEGORY,SUPER_CATEGORY\n{rows}")
+    for file in files:
+        put(tmp_path, file)
+    assert main(["raw", "check", "meta_album_brd", "--raw", str(tmp_path), "--verbose"]) == 1
+    text = capsys.readouterr().out
+    assert "problem: mini: all: 25 pictures, and 12,600 expected" in text
+    assert "problem: mini: content/class 24: 1 picture, and 40 expected" in text
+    assert "extended" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 from builders.raw.album import RawAlbum
 from builders.raw.checking import Report, check
 from builders.raw.getting import get
+from builders.raw.meta_album import MetaAlbum
 from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
 from builders.raw.tree import COMPRESSED
 from builders.recipe import load_recipe, recipe_names
@@ -19,6 +21,7 @@ from shiftdata.errors import InputError
 from shiftdata.files import absolute
 
 ROW = "{:<22}{:>10}  {:<34}{:<20}{}"
+META_ALBUM = "meta_album_"
 WIDE = 33  # of a licence
 MOST = 20  # lines of a report
 
@@ -150,10 +153,11 @@ def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
         )
     if report.counts:
         domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
-        print(f"{one.name}: {report.counts.total():,} pictures ({domains})")
-        print(f"expected: {report.expected or 'no source says how many'}")
+        print(f"{one.name}: {report.counts[''].total():,} pictures ({domains})")
+        print(*(f"expected: {one}" for one in report.expected or ["no source says how many"]), sep="\n")
     if not report.problems:
-        print(f"{place}: all well. Next: python -m builders build {one.recipes[0]}{where}")
+        following = [f"python -m builders build {recipe}{where}" for recipe in one.recipes[:1]]
+        print(*(f"{place}: all well.", *(f"Next: {line}" for line in following)))
         return
     print(f"{place}: {len(report.problems):,} problems. What to do:")
     print(f"  get it again, or what is missing: python -m builders raw get {one.name}{where}")
@@ -163,6 +167,9 @@ def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
 
 def _album(one: Source, name: str) -> RawAlbum:
     """The album of the recipe that is named, or of the first that reads a raw dataset."""
+    if one.name.startswith(META_ALBUM):  # all classes: recipes take the largest
+        layout = MetaAlbum(set=one.name.removeprefix(META_ALBUM).upper(), largest=sys.maxsize)
+        return RawAlbum(name=one.name, layout=layout, license=one.license, attribution=one.title)
     known = [recipe for recipe in one.recipes if recipe in recipe_names()]
     if not known:
         raise InputError(f"no recipe reads {one.name}: there is nothing to check it with")
@@ -182,6 +189,6 @@ def _state(one: Source) -> str:
         right = [file for file in here if (place / file.name).stat().st_size == file.bytes]
         return "complete" if len(right) == len(wanted) else f"{len(right)} of {len(wanted)} files"
     packed = [path for path in place.iterdir() if path.suffix in COMPRESSED] if place.is_dir() else []
-    if packed or not set(one.recipes) & set(recipe_names()):
+    if packed:
         return "yes, not checked"
     return "not whole: raw check" if check(one, _album(one, one.name), place).problems else "complete"

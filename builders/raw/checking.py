@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from builders.albums.folder import picture_of
 from builders.raw.album import Odd, RawAlbum, Row, as_far_as_it_goes
 from builders.raw.counting import compare
 from builders.raw.getting import file_hash
-from builders.raw.sources import RawFile, Source
+from builders.raw.sources import CONTENT, RawFile, Source
 from builders.raw.tree import Tree
 from builders.sample import BadItem
 from shiftdata.errors import ShiftdataError
@@ -48,11 +48,14 @@ class Finding:
 
 @dataclass
 class Report:
-    """What a check came to: pictures by domain and class, how many are expected by whom, what is odd."""
+    """What a check came to: pictures by domain and class, how many are expected by whom, what is odd.
 
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    `counts` are those of each part of a release, such as mini; those of "" are all.
+    """
+
+    counts: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
     findings: list[Finding] = field(default_factory=list)
-    expected: str = ""
+    expected: Sequence[str] = ()
 
     @property
     def problems(self) -> list[Finding]:
@@ -64,7 +67,7 @@ class Report:
     def by_domain(self) -> Mapping[str, int]:
         """The pictures of each domain."""
         sums: Counter[str] = Counter()
-        for (domain, _), count in self.counts.items():
+        for (domain, _), count in self.counts[""].items():
             sums[domain] += count
         return dict(sorted(sums.items()))
 
@@ -149,7 +152,8 @@ def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool)
             odd[found.why].append(found.file)
         else:
             rows.append(found)
-            report.counts[found.nuisance or "content", found.label] += 1
+            for base in ("", *found.bases):
+                report.counts[base][found.nuisance or CONTENT, found.label] += 1
     for why, names in odd.items():
         report.add(why, *names, is_problem=why.startswith("missing") and not counted)
     known = {row.file for row in rows} | {name for names in odd.values() for name in names}

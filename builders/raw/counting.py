@@ -6,8 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from builders.raw.sources import CONTENT, Counts
+
+#: Pictures by domain and class.
+Numbers: TypeAlias = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,25 +32,32 @@ class Difference:
         hint = ""
         if self.least and self.found == 2 * self.least:
             hint = "; twice as many: is it there two times?"
-        found = f"{self.found:,} pictures" if self.found else "no picture"
+        found = f"{self.found:,} picture{'s' * (self.found > 1)}" if self.found else "no picture"
         return f"{self.what}: {found}, and {wanted} expected{hint}"
 
 
-def compare(counted: Mapping[tuple[str, str], int], known: Sequence[Counts]) -> tuple[str, list[str]]:
-    """What the nearest source says of all, and how counts by domain and class differ from it."""
-    comparable = [one for one in known if not one.about]
-    if not comparable:
-        return "", []
-    differences = {number: list(_differences(counted, one)) for number, one in enumerate(comparable)}
-    best = min(differences, key=lambda number: sum(one.size for one in differences[number]))
-    others = "".join(
-        f"; {one.all:,} by {one}" for one in comparable if one is not comparable[best] and one.all
-    )
-    lines = sorted(differences[best], key=lambda one: "/" in one.what)  # domains before classes
-    return f"{comparable[best].all:,} by {comparable[best]}{others}", list(map(str, lines))
+def compare(counted: Mapping[str, Numbers], known: Sequence[Counts]) -> tuple[list[str], list[str]]:
+    """What the nearest source says of each part of a release that is there, and how counts differ from it.
+
+    `counted` are pictures by domain and class, of each part; "" is the whole.
+    """
+    expected, lines = [], []
+    for base in sorted({one.base for one in known if not one.about and one.base in counted}):
+        comparable = [one for one in known if not one.about and one.base == base]
+        differences = {
+            number: list(_differences(counted[base], one)) for number, one in enumerate(comparable)
+        }
+        best = min(differences, key=lambda number: sum(one.size for one in differences[number]))
+        nearest = comparable[best]
+        others = "".join(f"; {one.all:,} by {one}" for one in comparable if one is not nearest and one.all)
+        expected.append(f"{nearest.all:,} by {nearest}{others}")
+        part = f"{base}: " if base else ""
+        ordered = sorted(differences[best], key=lambda one: "/" in one.what)  # domains before classes
+        lines += [f"{part}{one}" for one in ordered]
+    return expected, lines
 
 
-def _differences(counted: Mapping[tuple[str, str], int], known: Counts) -> Iterator[Difference]:
+def _differences(counted: Numbers, known: Counts) -> Iterator[Difference]:
     """Where counts differ, the domain before its classes; of a missing domain nothing more is said."""
     counts, domains = Counter[tuple[str, str]](), Counter[str]()
     for (domain, label), count in counted.items():

@@ -57,11 +57,13 @@ class Way:
 class Counts:
     """How many pictures a source says there are; sources may disagree.
 
-    `groups` are counts by domain and class, `ranges` the smallest and largest class of a domain, `each` that
-    of every group. `about` marks a number for the reader, with which no tree is compared.
+    `base` is the part of a release that they are of. `groups` are counts by domain and class, `ranges` the
+    smallest and largest class of a domain, `each` that of every group. With what is only `about` right no
+    tree is compared.
     """
 
     source: str
+    base: str = ""
     verified: bool = True
     about: bool = False
     total: int | None = None
@@ -91,7 +93,8 @@ class Counts:
         return sum(self.domains.values()) or None
 
     def __str__(self) -> str:
-        return self.source if self.verified else f"{self.source} [not verified]"
+        named = f"{self.source}, {self.base}" if self.base else self.source
+        return named if self.verified else f"{named} [not verified]"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,7 +165,7 @@ def remade(source: Source) -> Recipe:
         ),
         citation=f"{META_ALBUM_PAPER} After: {SMA_PAPER}",
         album=RawAlbum(
-            name=name,
+            name=f"meta_album_{source.id.lower()}",
             layout=MetaAlbum(set=source.id),
             license=source.license,
             attribution=f"Meta-Album, {source.id} (Ullah et al., 2022), from {source.credit}",
