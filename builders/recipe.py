@@ -292,6 +292,11 @@ def recipe_names() -> list[str]:
     )
 
 
+def embedded_recipes() -> list[str]:
+    """Those of them that need no raw dataset."""
+    return [name for name in recipe_names() if not isinstance(load_recipe(name).album, Raw)]
+
+
 def load_recipe(reference: str) -> Recipe:
     """The recipe of that name in this package, or in a Python file that assigns `RECIPE`.
 

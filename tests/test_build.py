@@ -21,7 +21,7 @@ from builders.cli.app import main
 from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe import embedded_recipes, load_recipe
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format import writer
 from shiftdata.format.manifest import Manifest
@@ -430,7 +430,7 @@ def test_a_recipe_is_identified_by_content_and_not_by_place(recipe, own):
     assert load_recipe(str(own)).pixels_id() != here.pixels_id()
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", embedded_recipes())
 def test_every_recipe_of_the_house_loads_and_is_named_like_its_file(name):
     recipe = load_recipe(name)
     assert recipe.name == name

@@ -17,7 +17,7 @@ from builders.describe.card import CARDS, front_matter, render_card
 from builders.describe.renderings import card_of_recipe
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe import embedded_recipes, load_recipe
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.attribution import credited, terms
 from shiftdata.format.manifest import Manifest
@@ -27,13 +27,13 @@ from tests.tiny import write_recipe
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", embedded_recipes())
 def test_the_cards_of_the_house_are_fresh(name):
     # `python -m builders card` writes them again.
     assert (CARDS / f"{name}.md").read_text(encoding="utf-8") == card_of_recipe(load_recipe(name))
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", embedded_recipes())
 def test_a_recipe_of_the_house_answers_every_question(name):
     assert "Not stated" not in card_of_recipe(load_recipe(name))
 

@@ -6,7 +6,7 @@ import click
 
 from builders.describe.card import CARDS
 from builders.describe.renderings import card_of_recipe
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe import embedded_recipes, load_recipe
 from shiftdata.cli.verbs import verb
 from shiftdata.files import write_text
 
@@ -14,14 +14,14 @@ from shiftdata.files import write_text
 @verb("""
     examples:
       python -m builders card my_birds.py
-      python -m builders card                 writes cards/<name>.md of every recipe
+      python -m builders card                 writes cards/<name>.md of every recipe that needs no raw dataset
 """)
-@click.argument("recipe", required=False, help="A name or a .py file; none: write cards/ of every recipe.")
+@click.argument("recipe", required=False, help="A name or a .py file; none: write cards/.")
 def command(recipe: str | None) -> None:
     """Print the card of a recipe, with what only a build can count left out."""
     if recipe:
         print(card_of_recipe(load_recipe(recipe)), end="")
         return
-    for name in recipe_names():
+    for name in embedded_recipes():
         write_text(CARDS / f"{name}.md", card_of_recipe(load_recipe(name)))
         print(f"cards/{name}.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from builders.albums import Raw
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.cli.verbs import verb
 
@@ -12,7 +13,9 @@ from shiftdata.cli.verbs import verb
 """)
 def command() -> None:
     """Show the recipes of this checkout: name, family, title and bases."""
-    for name in recipe_names():
-        recipe = load_recipe(name)
+    recipes = [load_recipe(name) for name in recipe_names()]
+    wide = max(len(recipe.name) for recipe in recipes) + 2
+    for recipe in recipes:
+        raw = "; raw data: see `raw list`" if isinstance(recipe.album, Raw) else ""
         bases = ", ".join(base.name for base in recipe.bases)
-        print(f"{name:<16}{recipe.family:<12}{recipe.title} (bases: {bases})")
+        print(f"{recipe.name:<{wide}}{recipe.family:<12}{recipe.title} (bases: {bases}{raw})")
