@@ -83,6 +83,14 @@ class Scaled(Protocol):
 
 
 @runtime_checkable
+class ScaledByItems(Protocol):
+    """A shift that passes items on in the severities that their album gives."""
+
+    def severities_of(self, items: Sequence[Item], /) -> tuple[float, ...]:
+        """Every severity, ascending."""
+
+
+@runtime_checkable
 class SomeNuisances(Protocol):
     """A shift that gives an item only some of its nuisances."""
 
@@ -225,6 +233,8 @@ class Recipe:
     @cached_property
     def severities(self) -> tuple[float, ...]:
         """Every severity of the shift, ascending; empty where its nuisances have no scale."""
+        if isinstance(self.shift, ScaledByItems):
+            return self.shift.severities_of(self.album.items())
         return tuple(self.shift.severities) if isinstance(self.shift, Scaled) else ()
 
     def base(self, name: str) -> Base:

@@ -55,7 +55,8 @@ def by_reason(counts: Mapping[str, int]) -> dict[str, int]:
 class Item:
     """One content picture, text or row of an album, without the content itself.
 
-    `nuisance` is given by albums whose content comes with it, such as photographs of several domains.
+    `nuisance` is given by albums whose content comes with it, such as photographs of several domains, and
+    `severity` by those whose content comes in several.
     `bases` names the bases that its authors list it in, for bases that follow such a list.
     """
 
@@ -65,6 +66,7 @@ class Item:
     license: str
     attribution: str
     nuisance: str | None = None
+    severity: float | None = None
     bases: tuple[str, ...] = ()
     source: Mapping[str, Json] = field(default_factory=dict)
 

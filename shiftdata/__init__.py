@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
     from shiftdata.papers import Results, leaderboard, published
     from shiftdata.protocols import GroupFairness, protocol, task
-    from shiftdata.tasks import Task
+    from shiftdata.tasks import Task, imagenet_outputs
     from shiftdata.verifying import Problem, verify
 
 __version__ = "0.1.0"
@@ -45,7 +45,7 @@ _HOMES = {
     "metadata": "Metadata metadata_from_table read_metadata",
     "papers": "Results leaderboard published",
     "protocols": "GroupFairness protocol task",
-    "tasks": "Task",
+    "tasks": "Task imagenet_outputs",
     "verifying": "Problem verify",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -53,8 +53,17 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = ["ChangedError", "DatasetSummary", "GroupFairness", "InputError", "IntegrityError", "Manifest"]
 __all__ += ["Metadata", "MissingExtraError", "NotFoundError", "OpenDataset", "Problem", "Results"]
 __all__ += ["ShiftdataError", "StorageError", "Task"]
-__all__ += ["export", "fetch", "info", "leaderboard", "list_datasets", "load_dataset", "metadata_from_table"]
-__all__ += ["open_dataset", "protocol", "published", "read_metadata", "task", "verify", "webdataset"]
+__all__ += ["export", "fetch", "imagenet_outputs", "info", "leaderboard", "list_datasets", "load_dataset"]
+__all__ += [
+    "metadata_from_table",
+    "open_dataset",
+    "protocol",
+    "published",
+    "read_metadata",
+    "task",
+    "verify",
+    "webdataset",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -100,12 +100,13 @@ def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple
     items, is_list = candidates(items, base)
     if is_list or base.per_group is None:
         return tuple(items)
-    groups: dict[tuple[str, str | None], dict[str, list[Item]]] = {}
-    for item in items:
-        cells = groups.setdefault((item.label, item.nuisance), {split: [] for split in SPLITS})
+    groups: dict[tuple[str, str | None, float | None], dict[str, list[Item]]] = {}
+    for item in items:  # at each severity the same origins, so that trajectories stay whole
+        group_of = (item.label, item.nuisance, item.severity)
+        cells = groups.setdefault(group_of, {split: [] for split in SPLITS})
         cells[split_of_fold(fold_of[item.origin])].append(item)
     picked: set[str] = set()
-    for (label, nuisance), cells in groups.items():
+    for (label, nuisance, _), cells in groups.items():
         for split, quota in quotas(base.per_group).items():
             if len(cells[split]) < quota and not base.listed:
                 group = " in ".join(filter(None, (label, nuisance)))

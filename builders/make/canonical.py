@@ -74,7 +74,7 @@ def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -
         (item, nuisance, severity)
         for item in assign.pick(items, fold_of, base)
         for nuisance in _nuisances(recipe, several, item)
-        for severity in severities or (0.0,)
+        for severity in (severities or (0.0,) if item.severity is None else (item.severity,))
     ]
     rows = metadata_from_table(
         pa.table(
@@ -85,7 +85,10 @@ def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -
                 "origin": [item.origin for item, *_ in cells],
                 "fold": [fold_of[item.origin] for item, *_ in cells],
                 "severity": [severity for *_, severity in cells],
-                "trajectory": [f"{item.key} {nuisance}" for item, nuisance, _ in cells],
+                "trajectory": [
+                    f"{item.key if item.severity is None else item.origin} {nuisance}"
+                    for item, nuisance, _ in cells
+                ],
             }
         ),
         nuisance=recipe.nuisance,

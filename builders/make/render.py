@@ -249,5 +249,5 @@ def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
         return 1
     shift, steps = recipe.shift, max(1, len(recipe.severities))
     if item.nuisance:
-        return steps
+        return steps if item.severity is None else 1
     return steps * len(shift.nuisances_of(item) if isinstance(shift, SomeNuisances) else shift.nuisances)

@@ -42,6 +42,7 @@ class Row:
     file: str
     label: str
     nuisance: str | None = None
+    severity: float | None = None
     origin: str | None = None
     across: bool = False
     stem: str | None = None
@@ -134,6 +135,7 @@ class RawAlbum:
         def described(item: Item) -> str:
             sha256 = hashlib.sha256(self.tree.read(self.place(item))).hexdigest()
             named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
+            named += () if item.severity is None else (f"{item.severity:g}",)
             more = {name: one for name, one in item.source.items() if name != "file"}
             return "\t".join([*named, json.dumps(more, sort_keys=True), sha256])
 
@@ -172,6 +174,7 @@ class RawAlbum:
                 license=row.license or self.license,
                 attribution=row.attribution or self.attribution,
                 nuisance=row.nuisance,
+                severity=row.severity,
                 bases=row.bases,
                 source={"file": row.file, **row.more},
             )

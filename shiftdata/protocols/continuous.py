@@ -16,13 +16,15 @@ from shiftdata.format.records import Filters
 from shiftdata.metadata import Metadata
 from shiftdata.protocols.base import Protocol, Stage, named
 from shiftdata.tasks import Task
-from shiftdata.tasks.making import narrow, restrict
+from shiftdata.tasks.making import narrow, recut, restrict
+from shiftdata.tasks.sets import NewSet, Part
 
 
 @dataclass(frozen=True, kw_only=True)
 class Continuous(Protocol):
     """Trajectories that have every asked severity; empty `shifts` or `severities` are all of them.
 
+    Its variant "paper" tests every row, and trains none: the models of the paper have been trained elsewhere.
     The rows of one origin under one shift are a trajectory, or those that your table names as one. `cells`
     makes a set of each shift at each severity, named `test/snow@1.5`; the cells of a set share its origins,
     so they are one side.
@@ -36,17 +38,22 @@ class Continuous(Protocol):
     metrics: ClassVar[Sequence[str]] = ("continuous",)
     paper: ClassVar[str] = "CNS-Bench, section 3 and appendix A"
     about: ClassVar[str] = "shifts x severities, complete trajectories only"
+    variants: ClassVar = {"paper": "every row is tested, none trains: models come trained"}
 
     @property
     def stage(self) -> Stage:
+        if self.variant:
+            return Stage.CUT
         return Stage.SPLIT if self.cells else Stage.ANY
 
     def make(self, task: Task) -> Task:
         rows = task.metadata
+        if self.variant:
+            task = recut(task, {"test": NewSet(Part(np.ones(len(rows), bool), []), [], "test")})
         steps = _steps(rows, np.atleast_1d(self.severities).tolist())
-        shifts = sorted(
-            rows.numbers("nuisance", named(self.shifts)) if self.shifts else range(len(rows.nuisances))
-        )
+        present = rows.group_counts.reshape(-1, len(rows.nuisances)).any(axis=0)
+        every = np.flatnonzero(present).tolist()
+        shifts = sorted(rows.numbers("nuisance", named(self.shifts)) if self.shifts else every)
         filters: Filters = [[(rows.nuisance_column, "in", shifts), ("severity", "in", numbers_in(steps))]]
         made, complete = restrict(task, filters), _complete(rows, steps)
         for name, one in made.sets.items():

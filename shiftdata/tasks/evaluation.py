@@ -229,14 +229,20 @@ def _defined(value: float | None) -> float:
 
 
 def evaluate(
-    task: Task, predictions: Any, name: str | None = None, *, remap: bool = False, marginal: Any = None
+    task: Task,
+    predictions: Any,
+    name: str | None = None,
+    *,
+    remap: bool = False,
+    outputs: Any = None,
+    marginal: Any = None,
 ) -> Evaluation:
     """What some predictions are worth: see `Task.evaluate`."""
     name = task.set_of("test") if name is None else name
     metadata, rowset = task.metadata, task.sets[name]
     if not len(rowset):
         raise InputError(f"{name} of {task.describe()} has no rows to evaluate")
-    rows, predicted = predicted_rows(task, name, predictions, remap=remap)
+    rows, predicted = predicted_rows(task, name, predictions, remap=remap, outputs=outputs)
     true = metadata.label[rows].astype(np.int64)
     known = np.isin(np.arange(len(metadata.labels)), task.label_ids)
     if "universal" in task.metrics:
@@ -265,6 +271,8 @@ def evaluate(
     if cells.copies.size:
         shown = f"{cells.copies[2].sum():,} rows show {len(np.unique(cells.copies[1])):,} untouched pictures"
         notes.append(f"{shown}: standard errors, and n at severity 0, count pictures, not rows")
+    if outputs is not None and (others := np.count_nonzero(predicted == UNKNOWN)):
+        notes.append(f"{others:,} predictions are outputs that stand for no label: they count as wrong")
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
     points = judged.failure_points if "failures" in figures else None
     return Evaluation(*described, figures, tuple(notes), nuisance, cells, points)

@@ -35,15 +35,16 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".npy", ".npz")
 
 
 def predicted_rows(
-    task: Task, name: str, predictions: Any, *, remap: bool = False
+    task: Task, name: str, predictions: Any, *, remap: bool = False, outputs: Any = None
 ) -> tuple[IntArray, IntArray]:
     """The rows of a set, each as often as it was drawn, and the number of the label predicted for each.
 
-    In universal adaptation every label that training does not know is `UNKNOWN`.
+    In universal adaptation every label that training does not know is `UNKNOWN`, as is an output that stands
+    for no label.
     """
     given = read_predictions(predictions)
     keys, role = _of_role(task, name, given.keys)
-    labels, rows = _Reader(task, remap).labels(given), task.rows(name, role)
+    labels, rows = _Reader(task, remap, outputs).labels(given), task.rows(name, role)
     counts = task.counts(name, role)
     if given.keys is not None:
         if len(given.keys) != len(labels):
@@ -178,6 +179,7 @@ class _Reader:
 
     task: Task
     remap: bool
+    meant: Any = None
 
     @property
     def universal(self) -> bool:
@@ -189,6 +191,8 @@ class _Reader:
         return np.append(self.task.label_ids, UNKNOWN) if self.universal else self.task.label_ids
 
     def labels(self, given: Given) -> IntArray:
+        if self.meant is not None:
+            return self._of_outputs(given)
         if given.columns:
             meant, place = self._named(given.columns), np.asarray(given.values).argmax(axis=1)
         elif (texts := _texts(given.values)) is not None:
@@ -204,6 +208,22 @@ class _Reader:
             else:
                 return as_ids("predictions", array, len(self.task.metadata.labels), also=also)
         labels: IntArray = meant[place]
+        return labels
+
+    def _of_outputs(self, given: Given) -> IntArray:
+        """The labels that the outputs of a model stand for; `UNKNOWN` for none."""
+        if self.remap:
+            raise InputError("outputs= says what each output stands for: leave remap out")
+        meant = as_ids("outputs", self.meant, len(self.task.metadata.labels), also=UNKNOWN)
+        array = as_numbers("predictions", given.values, ndim=None)
+        if array.ndim == 2 and array.shape[1] != len(meant):
+            raise InputError(
+                f"predictions: {array.shape[1]} columns of scores, and outputs= names {len(meant)}: give one "
+                "column an output"
+            )
+        labels: IntArray = meant[
+            array.argmax(axis=1) if array.ndim == 2 else as_ids("predictions", array, len(meant))
+        ]
         return labels
 
     def _named(self, texts: Sequence[str]) -> IntArray:

@@ -317,7 +317,13 @@ class Task:
         return self.report().picture()
 
     def evaluate(
-        self, predictions: Any, name: str | None = None, *, remap: bool = False, marginal: Any = None
+        self,
+        predictions: Any,
+        name: str | None = None,
+        *,
+        remap: bool = False,
+        outputs: Any = None,
+        marginal: Any = None,
     ) -> Evaluation:
         """What predictions are worth on a set: the official metrics of the task's protocols, each with its n.
 
@@ -329,12 +335,14 @@ class Task:
                 a label's number or name, or a row of scores: one a label of the dataset or of the task.
             name: the set; default: the first with the role "test".
             remap: numbers are those of `remapped`, 0 to k - 1 (and k for unknown).
+            outputs: for a model with other outputs than the dataset's labels, the number of the label that
+                each stands for, -1 for none; see `imagenet_outputs`.
             marginal: for label shift, estimated shares of the labels, judged instead of the predictions'.
 
         """
         if name is not None:
             self.row_set(name)
-        return evaluate(self, predictions, name, remap=remap, marginal=marginal)
+        return evaluate(self, predictions, name, remap=remap, outputs=outputs, marginal=marginal)
 
     sampler = reading.sampler
     dataset = reading.dataset

@@ -3,7 +3,7 @@
 from builders.shifts.steps.contexts import Contexts
 from builders.shifts.steps.continuous import Continuous
 from builders.shifts.steps.corrupt import Corrupt
-from builders.shifts.steps.domains import Domains
+from builders.shifts.steps.domains import Domains, Trajectories
 from builders.shifts.steps.framing import CropSquare, OnGround, Pad, Resize
 from builders.shifts.steps.stylize import Stylize
 
@@ -17,4 +17,5 @@ __all__ = [
     "Pad",
     "Resize",
     "Stylize",
+    "Trajectories",
 ]

@@ -1,12 +1,12 @@
-"""Domains that come with the content."""
+"""Domains, and continuous shifts, that come with the content."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from builders.sample import Sample
+from builders.sample import Item, Sample
 from builders.shifts.steps.checks import check_names_once
 from shiftdata.errors import InputError
 
@@ -33,3 +33,23 @@ class Domains:
                     f"the album gives {sample.item.key} no domain: name the folder or column that gives it"
                 )
             yield replace(sample, nuisance=sample.item.nuisance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectories(Domains):
+    """Pass each content on under the nuisance, and at the severity, that its album gives.
+
+    What an origin is in one nuisance is a trajectory: its album gives it once at each severity.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    def severities_of(self, items: Sequence[Item]) -> tuple[float, ...]:
+        return tuple(sorted({item.severity for item in items if item.severity is not None}))
+
+    def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+        for sample in super().__call__(samples):
+            item = sample.item
+            if item.severity is None:
+                raise InputError(f"the album gives {item.key} no severity: Domains needs none")
+            yield replace(sample, severity=item.severity, trajectory=f"{item.origin} {item.nuisance}")
