@@ -16,8 +16,9 @@ from typing import ClassVar, TypeAlias
 
 from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, slug
 from builders.raw.album import Found, Odd, Row
-from builders.raw.tree import ARCHIVES, Tree
+from builders.raw.tree import Tree, without_packing
 from shiftdata.errors import InputError
+from shiftdata.format.names import shown
 
 #: By set, the ids on OpenML: mini and extended, of Meta-Album, of SMA's content, of SMA's stylized pictures.
 OPENML: Mapping[str, Sequence[int]] = {
@@ -71,7 +72,7 @@ class Release:
         """What info.json says, if there is one that can be read."""
         path = self.find(INFO)
         try:
-            said = json.loads(_text(self.tree.read(self.files[path]))) if path else {}
+            said = json.loads(_text(self.read(path))) if path else {}
         except ValueError:
             return {}
         return said if isinstance(said, dict) else {}
@@ -88,7 +89,7 @@ class Release:
         """The rows of the table, by the names that columns have where nothing is renamed."""
         if self.table is None:
             return ()
-        text = _text(self.tree.read(self.files[self.table]))
+        text = _text(self.read(self.table))
         header = text.partition("\n")[0]
         delimiter = max(",;\t", key=header.count)
         renamed = {str(self.info[key]).upper(): name for key, name in RENAMED.items() if self.info.get(key)}
@@ -99,6 +100,12 @@ class Release:
                 {renamed.get(key, key): value.strip().replace("\\", "/") for key, value in named.items()}
             )
         return rows
+
+    def size(self, path: str) -> int:
+        return self.tree.files[self.files[path]]
+
+    def read(self, path: str) -> bytes:
+        return self.tree.read(self.files[path])
 
     def find(self, *paths: str, any_ending: bool = False) -> str | None:
         """The first of some paths that is there, whatever the case of its letters, or its ending."""
@@ -169,11 +176,15 @@ def releases(tree: Tree, of: str, source: str) -> list[Release]:
 
 
 def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
-    """The rows of several releases. What two of them have is one row, and in the base of each."""
+    """The rows of several releases. What two of them have is one row, and in the base of each.
+
+    What Mini has under another name is known by its bytes.
+    """
     first: dict[tuple[str, str | None, str], tuple[Release, Picture]] = {}
     bases: dict[tuple[str, str | None, str], list[str]] = defaultdict(list)
     spellings: dict[str, set[tuple[int, str]]] = defaultdict(set)
     names: dict[tuple[str, str], set[str]] = defaultdict(set)
+    alike = _Alike()
     for release, several in read:
         pictures = [one for one in several if isinstance(one, Picture)]
         yield from (one for one in several if isinstance(one, Odd))
@@ -183,13 +194,17 @@ def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
             if stems[label, one.style, one.name] > 1:  # 1.jpg beside 1.png
                 one = replace(one, name=PurePosixPath(one.path).name)
             key = label, one.style, one.name
-            first.setdefault(key, (release, one))
+            if release.version == "mini" and key not in first:
+                key = label, one.style, alike.find((label, one.style), release, one) or one.name
+            if key not in first:
+                first[key] = release, one
+                alike.add((label, one.style), release, one)
             bases[key].append(release.base)
             spellings[label].add((one.rank, one.label))
-            names[label, slug(one.name)].add(one.name)
+            names[label, slug(key[2])].add(key[2])
     for (label, style, name), (release, one) in first.items():
-        alike = len(names[label, slug(name)]) > 1  # a.jpg beside A.JPG
-        stem = f"{name} {hash_digits(name, DIGITS_OF_MANY)}" if alike else name
+        several_names = len(names[label, slug(name)]) > 1  # a.jpg beside A.JPG
+        stem = f"{name} {hash_digits(name, DIGITS_OF_MANY)}" if several_names else name
         yield Row(
             file=release.files[one.path],
             label=min(spellings[label])[1],
@@ -199,6 +214,23 @@ def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
             bases=tuple(sorted(set(bases[label, style, name]))),
             more=one.more,
         )
+
+
+class _Alike:
+    """Pictures by group and size, to know those again that another release names otherwise."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, int], list[tuple[Release, Picture]]] = defaultdict(list)
+
+    def add(self, group: object, release: Release, one: Picture) -> None:
+        self._known[group, release.size(one.path)].append((release, one))
+
+    def find(self, group: object, release: Release, one: Picture) -> str | None:
+        """The name of a picture of other releases that has the same bytes."""
+        for other, known in self._known[group, release.size(one.path)]:
+            if other is not release and other.read(known.path) == release.read(one.path):
+                return known.name
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +245,10 @@ class MetaAlbum:
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of Extended, and of Mini; which of them is in Mini stands in its bases."""
         mine = [one for one in releases(tree, self.set, "Meta-Album") if not one.stylized]
+        if not mine:
+            raise InputError(
+                f"{tree.place} has {self.set} stylized alone: give Meta-Album's {self.set}_Extended"
+            )
         found = list(merged((one, list(_all(one))) for one in mine))
         counts = Counter(one.label for one in found if isinstance(one, Row))
         if len(counts) > self.largest and all(one.version == "mini" for one in mine):
@@ -228,10 +264,25 @@ class MetaAlbum:
 def _all(release: Release) -> Iterator[Read]:
     """What the table lists, and by name what it should list or does."""
     used: dict[str, str] = {}
+    yield from unusable(release)
     yield from listed(release, release.rows, used)
     for path, file in release.files.items():
         if path not in used and path.lower().endswith(ENDINGS):
             yield Odd(file=file, why=UNLISTED)
+
+
+def unusable(release: Release) -> Iterator[Odd]:
+    """The table of a release, if it does not say what pictures show."""
+    columns = set(release.rows[0]) if release.rows else set()
+    if release.table and not (
+        "CATEGORY" in columns and columns & {"FILE_NAME", "FILE_PATH", "STYLIZED_PATH"}
+    ):
+        named = ", ".join(sorted(columns)) or "no row"
+        yield Odd(
+            file=release.files[release.table],
+            why=f"it should have the columns FILE_NAME and CATEGORY, or {INFO} say how they are named "
+            f"(it has {shown(named)})",
+        )
 
 
 def listed(release: Release, rows: Iterable[Mapping[str, str]], used: dict[str, str]) -> Iterator[Read]:
@@ -292,8 +343,7 @@ def _release(tree: Tree, folder: str, files: Sequence[str]) -> Release:
     """A release; the last name of a folder above it that says something says what it is, or info.json."""
     start = len(folder) + 1 if folder else 0
     release = Release(tree=tree, folder=folder, files={path[start:]: path for path in files})
-    place = tree.place.name
-    place = next((place[: -len(one)] for one in ARCHIVES if place.lower().endswith(one)), place)
+    place = without_packing(tree.place.name)
     version = ""
     for name in reversed((place, str(release.info.get("dataset_name", "")), *PurePosixPath(folder).parts)):
         for of, ids in OPENML.items():

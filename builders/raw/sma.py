@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import ClassVar
 
@@ -25,8 +26,10 @@ from builders.raw.meta_album import (
     merged,
     plain,
     releases,
+    unusable,
 )
 from builders.raw.tree import Tree
+from shiftdata.errors import InputError
 
 #: The 20 styles, in the order of the authors' site.
 STYLE_NAMES = (
@@ -79,6 +82,11 @@ class Sma:
             for picture in read[-1][1]:
                 if isinstance(picture, Picture) and picture.style is None:
                     untouched.setdefault(plain(picture.label), set()).add(picture.name)
+        if not any(isinstance(one, Picture) and one.style for _, several in read for one in several):
+            raise InputError(
+                f"{tree.place} has no stylized picture of {self.set}{_first_fault(read)}: they are in the "
+                f"release {self.set}_STY"
+            )
         read.sort(key=lambda pair: mine.index(pair[0]))
         yield from merged(read)
 
@@ -93,16 +101,33 @@ class _Reader:
     def read(self) -> Iterator[Read]:
         """The pictures that the table lists, then those of folders that it does not speak of."""
         used: dict[str, str] = {}
-        painted = [row for row in self.release.rows if self._is_painted(row)]
-        plain_rows = [row for row in self.release.rows if not self._is_painted(row)]
-        yield from listed(self.release, plain_rows, used)
+        yield from unusable(self.release)
+        rows = self.release.rows
+        painted = [row for row in rows if self._is_painted(row)]
+        untouched = [row for row in rows if not self._is_painted(row)]
+        yield from listed(self.release, untouched, used)
         grouped = all(_split(row.get("CATEGORY", ""))[1] == _style(row.get("STYLE", "")) for row in painted)
         for row in painted:
             yield from self._painted(row, used, grouped=grouped)
-        yield from self._unlisted(used, {CONTENT: bool(plain_rows), STYLIZED: bool(painted)})
+        yield from self._unlisted(used, {CONTENT: bool(untouched), STYLIZED: bool(painted)})
 
     def _is_painted(self, row: Mapping[str, str]) -> bool:
-        return bool(self.release.stylized or row.get("STYLE") or _path_of(row))
+        """Whether a row is of a stylized picture; beside folders a table may list the untouched alone."""
+        if row.get("STYLE") or _path_of(row):
+            return True
+        return self._has_groups and (_split(row.get("CATEGORY", ""))[1] is not None or self._is_flat)
+
+    @cached_property
+    def _is_flat(self) -> bool:
+        return not any(
+            path.lower().startswith((f"{CONTENT}/", f"{STYLIZED}/")) for path in self.release.files
+        )
+
+    @cached_property
+    def _has_groups(self) -> bool:
+        """Whether a category may be a class and a style: in a stylized release, or where each is."""
+        categories = [row.get("CATEGORY", "") for row in self.release.rows]
+        return self.release.stylized or all(_split(one)[1] for one in categories)
 
     def _painted(self, row: Mapping[str, str], used: dict[str, str], *, grouped: bool) -> Iterator[Read]:
         """The stylized picture of a row."""
@@ -110,7 +135,9 @@ class _Reader:
         label, style = mended(category), _style(row.get("STYLE", ""))
         if grouped or not row.get("STYLE"):
             label, style = _split(category)
-            if style is None and given.name:
+            if style is None and _style(row.get("SUPER_CATEGORY", "")):
+                style = _style(row["SUPER_CATEGORY"])
+            elif style is None and given.name:
                 label, style = label or _split(given.parent.name)[0], _split(given.parent.name)[1]
         name = row.get("FILE_NAME") or given.name
         if not name:
@@ -149,8 +176,10 @@ class _Reader:
         names = [
             _without(place.stem, one) for one in (f"^{group}_", f"_{style}$", f"^{style}_", f"_{group}$")
         ]
-        known = self.untouched.get(plain(label), set())
-        return next(filter(known.__contains__, names), next(filter(None, names), None))
+        known = {plain(one): one for one in self.untouched.get(plain(label), ())}
+        found = [one for one in names if one]
+        same = (known.get(plain(one)) for name in found for one in (name, f"{label}_{name}"))
+        return next(filter(None, same), found[0] if found else None)
 
     def _unlisted(self, used: Mapping[str, str], has_list: Mapping[str, bool]) -> Iterator[Read]:
         """Pictures in a folder of a class or a group, where the table lists none such; others by name."""
@@ -172,6 +201,11 @@ class _Reader:
                 yield Odd(file=file, why=NO_STYLE)
             else:
                 yield Picture(path=path, label=label, name=PurePosixPath(path).stem, style=style, rank=2)
+
+
+def _first_fault(read: Sequence[tuple[Release, Sequence[Read]]]) -> str:
+    odd = [one for _, several in read for one in several if isinstance(one, Odd)]
+    return f" ({len(odd):,} files are left out, such as {odd[0].file}: {odd[0].why})" if odd else ""
 
 
 def _path_of(row: Mapping[str, str]) -> str:

@@ -152,11 +152,26 @@ class Tree:
     @cached_property
     def files(self) -> Mapping[str, int]:
         """The path of each file, in order, and its bytes."""
-        found: dict[str, int] = {}
-        for archive in reversed(self.archives):
-            found |= archive.files
+        found = {path: archive.files[inside] for path, (archive, inside) in self._packed.items()}
         found |= self._loose()
         return {path: found[path] for path in sorted(found)}
+
+    @cached_property
+    def _packed(self) -> Mapping[str, tuple[Archive, str]]:
+        """Where each packed file is: the archive, and its path in that.
+
+        Archives that have other files under the same paths each stand in a folder of their own name.
+        """
+        sizes: dict[str, set[int]] = {}
+        for archive in self.archives:
+            for path, size in archive.files.items():
+                sizes.setdefault(path, set()).add(size)
+        found: dict[str, tuple[Archive, str]] = {}
+        for archive in reversed(self.archives):
+            apart = any(len(sizes[path]) > 1 for path in archive.files)
+            folder = f"{without_packing(archive.path.name)}/" if apart else ""
+            found |= {f"{folder}{path}": (archive, path) for path in archive.files}
+        return found
 
     def _loose(self) -> dict[str, int]:
         if self.place.is_file():
@@ -173,10 +188,20 @@ class Tree:
         if self.place.is_dir() and (self.place / path).is_file():
             with open_regular(self.place / path) as file:
                 return file.read(MOST_BYTES)
-        for archive in self.archives:
-            if archive.files.get(path, MOST_BYTES) < MOST_BYTES:
-                return archive.read(path)
+        archive, inside = self._packed.get(path, (None, path))
+        if archive is not None and archive.files[inside] < MOST_BYTES:
+            return archive.read(inside)
         raise StorageError(f"{path} has gone from {self.place}")
+
+
+def without_packing(name: str) -> str:
+    """The name of an archive without its ending; that of a folder as it is.
+
+    >>> without_packing("PACS.tar.gz"), without_packing("VisDA.2017")
+    ('PACS', 'VisDA.2017')
+    """
+    endings = sorted(ARCHIVES, key=len, reverse=True)
+    return next((name[: -len(one)] for one in endings if name.lower().endswith(one)), name)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

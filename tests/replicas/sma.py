@@ -10,7 +10,7 @@ from pathlib import Path
 
 from builders.raw.sma import STYLE_NAMES
 from builders.shifts.styles.bank import StyleBank
-from tests.replicas.drawing import put, put_odd
+from tests.replicas.drawing import picture, put, put_odd
 
 #: Both contain `_`, and one ends in the name of a style.
 LABELS = ("otter", "polar_bear", "sea_wave", "zebra")
@@ -59,7 +59,7 @@ def make_openml(root: Path, name: str, version: str = "Mini", styles: Sequence[s
         for number in range(EACH if version == "Extended" else EACH - 1):
             for style in styles:
                 file = f"{label}_{style}_{number}.jpg"
-                put(root, f"{name}_STY_{version}/images/{file}")
+                put(root, f"{name}_STY_{version}/images/{file}", picture(file))
                 rows.append({"FILE_NAME": file, "CATEGORY": f"{label}_{style}", "SUPER_CATEGORY": label})
     put(root, f"{name}_STY_{version}/labels.csv", table(rows))
 
