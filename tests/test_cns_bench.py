@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import shiftdata as sd
 from builders.make import assign
@@ -215,6 +218,15 @@ class TestImageNetModels:
         mask = outputs >= 0
         assert np.flatnonzero(mask).tolist() == list(replica.CLASSES)
         assert task.evaluate(scores[:, mask], outputs=outputs[mask]).overall == 1
+
+    def test_the_example_of_the_page_runs(self, folder, task, scores, capsys):
+        page = (Path(__file__).parent.parent / "docs/raw/cns_bench.md").read_text(encoding="utf-8")
+        (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        given = iter(torch.from_numpy(scores).split(64))
+        names: dict[str, Any] = {"model": lambda x: next(given)}
+        exec(code.replace('"cns_bench"', repr(str(folder))), names)
+        assert names["result"]["accuracy@2.5"] == 0
+        assert names["masked"]["accuracy@2.5"] == 1
 
     @pytest.mark.parametrize(
         ("change", "message"),
