@@ -12,11 +12,13 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from tests.replicas import cns_bench, domain_trees, pacs, sma, terra_incognita
+from tests.replicas import cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "cns_bench": cns_bench.make,
+    "domainnet": nico_domainnet.domainnet,
+    "nico": nico_domainnet.nico,
     "office31": domain_trees.office31,
     "office_home": domain_trees.office_home,
     "pacs": pacs.make,

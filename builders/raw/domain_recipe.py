@@ -9,6 +9,7 @@ from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
+from shiftdata.format.front_matter import MOST_VIRTUAL
 from shiftdata.protocols import UDA, DomainBed, HoldOut, LeaveOneDomainOut, Protocol
 
 RELEASED = "2026-11-22"
@@ -59,13 +60,16 @@ def domain_recipe(
             *(cuts_of_codes(domains) if in_domainbed else ()),
             *(UDA(source=source, target=target) for source, target in pairs),
         ),
-        virtual=len(first) + len(domains),
+        virtual=min(len(first) + len(domains), MOST_VIRTUAL // 3),  # a set of each of three is a config
         on_empty="report",
         publish_pixels=False,
     )
 
 
-def cuts_of_codes(domains: Sequence[str]) -> tuple[Protocol, ...]:
-    """What DomainBed cuts by its trial seeds, and DomainBed-v2 of its lists; each domain is tested once."""
+def cuts_of_codes(
+    domains: Sequence[str], groups: Sequence[Sequence[str]] | None = None
+) -> tuple[Protocol, ...]:
+    """What DomainBed cuts by its trial seeds, and DomainBed-v2 of its lists, testing one domain or group."""
     by_seed = (DomainBed(variant="code", test=one, seed=seed) for one in domains for seed in TRIAL_SEEDS)
-    return (*by_seed, *(HoldOut(variant="code", test=one) for one in domains))
+    tested = groups or [(domain,) for domain in domains]
+    return (*by_seed, *(HoldOut(variant="code", test=tuple(one)) for one in tested))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import PurePosixPath
@@ -21,8 +21,6 @@ from shiftdata.errors import InputError
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 NUMBERED = re.compile(r"(.*\S)[ \t]+(-?\d+)")
-#: How many lines of a list are named as odd one by one.
-MOST_NAMED = 20
 #: What a row says of the lists that name it, in `params`: of each list the place in it, from 0.
 LISTS = "lists"
 
@@ -57,14 +55,13 @@ def read_list(data: bytes) -> Iterator[Line]:
 Named: TypeAlias = tuple[str, str, str]
 
 
-@dataclass(frozen=True)
-class Lists:
-    """The lists of one tree: which name a picture, and where in each; and what is odd about them."""
+class Lists(NamedTuple):
+    """The lists of one tree: which name a picture, and where in each; which each domain has; what is odd."""
 
-    of: Mapping[Named, Mapping[str, int]]
-    lines: Mapping[Named, tuple[str, Line]]
-    read: Mapping[str, Sequence[str]]
-    odd: Sequence[Odd]
+    of: dict[Named, dict[str, int]]
+    lines: dict[Named, tuple[str, Line]]
+    read: dict[str, list[str]]
+    odd: list[Odd]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +87,8 @@ class ListedClass(DomainClass):
                 found = self.listed(found, lists.of.get(named, {}), lists)
             yield found
         yield from lists.odd
-        yield from _absent(missing.values())
+        for file, line in missing.values():
+            yield Odd(file=line.path, why=f"listed in {PurePosixPath(file).name}, and not there")
 
     def listed(self, row: Row, of: Mapping[str, int], lists: Lists) -> Found:
         """A row with what the lists say of it."""
@@ -98,33 +96,33 @@ class ListedClass(DomainClass):
 
     def read(self, tree: Tree) -> Lists:
         """All lists of a tree."""
-        of: dict[Named, dict[str, int]] = defaultdict(dict)
-        lines: dict[Named, tuple[str, Line]] = {}
-        read: dict[str, list[str]] = defaultdict(list)
-        odd: list[Odd] = []
+        lists = Lists({}, {}, {}, [])
         for (domain, name), file in self.files(tree).items():
-            read[domain].append(name)
-            numbers: dict[int | None, Counter[str]] = defaultdict(Counter)
+            lists.read.setdefault(domain, []).append(name)
+            known: dict[int, Counter[str]] = defaultdict(Counter)
             listed: list[tuple[Line, str]] = []
             for place, line in enumerate(read_list(tree.read(file))):
                 found = self.place(line.path) or self.place(f"{domain}/{line.path}")
+                at = f"{file}, line {line.at}"
                 if found is None:
-                    odd.append(
-                        Odd(file=f"{file}, line {line.at}", why=f"names {line.path}, which has no class")
-                    )
+                    lists.odd.append(Odd(file=at, why="names no class of a domain"))
                     continue
                 named = (found.domain, found.label, PurePosixPath(line.path).name.lower())
-                if name in of[named]:
-                    odd.append(Odd(file=f"{file}, line {line.at}", why=f"names {line.path} a second time"))
+                if name in lists.of.setdefault(named, {}):
+                    lists.odd.append(Odd(file=at, why="names a picture a second time"))
                     continue
-                of[named][name] = place
-                lines[named] = file, line
-                numbers[line.number][found.label] += 1
-                listed.append((line, found.label))
-            odd += _misnumbered(
-                file, listed, {one: most.most_common(1)[0][0] for one, most in numbers.items()}
+                lists.of[named][name] = place
+                lists.lines[named] = file, line
+                if line.number is not None:
+                    known[line.number][found.label] += 1
+                    listed.append((line, found.label))
+            most = {number: labels.most_common(1)[0][0] for number, labels in known.items()}
+            lists.odd.extend(
+                Odd(file=f"{file}, line {line.at}", why="its number is that of another class in this list")
+                for line, label in listed
+                if most[line.number or 0] != label
             )
-        return Lists(of, lines, read, odd)
+        return lists
 
     def files(self, tree: Tree) -> dict[tuple[str, str], str]:
         """The list files of a tree by domain and list; copies count once."""
@@ -145,25 +143,3 @@ class ListedClass(DomainClass):
 def name_of(row: Row) -> Named:
     """The picture of a row, as a list would name it."""
     return row.nuisance or "", row.label, PurePosixPath(row.file).name.lower()
-
-
-def _misnumbered(
-    file: str, listed: Sequence[tuple[Line, str]], known: Mapping[int | None, str]
-) -> Iterator[Odd]:
-    """Lines whose number stands for another class elsewhere in the list; the folder counts."""
-    for line, label in listed:
-        if line.number is not None and known[line.number] != label:
-            why = f"gives {line.path} the number {line.number}, which is {known[line.number]} elsewhere in it"
-            yield Odd(file=f"{file}, line {line.at}", why=why)
-
-
-def _absent(lines: Iterable[tuple[str, Line]]) -> Iterator[Odd]:
-    """Some lines of each list that name what the tree does not have, and how many more."""
-    counts: Counter[str] = Counter()
-    for file, line in lines:
-        counts[file] += 1
-        if counts[file] <= MOST_NAMED:
-            yield Odd(file=f"{file}, line {line.at}", why=f"names {line.path}, which is not there")
-    for file, count in counts.items():
-        if count > MOST_NAMED:
-            yield Odd(file=file, why=f"names {count:,} pictures that are not there")

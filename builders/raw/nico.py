@@ -1,0 +1,88 @@
+"""NICO++: classes in contexts; the public part, and the paper's whole for whoever has it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from builders.raw.album import Found, Odd, RawAlbum
+from builders.raw.domain_class import Place, plain
+from builders.raw.lists import ListedClass
+from builders.raw.tree import Tree
+from shiftdata.errors import InputError
+
+NUMBERS = "dg_label_id_mapping.json"
+#: Folders of the release whose pictures have no label, or no context.
+WITHOUT = {
+    "public_test_flat": "the pictures of the public test have no labels",
+    "public_ood_0412_nodomainlabel": "the pictures of track 2 have no contexts",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nico(ListedClass):
+    """`public_dg_0416/train/<context>/<class>/<file>`, however deep; its `lists` were never released.
+
+    `any_context` takes every folder above one of a class for a context, as of the paper's unique ones.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    lists: Sequence[str] = ("train", "val", "test", "")
+    complete: bool = False
+    any_context: bool = False
+
+    def pictures(self, tree: Tree) -> Iterator[Found]:
+        """Every picture with class and context; those without are counted."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for found in super().pictures(tree):
+            parts = PurePosixPath(found.file).parts
+            folder = next((one for one in parts[:-1] if one.lower() in WITHOUT), None)
+            if isinstance(found, Odd) and folder is not None:
+                counts["/".join(parts[: parts.index(folder) + 1]), WITHOUT[folder.lower()]] += 1
+            else:
+                yield found
+        for (folder, why), count in counts.items():
+            yield Odd(file=folder, why=f"{why} ({count:,} files)")
+
+    def place(self, file: str) -> Place | None:
+        """By the known contexts, or else by the folder above that of the class."""
+        place = super().place(file)
+        folders = PurePosixPath(file).parts[:-1]
+        if place is not None or not self.any_context or len(folders) < 2:
+            return place
+        if any(folder.lower() in WITHOUT for folder in folders):
+            return None
+        known = {plain(label): label for label in self.labels}
+        label = known.get(plain(folders[-1]))
+        return Place("/".join(folders[:-1]), folders[-2], label) if label else None
+
+
+class NicoAlbum(RawAlbum):
+    """The album whose labels are numbered as in the authors' file, if that is there."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every class by its number."""
+        default = super().labels
+        file = next((one for one in self.tree.files if PurePosixPath(one).name.lower() == NUMBERS), None)
+        if file is None:
+            return default
+        known = {plain(label): label for label in default}
+        try:
+            numbers = {
+                known.get(plain(name), name): int(one)
+                for name, one in json.loads(self.tree.read(file)).items()
+            }
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{file} in {self.tree.place} is not a mapping of classes to numbers: {error}"
+            ) from error
+        if all(name in default and default.index(name) == number for name, number in numbers.items()):
+            return default
+        more = {item.label for item in self.items()} - set(numbers)
+        return (*sorted(numbers, key=lambda name: numbers[name]), *sorted(more))

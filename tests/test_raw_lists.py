@@ -1,0 +1,158 @@
+"""List files, and the two datasets that live by them: what belongs, what is odd, what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import shiftdata as sd
+from builders.make.build import build
+from builders.raw.album import RawAlbum
+from builders.recipe import load_recipe
+from shiftdata.errors import InputError
+from shiftdata.tasks import LeakWarning
+from tests.replicas import nico_domainnet, pacs
+from tests.replicas.drawing import put
+
+
+def album_of(name: str, place: Path) -> RawAlbum:
+    album = load_recipe(f"{name}={place}").album
+    assert isinstance(album, RawAlbum)
+    return album
+
+
+@pytest.fixture(scope="module")
+def domainnet(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("domainnet")
+    nico_domainnet.domainnet(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nico(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("nico")
+    nico_domainnet.nico(folder / "raw")
+    return folder
+
+
+def test_the_cleaned_lists_decide_what_belongs_to_domainnet(domainnet):
+    album = album_of("domainnet", domainnet)
+    files = {str(item.source["file"]) for item in album.items()}
+    odd = album.left_out
+    assert "clipart/tiger/clipart_312_000777.jpg" not in files
+    assert odd["clipart/tiger/clipart_312_000777.jpg"] == "not in the cleaned version"
+    assert odd["real/tiger/real_312_999999.jpg"] == "listed in real_train.txt, and not there"
+    assert odd["clipart/zebra"] == "missing: this domain has no picture of the class"
+    (one,) = (item for item in album.items() if item.source["file"] == "sketch/tiger/sketch_312_000000.jpg")
+    assert one.source["lists"] == {"train": 14}
+    labels = album.labels
+    assert [labels.index(name) for name in ("syringe", "tent", "The_Mona_Lisa", "t-shirt")] == [
+        300,
+        307,
+        310,
+        327,
+    ]
+    assert len(labels) == 345
+
+
+def test_domainbeds_duplicates_decide_where_there_are_no_lists(domainnet, tmp_path):
+    by_lists = {item.key for item in album_of("domainnet", domainnet).items()}
+    nico_domainnet.domainnet_with_duplicates(tmp_path)
+    assert {item.key for item in album_of("domainnet", tmp_path).items()} == by_lists
+    (tmp_path / "domain_net_duplicates.txt").unlink()
+    album = album_of("domainnet", tmp_path)
+    assert len(album.items()) == len(by_lists) + 6
+    assert album.left_out["quickdraw"].startswith("neither lists nor duplicates are known")
+
+
+def test_half_of_the_lists_and_two_versions_of_one_are_refused(domainnet, tmp_path):
+    copy = tmp_path / "raw"
+    shutil.copytree(domainnet, copy)
+    put(copy, "image_list/real_test.txt", "real/tiger/real_312_000000.jpg 311\n")
+    with pytest.raises(InputError, match=re.escape("two lists real_test.txt with other lines")):
+        album_of("domainnet", copy).items()
+    shutil.rmtree(copy / "image_list")
+    (copy / "txt/real_test.txt").unlink()
+    with pytest.raises(InputError, match=r"has txt/real_train.txt and no real_test.txt"):
+        album_of("domainnet", copy).items()
+
+
+def test_nico_is_numbered_by_the_authors_file_and_its_test_is_left_out(nico):
+    album = album_of("nico", nico / "raw")
+    assert album.labels == ("hot air balloon", "car", "cat")
+    top = "track_1/track_1/public_dg_0416/public_test_flat"
+    assert album.left_out[top] == "the pictures of the public test have no labels (5 files)"
+    assert album.left_out["water"].startswith("missing")
+    keys = {item.key for item in album.items()}
+    assert {"cat--dim_000001--dim", "hot-air-balloon--dim_000001--dim"} <= keys
+    for text in ('{"cat": "first"}', "[1]", "{"):
+        put(nico, "bad/dg_label_id_mapping.json", text)
+        put(nico, "bad/dim/cat/dim_000001.jpg")
+        with pytest.raises(InputError, match="is not a mapping of classes to numbers"):
+            _ = album_of("nico", nico / "bad").labels
+    shutil.rmtree(nico / "bad")
+
+
+def test_the_numbers_that_the_authors_gave_are_the_default_of_nico(tmp_path):
+    put(tmp_path, "dim/cat/dim_000001.jpg")
+    default = album_of("nico", tmp_path).labels
+    assert (len(default), default.index("cat"), default[0], default[-1]) == (60, 34, "car", "umbrella")
+    put(tmp_path, "dg_label_id_mapping.json", json.dumps({"cat": 34, "hot air balloon": 22}))
+    assert album_of("nico", tmp_path).labels == default
+
+
+def test_a_pair_of_nico_is_held_out_by_the_lists_and_without_them(nico):
+    built = build(f"nico={nico / 'raw'}", nico, workers=1, quiet=True)
+    names = [split.name for split in sd.open_dataset(built).manifest.canonical_splits]
+    assert names[:2] == ["logo_group1", "logo_group2"]  # of the third pair both contexts are missing
+    assert "logo_group3" not in names
+    task = sd.task(built, "listed_autumn_rock_train_val_test")
+    tested = set(task.table("test", named=True)["domain"].to_pylist())
+    assert (tested, len(task.row_set("test")), len(task.row_set("validation"))) == ({"autumn", "rock"}, 60, 6)
+
+
+def test_a_list_that_contradicts_itself_is_named_and_the_folders_count(tmp_path):
+    pacs.make(tmp_path, each=4)
+    lines = (tmp_path / "PACS/photo_test_kfold.txt").read_text().splitlines()
+    lines[0] = lines[0].rsplit(" ", 1)[0] + " 6"
+    more = [lines[1], "photo/tractor/001.jpg 3", "", "photo/dog/no number.jpg"]
+    put(tmp_path, "PACS/photo_test_kfold.txt", "\n".join([*lines, *more]))
+    odd = album_of("pacs", tmp_path).left_out
+    at = "PACS/photo_test_kfold.txt, line "
+    assert odd[f"{at}1"] == "its number is that of another class in this list"
+    assert odd[f"{at}{len(lines) + 1}"] == "names a picture a second time"
+    assert odd[f"{at}{len(lines) + 2}"] == "names no class of a domain"
+    assert odd["photo/dog/no number.jpg"] == "listed in photo_test_kfold.txt, and not there"
+
+
+def test_lists_change_the_splits_and_not_the_dataset(tmp_path):
+    ids, splits = [], []
+    for name in ("with", "without"):
+        pacs.make(tmp_path / name, each=4)
+        if name == "without":
+            for file in (tmp_path / name).rglob("*.txt"):
+                file.unlink()
+        built = sd.open_dataset(
+            build(f"pacs={tmp_path / name}", tmp_path / f"{name}_out", workers=1, quiet=True)
+        )
+        ids.append(built.manifest.content_id)
+        splits.append({split.name for split in built.manifest.canonical_splits})
+    assert ids[0] == ids[1]
+    assert {name.split("_")[0] for name in splits[0] - splits[1]} == {"listed", "dbv2"}
+    assert "domainbed_code_sketch_s2" in splits[1]
+
+
+def test_domainnets_splits_warn_of_nothing_and_its_pairs_are_canonical(domainnet, recwarn):
+    built = build(f"domainnet={domainnet}", domainnet.parent / "built", workers=1, quiet=True)
+    task = sd.task(built, "listed_sketch_train_test")
+    assert {name: one.roles for name, one in task.sets.items()} == {
+        "train": ("fit",),
+        "validation": ("select",),
+        "test": ("test",),
+    }
+    assert task.leaks() == []
+    assert not [one for one in recwarn if issubclass(one.category, LeakWarning)]
