@@ -110,10 +110,12 @@ def test_one_file_too_many_is_named_with_its_class(known, album, tree):
     assert problems(known, album, tree)[1] == "art_painting/dog: 5 pictures, and 4 expected"
 
 
-def test_a_second_copy_of_a_domain_is_a_problem(known, album, tree):
+def test_a_second_copy_of_a_domain_that_differs_is_a_problem(known, album, tree):
     shutil.copytree(tree / "PACS/photo", tree / "old/photo")
+    assert problems(known, album, tree) == []
+    (tree / "old/photo/dog").rename(tree / "old/photo/cat")
     (only,) = problems(known, album, tree)
-    assert "has photo 2 times: PACS/photo, old/photo" in only
+    assert "has photo 2 times, and not the same: PACS/photo, old/photo" in only
 
 
 def test_another_dataset_is_named_by_what_it_has(known, album, tmp_path):

@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from builders.raw.album import RawAlbum
+from builders.raw.archives import COMPRESSED
 from builders.raw.checking import Report, check
 from builders.raw.getting import get
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
-from builders.raw.tree import COMPRESSED
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError

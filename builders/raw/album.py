@@ -17,14 +17,13 @@ from typing import ClassVar, Protocol, Self, TypeAlias
 from PIL import Image, ImageFile
 
 from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
+from builders.raw.archives import RAW
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Item, Json, PictureFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
 
-#: Where raw datasets lie if nothing else is said: a folder with one of each name.
-RAW = Path("build/raw")
 RAW_VARIABLE = "SHIFTDATA_RAW"
 
 _truncated = threading.Lock()
@@ -109,6 +108,11 @@ class RawAlbum:
     def labels(self) -> tuple[str, ...]:
         return self.allowed or tuple(sorted({item.label for item in self.items()}))
 
+    def found(self) -> Iterator[Found]:
+        """Every example by the layout, and every file that was meant as one."""
+        yield from (Odd(file=file, why=why) for file, why in self.tree.odd.items())
+        yield from self.layout.rows(self.tree)
+
     def items(self) -> tuple[Item, ...]:
         return self._listed[0]
 
@@ -145,7 +149,7 @@ class RawAlbum:
     def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
         rows: list[Row] = []
         odd: dict[str, str] = {}
-        for found in self.layout.rows(self.tree):
+        for found in self.found():
             if isinstance(found, Odd):
                 odd[found.file] = found.why
             else:

@@ -146,7 +146,7 @@ def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool)
     rows, odd = list[Row](), defaultdict[str, list[str]](list)
     files = album.tree.files
     step = progress("files", len(files))
-    for found in album.layout.rows(album.tree):
+    for found in album.found():
         step(1)
         if isinstance(found, Odd):
             odd[found.why].append(found.file)

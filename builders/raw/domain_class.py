@@ -35,8 +35,8 @@ class DomainClass:
     `domains` and `labels` give each name and its other spellings; case, spaces, `_` and `-` do not count.
     `between` are folders that may stand between the two, such as `images`; `parts` those among which a
     domain's pictures are shared out, such as `train`. A domain may lie at any depth; one that lies at two
-    places, such as unpacked beside packed under another name, is an error. `complete` says that every domain
-    has every class, so that a lack is named.
+    places, such as unpacked beside packed under another name, must be the same at both. `complete` says
+    that every domain has every class, so that a lack is named.
     """
 
     code_version: ClassVar[int] = 1
@@ -48,33 +48,47 @@ class DomainClass:
     complete: bool = True
 
     def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture, then what is missing; raises an error where a domain is there twice."""
-        places: dict[str, set[str]] = defaultdict(set)
-        classes: dict[tuple[str, str], set[str]] = defaultdict(set)
-        groups: Counter[tuple[str, str]] = Counter()
-        misplaced: list[str] = []
-        for found in self.pictures(tree):
-            yield found
-            if isinstance(found, Odd):
-                misplaced += [found.file] if found.why == MISPLACED else []
-                continue
-            groups[found.nuisance or "", found.label] += 1
-            if place := self.place(found.file):
-                places[place.domain].add(place.folder)
-                classes[place.domain, place.label].add(PurePosixPath(found.file).parent.name)
-        for what, folders in [*places.items(), *((" / ".join(group), at) for group, at in classes.items())]:
-            if len(folders) > 1:
-                raise InputError(
-                    f"{tree.place} has {what} {len(folders)} times: {', '.join(sorted(folders))}. "
-                    "Move one of them away, or give the folder above the right one"
-                )
-        if groups and len(misplaced) > MOST_MISPLACED * groups.total():
+        """Every picture, then what is missing.
+
+        An exact copy of a domain is left out. Of two others it is not known which is right: an error.
+        """
+        found = list(self.pictures(tree))
+        rows = [one for one in found if isinstance(one, Row)]
+        copies = self._copies(tree, rows)
+        for one in found:
+            place = self.place(one.file) if copies and isinstance(one, Row) else None
+            if place is None or place.folder not in copies:
+                yield one
+        yield from (Odd(file=folder, why="an exact copy of another folder of the tree") for folder in copies)
+        misplaced = [one.file for one in found if isinstance(one, Odd) and one.why == MISPLACED]
+        if rows and len(misplaced) > MOST_MISPLACED * len(rows):
             raise InputError(
-                f"{tree.place} seems to be another dataset, or several: {groups.total():,} pictures are in a "
+                f"{tree.place} seems to be another dataset, or several: {len(rows):,} pictures are in a "
                 f"folder of {', '.join(list(self.labels)[:3])}, .. in one of {', '.join(self.domains)}, and "
                 f"{len(misplaced):,} are not, such as {misplaced[0]}: give the folder of this dataset alone"
             )
-        yield from self._missing(groups)
+        yield from self._missing(Counter((row.nuisance or "", row.label) for row in rows))
+
+    def _copies(self, tree: Tree, rows: Sequence[Row]) -> set[str]:
+        """The folders of domains that are exact copies of others; raises an error for other copies."""
+        domains: dict[str, dict[str, set[tuple[str, str, int]]]] = defaultdict(lambda: defaultdict(set))
+        classes: dict[str, set[str]] = defaultdict(set)
+        for row in rows:
+            if place := self.place(row.file):
+                path = PurePosixPath(row.file)
+                inside = (place.label, path.name, tree.files[row.file])
+                domains[place.domain][place.folder].add(inside)
+                classes[f"{place.domain} / {place.label} in {place.folder}"].add(path.parent.name)
+        copies: set[str] = set()
+        for domain, folders in domains.items():
+            first, *others = sorted(folders)
+            if any(folders[other] != folders[first] for other in others):
+                raise _twice(tree, domain, sorted(folders))
+            copies |= {*others}
+        for what, names in classes.items():
+            if len(names) > 1:
+                raise _twice(tree, what, sorted(names))
+        return copies
 
     def _missing(self, groups: Counter[tuple[str, str]]) -> Iterator[Odd]:
         there = {domain for domain, _ in groups}
@@ -124,6 +138,13 @@ class DomainClass:
     def origin(self, file: str, label: str, domain: str) -> str | None:
         """What a picture was made from, where others were made from it too."""
         return None
+
+
+def _twice(tree: Tree, what: str, folders: Sequence[str]) -> InputError:
+    return InputError(
+        f"{tree.place} has {what} {len(folders)} times, and not the same: {', '.join(folders)}. "
+        "Move one of them away, or give the folder above the right one"
+    )
 
 
 def spelled(*names: str, **spellings: Sequence[str]) -> dict[str, Sequence[str]]:

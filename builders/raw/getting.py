@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from builders.raw.archives import COMPRESSED
 from builders.raw.sources import FACTS, RawFile, Source, Way, size_text
-from builders.raw.tree import COMPRESSED
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
 from shiftdata.extras import require
 from shiftdata.fetching.staging import check_space

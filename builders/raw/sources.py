@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from builders.raw.album import RAW, RAW_VARIABLE
+from builders.raw.album import RAW_VARIABLE
+from builders.raw.archives import RAW
 from shiftdata.errors import not_found
 
 FOLDER = Path(__file__).parent / "facts"

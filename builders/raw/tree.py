@@ -1,129 +1,29 @@
 """A raw dataset on disk: a folder, its zip and tar files, or both. Nobody has to unpack anything.
 
 Members of archives stand where they would lie if the archive were unpacked beside itself. What is there
-unpacked and packed is there once: the file on disk counts.
+unpacked and packed is there once: the file on disk counts, unless it is shorter, as when unpacking stopped.
+Archives that have other files under the same paths each stand in a folder of their own name.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
-import shutil
-import tarfile
-import zipfile
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
+from builders.albums.folder import ENDINGS
+from builders.raw.archives import ARCHIVES, Archive, archive_at, counts, text_of, without_packing
 from shiftdata.errors import InputError, StorageError
-from shiftdata.files import open_regular, read_at, whole_file
+from shiftdata.files import open_regular
 
-#: Where what a compressed tar holds is kept: nothing in one can be reached without all that comes before it.
-UNPACKED = ".unpacked"
-COMPRESSED: Mapping[str, Any] = {".gz": gzip.open, ".tgz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-ARCHIVES = (".zip", ".tar", ".tgz", *(f".tar{ending}" for ending in COMPRESSED if ending != ".tgz"))
-#: Files that systems leave behind.
-LEFT_BEHIND = ("thumbs.db", "desktop.ini", "icon\r")
+#: Archives in forms that are not read here, and what downloads leave that have not ended.
+UNREAD = (".7z", ".rar", ".zst", ".lz4", ".z01")
+UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".incomplete", ".aria2")
 #: The largest file that is read as a whole.
 MOST_BYTES = 1 << 30
-
-
-class Archive(ABC):
-    """A file with files in it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @cached_property
-    @abstractmethod
-    def files(self) -> Mapping[str, int]:
-        """Each file by its path, and its bytes."""
-
-    @abstractmethod
-    def read(self, path: str) -> bytes:
-        """All bytes of a file."""
-
-
-class Zip(Archive):
-    """A zip file."""
-
-    @cached_property
-    def _opened(self) -> zipfile.ZipFile:
-        try:
-            return zipfile.ZipFile(self.path)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise _not_whole(self.path, error) from error
-
-    @cached_property
-    def _members(self) -> Mapping[str, zipfile.ZipInfo]:
-        members = ((_inside(one.filename), one) for one in self._opened.infolist() if not one.is_dir())
-        return {path: one for path, one in members if path is not None}
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        return {path: one.file_size for path, one in self._members.items()}
-
-    def read(self, path: str) -> bytes:
-        try:
-            return self._opened.read(self._members[path])
-        except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-            raise StorageError(f"{path} in {self.path} cannot be read: {error}") from error
-
-
-class Tar(Archive):
-    """A tar file. A compressed one is unpacked beside itself when it is first read, into another tar file."""
-
-    @cached_property
-    def _plain(self) -> Path:
-        unpack = COMPRESSED.get(self.path.suffix.lower())
-        if unpack is None:
-            return self.path
-        stat = self.path.stat()
-        plain = self.path.parent / UNPACKED / f"{self.path.name}-{stat.st_size}-{stat.st_mtime_ns}.tar"
-        if not plain.exists():
-            try:
-                with unpack(self.path, "rb") as source, whole_file(plain) as file, file.open("wb") as sink:
-                    shutil.copyfileobj(source, sink, 1 << 20)
-            except (EOFError, OSError, lzma.LZMAError) as error:
-                if isinstance(error, OSError) and error.errno:
-                    raise StorageError(f"{self.path} cannot be unpacked into {plain}: {error}") from error
-                raise _not_whole(self.path, error) from error
-        return plain
-
-    @cached_property
-    def _members(self) -> Mapping[str, tuple[int, int]]:
-        members = {}
-        try:
-            with tarfile.open(self._plain, "r:") as tar:
-                for one in tar:
-                    path = _inside(one.name) if one.isreg() else None
-                    if path is not None:
-                        members[path] = one.offset_data, one.size
-                    tar.members = []  # type: ignore[attr-defined]  # it would keep all
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise _not_whole(self.path, error) from error
-        if members:
-            last, size = max(members.values())
-            if last + size > self._plain.stat().st_size:
-                raise _not_whole(self.path, EOFError("it ends within a file"))
-        return members
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        return {path: size for path, (_, size) in self._members.items()}
-
-    @cached_property
-    def _descriptor(self) -> int:
-        return os.open(self._plain, os.O_RDONLY)
-
-    def read(self, path: str) -> bytes:
-        start, size = self._members[path]
-        return read_at(self._descriptor, size, start)
 
 
 @dataclass(frozen=True)
@@ -144,94 +44,141 @@ class Tree:
     @cached_property
     def archives(self) -> tuple[Archive, ...]:
         """The zip and tar files, by name."""
-        if self.place.is_file():
-            return (_archive(self.place),)
-        named = (path for path in self.place.iterdir() if path.name.lower().endswith(ARCHIVES))
-        return tuple(_archive(path) for path in sorted(named) if path.is_file())
+        return tuple(archive for _, archive in self._walked.archives)
 
     @cached_property
     def files(self) -> Mapping[str, int]:
         """The path of each file, in order, and its bytes."""
-        found = {path: archive.files[inside] for path, (archive, inside) in self._packed.items()}
-        found |= self._loose()
-        return {path: found[path] for path in sorted(found)}
+        return {path: self._contents.files[path].size for path in sorted(self._contents.files)}
 
-    @cached_property
-    def _packed(self) -> Mapping[str, tuple[Archive, str]]:
-        """Where each packed file is: the archive, and its path in that.
-
-        Archives that have other files under the same paths each stand in a folder of their own name.
-        """
-        sizes: dict[str, set[int]] = {}
-        for archive in self.archives:
-            for path, size in archive.files.items():
-                sizes.setdefault(path, set()).add(size)
-        found: dict[str, tuple[Archive, str]] = {}
-        for archive in reversed(self.archives):
-            apart = any(len(sizes[path]) > 1 for path in archive.files)
-            folder = f"{without_packing(archive.path.name)}/" if apart else ""
-            found |= {f"{folder}{path}": (archive, path) for path in archive.files}
-        return found
-
-    def _loose(self) -> dict[str, int]:
-        if self.place.is_file():
-            return {}
-        packed = {archive.path for archive in self.archives}
-        return {
-            path.relative_to(self.place).as_posix(): path.stat().st_size
-            for path in _walk(self.place)
-            if path not in packed
-        }
+    @property
+    def odd(self) -> Mapping[str, str]:
+        """What cannot be used whatever the dataset is, by path, and why."""
+        return self._contents.odd
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
-        if self.place.is_dir() and (self.place / path).is_file():
-            with open_regular(self.place / path) as file:
-                return file.read(MOST_BYTES)
-        archive, inside = self._packed.get(path, (None, path))
-        if archive is not None and archive.files[inside] < MOST_BYTES:
-            return archive.read(inside)
-        raise StorageError(f"{path} has gone from {self.place}")
+        if (file := self._contents.files.get(path)) is None:
+            raise StorageError(f"{path} is not in {self.place}")
+        if isinstance(file.of, Archive):
+            return file.of.read(file.inside)
+        try:
+            with open_regular(file.of) as stream:
+                return stream.read(MOST_BYTES)
+        except OSError as error:
+            raise StorageError(f"{path} in {self.place} cannot be read: {error.strerror}") from error
+
+    @cached_property
+    def _walked(self) -> _Walk:
+        walk = _Walk()
+        if self.place.is_file():
+            walk.archives.append(("", archive_at(self.place)))
+        else:
+            walk.below(self.place, "")
+        walk.archives.sort(key=lambda one: one[1].path)
+        return walk
+
+    @cached_property
+    def _contents(self) -> _Contents:
+        contents = _Contents(odd=dict(self._walked.odd))
+        for path, (file, size) in self._walked.files.items():
+            contents.add(path, _File(file, "", size))
+        sizes: dict[str, set[int]] = defaultdict(set)
+        for above, archive in self._walked.archives:
+            for inside, size in archive.files.items():
+                sizes[above + inside].add(size)
+        for above, archive in self._walked.archives:
+            if any(len(sizes[above + inside]) > 1 for inside in archive.files):
+                above += f"{without_packing(archive.path.name)}/"
+            for inside, size in archive.files.items():
+                contents.add(above + inside, _File(archive, inside, size))
+            contents.odd |= {above + path: why for path, why in archive.odd.items()}
+        return contents
 
 
-def without_packing(name: str) -> str:
-    """The name of an archive without its ending; that of a folder as it is.
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file on disk, or in an archive at a path."""
 
-    >>> without_packing("PACS.tar.gz"), without_packing("VisDA.2017")
-    ('PACS', 'VisDA.2017')
-    """
-    endings = sorted(ARCHIVES, key=len, reverse=True)
-    return next((name[: -len(one)] for one in endings if name.lower().endswith(one)), name)
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for where, below, files in os.walk(folder, followlinks=True):
-        below[:] = sorted(name for name in below if _counts(name))
-        paths = (Path(where, name) for name in sorted(files) if _counts(name))
-        yield from (path for path in paths if path.is_file())
+    of: Path | Archive
+    inside: str
+    size: int
 
 
-def _counts(name: str) -> bool:
-    return not name.startswith(".") and name.lower() not in LEFT_BEHIND and name != "__MACOSX"
+@dataclass
+class _Contents:
+    """Each file by its path; what cannot be used, and why."""
+
+    files: dict[str, _File] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: str, file: _File) -> None:
+        """Add a file; of two at one path the longer counts, or else the first."""
+        if why := _unusable(path, file):
+            self.odd[path] = why
+            return
+        known = self.files.setdefault(path, file)
+        if known.size != file.size:
+            sizes = f"{known.size:,} and {file.size:,} bytes"
+            self.odd[path] = f"there twice, of different length, of which the longer counts ({sizes})"
+            self.files[path] = max(known, file, key=lambda one: one.size)
 
 
-def _inside(name: str) -> str | None:
-    """The path of an archive's member; None for one that does not count, or would lie elsewhere."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or not all(map(_counts, path.parts)):
-        return None
-    return path.as_posix()
+def _unusable(path: str, file: _File) -> str:
+    lower = path.lower()
+    if lower.endswith((*ARCHIVES, *UNREAD)):
+        return f"an archive {'within an archive' if file.inside else 'in a form that is not read'}: unpack it"
+    if lower.endswith(UNFINISHED):
+        return "a download that has not ended"
+    if file.size > MOST_BYTES:
+        return f"larger than {MOST_BYTES >> 30} GB"
+    return "an empty file" if not file.size and lower.endswith(ENDINGS) else ""
 
 
-def _archive(path: Path) -> Archive:
-    name = path.name.lower()
-    if not name.endswith(ARCHIVES):
-        raise InputError(f"{path} is neither a folder nor an archive ({', '.join(ARCHIVES)})")
-    return Zip(path) if name.endswith(".zip") else Tar(path)
+@dataclass
+class _Walk:
+    """The files below a folder, links followed where they lead to what is not there without them."""
 
+    files: dict[str, tuple[Path, int]] = field(default_factory=dict)
+    archives: list[tuple[str, Archive]] = field(default_factory=list)
+    odd: dict[str, str] = field(default_factory=dict)
+    _seen: set[tuple[int, int]] = field(default_factory=set)
 
-def _not_whole(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"{path} is not a whole archive ({error}): it may be half a download; compare its size with "
-        "`python -m builders raw list`, and get it again"
-    )
+    def below(self, folder: Path, above: str) -> None:
+        """Add what is in a folder whose path begins as `above` says."""
+        later = self._folder(folder, above)
+        while later:
+            folder, above = later.pop(0)
+            status = folder.stat()
+            if (status.st_dev, status.st_ino) in self._seen:
+                self.odd[above.rstrip("/")] = "a link to a folder that is there already"
+            else:
+                later += self._folder(folder, above)
+
+    def _folder(self, folder: Path, above: str) -> list[tuple[Path, str]]:
+        """The linked folders below a folder; all else is added."""
+        linked, folders = list[tuple[Path, str]](), [(folder, above)]
+        while folders:
+            folder, above = folders.pop()
+            try:
+                status, entries = folder.stat(), sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError as error:
+                raise StorageError(f"{folder} cannot be read ({error.strerror}): make it readable") from error
+            self._seen.add((status.st_dev, status.st_ino))
+            for entry in filter(lambda entry: counts(entry.name), entries):
+                path = above + text_of(os.fsencode(entry.name))
+                if entry.is_dir():
+                    (linked if entry.is_symlink() else folders).append((Path(entry.path), f"{path}/"))
+                elif entry.is_file():
+                    self._file(Path(entry.path), path, above, entry.stat().st_size)
+                else:
+                    self.odd[path] = "a link to nothing" if entry.is_symlink() else "not a regular file"
+        return linked
+
+    def _file(self, file: Path, path: str, above: str, size: int) -> None:
+        if path.lower().endswith(ARCHIVES):
+            self.archives.append((above, archive_at(file)))
+        elif path in self.files:
+            self.odd[path] = "another file has the same name in another form of writing"
+        else:
+            self.files[path] = file, size
