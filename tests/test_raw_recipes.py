@@ -12,6 +12,10 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
+from builders.raw.album import RawAlbum
+from builders.raw.checking import check
+from builders.raw.sources import CONTENT, source
+from builders.recipe import load_recipe
 from tests.replicas import cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
@@ -60,3 +64,13 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     test = next(name for name, one in task.sets.items() if "test" in one.roles)
     result = task.evaluate(task.table(test)["label"].to_pylist(), test)
     assert result.overall == 1
+
+
+def test_a_check_of_the_raw_files_counts_the_same(built):
+    folder, counts = built
+    name, raw = folder.name, folder.parent.parent / "raw"
+    album = load_recipe(name).album
+    assert isinstance(album, RawAlbum)
+    seen = dict(check(source(name), album, raw).by_domain())
+    content = seen.pop(CONTENT, 0)
+    assert (seen or dict.fromkeys(counts, content)) == dict(counts)

@@ -145,7 +145,7 @@ for _name, _command in {"list": list_command, "get": get_command, "check": check
 def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
     where = "" if place == one.place else f" --raw {place}"
     notes = [finding for finding in report.findings if not finding.is_problem]
-    for findings in (report.problems, notes):
+    for findings in filter(None, (report.problems, notes)):
         lines = [line for finding in findings for line in finding.lines(everything=verbose)]
         most = len(lines) if verbose else MOST
         print(
@@ -159,7 +159,7 @@ def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
         following = [f"python -m builders build {recipe}{where}" for recipe in one.recipes[:1]]
         print(*(f"{place}: all well.", *(f"Next: {line}" for line in following)))
         return
-    print(f"{place}: {len(report.problems):,} problems. What to do:")
+    print(f"{place}: problems: {len(report.problems):,}. What to do:")
     print(f"  get it again, or what is missing: python -m builders raw get {one.name}{where}")
     if report.counts:
         print("  a build would go on with what is there; its results would not compare with the papers'")

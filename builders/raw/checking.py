@@ -38,12 +38,11 @@ class Finding:
         if not self.files:
             yield f"{mark}: {self.what}"
         elif everything:
-            yield from (f"{mark}: {file}: {self.what}" for file in self.files)
+            yield from (f"{mark}: {self.what}: {file}" for file in self.files)
         else:
             more = f", and {len(self.files) - FEW:,} more" if len(self.files) > FEW else ""
-            named = ", ".join(self.files[:FEW]) + more
-            count = f"{len(self.files):,} files: " if len(self.files) > 1 else ""
-            yield f"{mark}: {count}{self.what}: {named}"
+            count = f" ({len(self.files):,})" if len(self.files) > 1 else ""
+            yield f"{mark}{count}: {self.what}: {', '.join(self.files[:FEW])}{more}"
 
 
 @dataclass
@@ -98,18 +97,18 @@ def check(
         some = ", ".join(list(album.tree.files)[:FEW])
         report.add(
             f"no picture of {source.name} is among {len(album.tree.files):,} files ({some}): it is another "
-            "dataset, another archive, or lies deeper",
+            "dataset, another archive, or only a part of it",
             is_problem=True,
         )
         return report
-    for label in album.allowed or ():
-        if not any(row.label == label for row in rows):
-            report.add(f"the class {label} has no picture", is_problem=True)
+    if read:
+        _read_all(source, album, rows, report, progress)
+    shown = {row.label for row in rows}
+    if empty := [label for label in album.allowed or () if label not in shown]:
+        report.add("no picture of the class", *empty, is_problem=True)
     report.expected, differences = compare(report.counts, source.counts)
     for difference in differences:
         report.add(difference, is_problem=True)
-    if read:
-        _read_all(source, album, rows, report, progress)
     return report
 
 
@@ -159,7 +158,7 @@ def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool)
     known = {row.file for row in rows} | {name for names in odd.values() for name in names}
     archives = {archive.path.name for archive in album.tree.archives}
     if others := [name for name in files if name not in known | archives]:
-        report.add("not read as a picture", *others)
+        report.add("other files, which are not read as pictures", *others)
     return rows
 
 
@@ -181,10 +180,9 @@ def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, 
         allowed = fault.startswith("colour mode") or (fault == CUT and not source.all_decode)
         because = f" ({source.all_decode})" if source.all_decode and not allowed else ""
         report.add(fault + because, *names, is_problem=not allowed)
-    for names in same.values():
-        if len(names) > 1:
-            because = f" ({source.no_duplicates})" if source.no_duplicates else ""
-            report.add(f"have equal bytes{because}", *names, is_problem=bool(source.no_duplicates))
+    if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
+        because = f" ({source.no_duplicates})" if source.no_duplicates else ""
+        report.add(f"equal bytes{because}", *copies, is_problem=bool(source.no_duplicates))
 
 
 def _read(tree: Tree, file: str) -> tuple[bytes, str]:
@@ -201,5 +199,5 @@ def _read(tree: Tree, file: str) -> tuple[bytes, str]:
             as_far_as_it_goes(data)
         except BadItem as worse:
             return digest, str(worse) if data else "empty"
-        return digest, str(error) if str(error).startswith("colour mode") else CUT
+        return digest, f"{error}: stored in RGB" if str(error).startswith("colour mode") else CUT
     return digest, ""
