@@ -156,8 +156,8 @@ def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool)
     for why, names in odd.items():
         report.add(why, *names, is_problem=why.startswith("missing") and not counted)
     known = {row.file for row in rows} | {name for names in odd.values() for name in names}
-    archives = {archive.path.name for archive in album.tree.archives}
-    if others := [name for name in files if name not in known | archives]:
+    known |= {archive.path.name for archive in album.tree.archives}
+    if others := [name for name in files if name not in known]:
         report.add("other files, which are not read as pictures", *others)
     return rows
 
