@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd
-from builders.raw.meta_album import (
+from builders.raw.releases import (
     CONTENT,
     IMAGES,
     STYLES,
