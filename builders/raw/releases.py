@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, slug
 from builders.raw.album import Found, Odd, Row
-from builders.raw.sources import sources
 from builders.raw.archives import without_packing
+from builders.raw.sources import sources
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 from shiftdata.format.names import shown
