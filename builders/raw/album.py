@@ -163,12 +163,14 @@ class RawAlbum:
         return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd
 
     def _items(self, rows: list[Row]) -> Iterator[Item]:
-        """The items; a name that occurs twice in a group needs more than that in its key."""
+        """The items; a name that occurs twice in a group needs its ending in its key, or else its folders."""
         stems = [row.stem or Path(row.file).stem for row in rows]
         keys = [key_of(row.label, stem, row.nuisance) for row, stem in zip(rows, stems, strict=True)]
-        counts = Counter(keys)
-        for row, stem, key in zip(rows, stems, keys, strict=True):
-            one = f"{stem} {hash_digits(row.file, DIGITS_OF_MANY)}" if counts[key] > 1 else stem
+        names = [Path(row.file).name for row in rows]
+        counts, same = Counter(keys), Counter(zip(keys, names, strict=True))
+        for row, stem, key, name in zip(rows, stems, keys, names, strict=True):
+            more = name if same[key, name] == 1 else row.file
+            one = f"{stem} {hash_digits(more, DIGITS_OF_MANY)}" if counts[key] > 1 else stem
             yield Item(
                 key=key_of(row.label, one, row.nuisance),
                 label=row.label,
