@@ -1,10 +1,10 @@
 """A raw dataset as large as DomainNet, with pictures of its own: make it, list, check and build it.
 
-    python scripts/bench/raw.py --files 60000 [--at folder] [--recipe domainnet] [--keep]
+    python scripts/bench/raw.py --files 60000 [--at folder] [--keep]
 
 Without --files there are 586,575 as in DomainNet: six zip files and twelve lists, 345 classes, 32 pixels.
 Each step is a process of its own; its peak memory is what the system counted, that of a worker stands beside
-it. `--recipe` names another one that reads the same layout.
+it.
 """
 
 from __future__ import annotations
@@ -31,51 +31,29 @@ from builders.raw.checking import check
 from builders.raw.sources import source
 from builders.recipe import load_recipe
 
-CLASSES = [f"thing_{number:03d}" for number in range(345)]
+RECIPE = "domainnet"
 SIDE = 32
 WORKERS = 2
 #: Seconds between two looks at the disk.
 LOOK = 1.0
-RECIPE = f"""
-from builders.raw.album import RawAlbum
-from builders.raw.domain_class import DomainClass, spelled
-from builders.raw.domain_recipe import domain_recipe
-
-DOMAINS = {tuple(source("domainnet").counts[0].domains)!r}
-LABELS = {CLASSES!r}
-RECIPE = domain_recipe(
-    creators=("Somebody",),
-    title="As large as DomainNet",
-    summary="Noise.",
-    citation="",
-    album=RawAlbum(
-        name="raw_bench",
-        layout=DomainClass(domains=spelled(*DOMAINS), labels=spelled(*LABELS)),
-        allowed=tuple(LABELS),
-        license="CC0-1.0",
-        attribution="Noise",
-    ),
-    domains=DOMAINS,
-)
-"""
 
 
 def make(raw: Path, files: int) -> int:
     """Write zips and lists, the domains as large to each other as in DomainNet; give how many pictures."""
-    counts = source("domainnet").counts[0].domains
+    counts, classes = source(RECIPE).counts[0].domains, load_recipe(RECIPE).album.labels
     raw.mkdir(parents=True)
     noise = np.random.default_rng(0).integers(0, 255, 1 << 22, dtype=np.uint8)
     made = 0
     for domain, of_domain in counts.items():
-        total = max(2 * len(CLASSES), round(of_domain * files / sum(counts.values())))
+        total = max(2 * len(classes), round(of_domain * files / sum(counts.values())))
         lists: dict[str, list[str]] = {"train": [], "test": []}
         with zipfile.ZipFile(raw / f"{domain}.zip", "w") as packed:
             for number in range(total):
-                label = number % len(CLASSES)
+                label = number % len(classes)
                 ending = "png" if domain == "quickdraw" else "jpg"
-                file = f"{domain}/{CLASSES[label]}/{domain}_{label + 1:03d}_{number:06d}.{ending}"
+                file = f"{domain}/{classes[label]}/{domain}_{label + 1:03d}_{number:06d}.{ending}"
                 packed.writestr(file, picture(noise, made, ending))
-                lists["test" if number // len(CLASSES) % 10 > 6 else "train"].append(f"{file} {label}\n")
+                lists["test" if number // len(classes) % 10 > 6 else "train"].append(f"{file} {label}\n")
                 made += 1
         for part, lines in lists.items():
             (raw / f"{domain}_{part}.txt").write_text("".join(lines))
@@ -91,35 +69,35 @@ def picture(noise: np.ndarray, number: int, ending: str) -> bytes:
     return stream.getvalue()
 
 
-def album_of(recipe: str, raw: Path) -> RawAlbum:
-    """The album of a recipe at a place."""
-    album = load_recipe(f"{recipe}={raw}").album
+def album_of(raw: Path) -> RawAlbum:
+    """The album at a place."""
+    album = load_recipe(f"{RECIPE}={raw}").album
     assert isinstance(album, RawAlbum)
     return album
 
 
-def list_step(recipe: str, raw: Path, out: Path) -> int:
+def list_step(raw: Path, out: Path) -> int:
     """The files of all archives, and the items."""
-    return len(album_of(recipe, raw).items())
+    return len(album_of(raw).items())
 
 
-def check_step(recipe: str, raw: Path, out: Path) -> int:
+def check_step(raw: Path, out: Path) -> int:
     """What `raw check` does."""
-    return check(source("domainnet"), album_of(recipe, raw), raw).counts[""].total()
+    return check(source(RECIPE), album_of(raw), raw).counts[""].total()
 
 
-def read_step(recipe: str, raw: Path, out: Path) -> int:
+def read_step(raw: Path, out: Path) -> int:
     """What `raw check --read` does."""
-    return check(source("domainnet"), album_of(recipe, raw), raw, read=True).counts[""].total()
+    return check(source(RECIPE), album_of(raw), raw, read=True).counts[""].total()
 
 
-def build_step(recipe: str, raw: Path, out: Path) -> int:
+def build_step(raw: Path, out: Path) -> int:
     """From the raw files to a dataset."""
-    build(f"{recipe}={raw}", out, workers=WORKERS, quiet=True)
+    build(f"{RECIPE}={raw}", out, workers=WORKERS, quiet=True)
     return 0
 
 
-STEPS: Mapping[str, Callable[[str, Path, Path], int]] = {
+STEPS: Mapping[str, Callable[[Path, Path], int]] = {
     "list": list_step,
     "check": check_step,
     "check --read": read_step,
@@ -127,10 +105,10 @@ STEPS: Mapping[str, Callable[[str, Path, Path], int]] = {
 }
 
 
-def measured(step: str, at: Path, recipe: str) -> tuple[float, float, float, float]:
+def measured(step: str, at: Path) -> tuple[float, float, float, float]:
     """Seconds, GB of the process, GB of its largest worker, and the most GB on disk, of a step."""
     start, most = time.perf_counter(), 0
-    command = [sys.executable, __file__, "--step", step, "--recipe", recipe, "--at", str(at)]
+    command = [sys.executable, __file__, "--step", step, "--at", str(at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
             most = max(most, bytes_of(at / "out"))
@@ -161,14 +139,13 @@ def main() -> None:
     )
     parser.add_argument("--files", type=int, default=586_575)
     parser.add_argument("--at", type=Path, default=Path("build/bench_raw"))
-    parser.add_argument("--recipe", help="default: folders of domains and classes, without lists")
     parser.add_argument("--steps", default=",".join(STEPS), help="which of them, with a comma between")
     parser.add_argument("--keep", action="store_true", help="leave the files there")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     options = parser.parse_args()
     at = options.at.absolute()
     if options.step:
-        STEPS[options.step](options.recipe, at / "raw", at / "out")
+        STEPS[options.step](at / "raw", at / "out")
         whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         print(json.dumps([resource.getrusage(one).ru_maxrss for one in whose]))
         return
@@ -178,10 +155,9 @@ def main() -> None:
         if not (at / "raw").exists():
             made = make(at / "raw", options.files)
             print(f"make          {time.perf_counter() - start:7.1f} s for {made:,} pictures", flush=True)
-        (at / "raw_bench.py").write_text(RECIPE)
         print(f"raw files     {bytes_of(at / 'raw') / 1e9:7.2f} GB")
         for step in options.steps.split(","):
-            seconds, own, worker, disk = measured(step, at, options.recipe or str(at / "raw_bench.py"))
+            seconds, own, worker, disk = measured(step, at)
             workers = f", {worker:.2f} GB a worker; at most {disk:.2f} GB written" if step == "build" else ""
             print(f"{step:<12}{seconds:9.1f} s  {own:5.2f} GB{workers}", flush=True)
         print(f"dataset       {bytes_of(at / 'out' / 'shift') / 1e9:7.2f} GB")
