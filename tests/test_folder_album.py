@@ -12,7 +12,7 @@ from PIL import Image
 
 from builders.albums import Album
 from builders.albums import folder as folder_module
-from builders.albums.folder import FolderAlbum, _key, slug
+from builders.albums.folder import FolderAlbum, key_of, slug
 from builders.make.assign import folds
 from builders.sample import BadItem
 from shiftdata.errors import InputError, StorageError
@@ -329,7 +329,7 @@ def before(text: str) -> str:
 @given(st.text(st.characters(codec="ascii"), max_size=80))
 def test_the_slug_of_an_ascii_text_is_what_it_was(text):
     assert slug(text) == before(text)
-    assert _key("cat", text[:70], None) == before(f"cat_{text[:70]}")
+    assert key_of("cat", text[:70], None) == before(f"cat_{text[:70]}")
 
 
 NAMES = st.text(
@@ -346,7 +346,7 @@ def told(text: str) -> str:
 
 @given(*[st.tuples(NAMES, NAMES, NAMES)] * 2)
 def test_names_that_differ_have_valid_keys_that_differ(one, two):
-    keys = {_key(*one), _key(*two)}
+    keys = {key_of(*one), key_of(*two)}
     assert all(KEY_PATTERN.fullmatch(key) and len(key) <= 80 for key in keys)
     if [told(part) for part in one] != [told(part) for part in two]:
         assert len(keys) == 2

@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
 
@@ -237,6 +237,7 @@ def picture_of(file: Path | BinaryIO) -> Image.Image:
         raise BadItem("not a readable picture") from error
 
 
+@lru_cache(4096)  # labels, domains and names come again and again
 def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     """Text as it may stand in a key: lower case, and one hyphen for everything that is not allowed.
 
@@ -251,7 +252,9 @@ def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     if len(plain) > length:
         return _cut(plain, text, length)
     # Texts can differ by a letter, mark, digit or symbol that a slug loses.
-    if not any(not letter.isascii() and unicodedata.category(letter)[0] in "LMNS" for letter in text):
+    if text.isascii() or not any(
+        not letter.isascii() and unicodedata.category(letter)[0] in "LMNS" for letter in text
+    ):
         return plain or "x"
     hashed = f"{plain or 'x'}-{hash_digits(text, digits)}"
     return hashed if len(hashed) <= length else _cut(plain, text, length)

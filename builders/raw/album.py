@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import ClassVar, Protocol, Self, TypeAlias
 
 from PIL import Image, ImageFile
@@ -164,7 +164,7 @@ class RawAlbum:
 
     def _items(self, rows: list[Row]) -> Iterator[Item]:
         """The items; a name that occurs twice in a group needs its ending in its key, or else its folders."""
-        stems = [row.stem or Path(row.file).stem for row in rows]
+        stems = [row.stem or PurePosixPath(row.file).stem for row in rows]
         keys = [key_of(row.label, stem, row.nuisance) for row, stem in zip(rows, stems, strict=True)]
         names = [Path(row.file).name for row in rows]
         counts, same = Counter(keys), Counter(zip(keys, names, strict=True))
@@ -172,7 +172,7 @@ class RawAlbum:
             more = name if same[key, name] == 1 else row.file
             one = f"{stem} {hash_digits(more, DIGITS_OF_MANY)}" if counts[key] > 1 else stem
             yield Item(
-                key=key_of(row.label, one, row.nuisance),
+                key=key if counts[key] == 1 else key_of(row.label, one, row.nuisance),
                 label=row.label,
                 origin=slug(row.origin, digits=DIGITS_OF_MANY)
                 if row.across and row.origin

@@ -75,10 +75,9 @@ class DomainClass:
         classes: dict[str, set[str]] = defaultdict(set)
         for row in rows:
             if place := self.place(row.file):
-                path = PurePosixPath(row.file)
-                inside = (place.label, path.name, tree.files[row.file])
-                domains[place.domain][place.folder].add(inside)
-                classes[f"{place.domain} / {place.label} in {place.folder}"].add(path.parent.name)
+                above, _, name = row.file.rpartition("/")
+                domains[place.domain][place.folder].add((place.label, name, tree.files[row.file]))
+                classes[f"{place.domain} / {place.label} in {place.folder}"].add(above.rpartition("/")[2])
         copies: set[str] = set()
         for domain, folders in domains.items():
             first, *others = sorted(folders)
@@ -117,8 +116,18 @@ class DomainClass:
 
     def place(self, file: str) -> Place | None:
         """What the folders of a path say, in the tree or in a list; None where they say nothing."""
+        above = file.rpartition("/")[0]
+        if above not in self._places:
+            self._places[above] = self._place(PurePosixPath(above).parts)
+        return self._places[above]
+
+    @cached_property
+    def _places(self) -> dict[str, Place | None]:
+        """What is known of folders: they are few, and their files many."""
+        return {}
+
+    def _place(self, folders: Sequence[str]) -> Place | None:
         domains, labels, between, parts = self._spellings
-        folders = PurePosixPath(file).parts[:-1]
         for depth, folder in enumerate(folders):
             if (domain := domains.get(plain(folder))) is None:
                 continue

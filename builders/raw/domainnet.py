@@ -67,7 +67,7 @@ class DomainNet(ListedClass):
         lines = (
             line.path
             for file in tree.files
-            if PurePosixPath(file).name.lower() == DUPLICATES
+            if file.rpartition("/")[2].lower() == DUPLICATES
             for line in read_list(tree.read(file))
         )
         placed = ((self.place(path), PurePosixPath(path).name.lower()) for path in lines)

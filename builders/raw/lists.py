@@ -107,7 +107,7 @@ class ListedClass(DomainClass):
                 if found is None:
                     lists.odd.append(Odd(file=at, why="names no class of a domain"))
                     continue
-                named = (found.domain, found.label, PurePosixPath(line.path).name.lower())
+                named = (found.domain, found.label, line.path.rpartition("/")[2].lower())
                 if name in lists.of.setdefault(named, {}):
                     lists.odd.append(Odd(file=at, why="names a picture a second time"))
                     continue
@@ -130,8 +130,10 @@ class ListedClass(DomainClass):
         known = {spelling + plain(name): (domain, name) for (spelling, domain), name in names}
         found: dict[tuple[str, str], str] = {}
         for file in tree.files:
+            if not file.lower().endswith(".txt"):
+                continue
             path = PurePosixPath(file)
-            list_ = known.get(plain(path.stem)) if path.suffix.lower() == ".txt" else None
+            list_ = known.get(plain(path.stem))
             if list_ is not None and tree.read(found.setdefault(list_, file)) != tree.read(file):
                 raise InputError(
                     f"{tree.place} has two lists {path.name} with other lines, {found[list_]} and {file}: "
@@ -142,4 +144,4 @@ class ListedClass(DomainClass):
 
 def name_of(row: Row) -> Named:
     """The picture of a row, as a list would name it."""
-    return row.nuisance or "", row.label, PurePosixPath(row.file).name.lower()
+    return row.nuisance or "", row.label, row.file.rpartition("/")[2].lower()
