@@ -14,12 +14,12 @@ from builders.cli.check import print_shortcuts
 from builders.filters import Stages, judged_rows, slider_report
 from builders.make.build import Format, build
 from builders.make.dropped import NO_ITEM, read_report, report_path
+from builders.raw.rows import whole_place
 from builders.recipe import load_recipe
 from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.executors import Rank, Ray
-from shiftdata.files import absolute
 from shiftdata.format.manifest import FILE_NAME, Manifest
 
 MOST_NAMES = 10  # of groups without rows
@@ -74,7 +74,7 @@ def command(
     may run at once, on machines that share --out: see docs/cluster.md.
     """
     part = _rank(rank, world, slurm)
-    recipe = f"{recipe}={absolute(raw)}" if raw else recipe
+    recipe = f"{recipe}={whole_place(raw)}" if raw else recipe
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)

@@ -14,6 +14,7 @@ from builders.raw.archives import COMPRESSED
 from builders.raw.checking import Report, check
 from builders.raw.getting import get
 from builders.raw.meta_album import MetaAlbum
+from builders.raw.rows import whole_place
 from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
 from builders.recipe import load_recipe, recipe_names
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
@@ -126,7 +127,7 @@ def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet:
     Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
     """
     one = source(name)
-    place = absolute(raw) if raw else one.place
+    place = whole_place(raw) if raw else one.place
     album = _album(one, name)
     with ExitStack() as stack:
 

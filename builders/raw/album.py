@@ -18,6 +18,7 @@ from PIL import Image, ImageFile
 
 from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.archives import RAW
+from builders.raw.rows import RowsTree, is_copy
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Item, Json, PictureFile
 from shiftdata.errors import InputError
@@ -76,7 +77,9 @@ class Layout(Protocol):
 class RawAlbum:
     """The pictures of a raw dataset, as they are.
 
-    `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`.
+    `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`. It may be a
+    copy as rows: a folder with Parquet files, or a repository of a Hub with its revision. `by_content` says
+    that such rows have lost the names of the files.
     `allowed` fixes the allowed labels, and their order; without it they are those of the pictures.
     A picture whose file ends too soon is kept as far as it goes, as the papers' codes keep it.
     """
@@ -89,6 +92,7 @@ class RawAlbum:
     attribution: str
     allowed: tuple[str, ...] | None = None
     root: Path | None = None
+    by_content: bool = False
 
     def at(self, place: Path) -> Self:
         return replace(self, root=place)
@@ -97,10 +101,17 @@ class RawAlbum:
     def tree(self) -> Tree:
         """The files."""
         place = self.root or Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
+        if is_copy(place, beside_files=self.by_content):
+            return RowsTree(place, self.by_content)
         if not place.exists():
             raise InputError(
                 f"the raw data of {self.name} is not at {place}: `python -m builders raw get {self.name}` "
                 "says how to get it; if you have it, say where: --raw PLACE"
+            )
+        if self.by_content:
+            raise InputError(
+                f"{place} has no Parquet file, and this recipe reads {self.name} from rows that have lost "
+                f"their names: build {self.name} for the authors' files"
             )
         return Tree(place)
 
