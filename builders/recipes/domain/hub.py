@@ -9,7 +9,11 @@ from builders.recipe import Recipe, load_recipe
 from shiftdata.errors import InputError
 
 #: The recipes that read the authors' files, and a copy of each.
-COPIES = {"office_home": "flwrlabs/office-home", "pacs": "flwrlabs/pacs"}
+COPIES = {
+    "domainnet": "wltjr1007/DomainNet",
+    "office_home": "flwrlabs/office-home",
+    "pacs": "flwrlabs/pacs",
+}
 
 
 def without_names(recipe: Recipe, copy: str) -> Recipe:
