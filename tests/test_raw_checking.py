@@ -258,3 +258,17 @@ def test_meta_album_is_checked_with_all_its_classes(tmp_path, capsys):
     assert "problem: mini: all: 25 pictures, and 12,600 expected" in text
     assert "problem: mini: content/class 24: 1 picture, and 40 expected" in text
     assert "extended" not in text
+
+
+def test_the_page_of_public_datasets_has_each_with_its_size_and_first_count():
+    page = (Path(__file__).parent.parent / "docs/raw_datasets.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| [`")}
+    families = ("sma_", "meta_album_")
+    for name, one in sources.sources().items():
+        family = next((each for each in families if name.startswith(each)), None)
+        row = rows.pop(name) if family is None else rows[f"{family}<id>"]
+        assert f" {sources.size_text(one.size)} | {one.license} |" in row
+        assert "replicas only" in row
+        if one.counts and family is None:
+            assert f"{one.counts[0].all:,}" in row
+    assert set(rows) == {f"{family}<id>" for family in families}

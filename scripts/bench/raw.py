@@ -105,8 +105,8 @@ STEPS: Mapping[str, Callable[[Path, Path], int]] = {
 }
 
 
-def measured(step: str, at: Path) -> tuple[float, float, float, float]:
-    """Seconds, GB of the process, GB of its largest worker, and the most GB on disk, of a step."""
+def measured(step: str, at: Path) -> str:
+    """Seconds, also of processors, the peak of the process and its largest worker, the most GB on disk."""
     start, most = time.perf_counter(), 0
     command = [sys.executable, __file__, "--step", step, "--at", str(at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -117,8 +117,10 @@ def measured(step: str, at: Path) -> tuple[float, float, float, float]:
         output = process.stdout.read() if process.stdout else ""
     if process.returncode:
         raise SystemExit(f"{step} ended with status {process.returncode}")
-    own, worker = json.loads(output.splitlines()[-1])
-    return seconds, own / 1e6, worker / 1e6, max(most, bytes_of(at / "out")) / 1e9
+    processor, own, worker = json.loads(output.splitlines()[-1])
+    most = max(most, bytes_of(at / "out"))
+    workers = f", {worker:.2f} GB a worker; at most {most / 1e9:.2f} GB written" if step == "build" else ""
+    return f"{step:<12}{seconds:9.1f} s, {processor:7.1f} s of processors, {own:5.2f} GB{workers}"
 
 
 def bytes_of(folder: Path) -> int:
@@ -146,8 +148,9 @@ def main() -> None:
     at = options.at.absolute()
     if options.step:
         STEPS[options.step](at / "raw", at / "out")
-        whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        print(json.dumps([resource.getrusage(one).ru_maxrss for one in whose]))
+        used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        processor = sum(one.ru_utime + one.ru_stime for one in used)
+        print(json.dumps([processor, *(one.ru_maxrss / 1e6 for one in used)]))
         return
     at.mkdir(parents=True, exist_ok=True)
     try:
@@ -157,9 +160,7 @@ def main() -> None:
             print(f"make          {time.perf_counter() - start:7.1f} s for {made:,} pictures", flush=True)
         print(f"raw files     {bytes_of(at / 'raw') / 1e9:7.2f} GB")
         for step in options.steps.split(","):
-            seconds, own, worker, disk = measured(step, at)
-            workers = f", {worker:.2f} GB a worker; at most {disk:.2f} GB written" if step == "build" else ""
-            print(f"{step:<12}{seconds:9.1f} s  {own:5.2f} GB{workers}", flush=True)
+            print(measured(step, at), flush=True)
         print(f"dataset       {bytes_of(at / 'out' / 'shift') / 1e9:7.2f} GB")
     finally:
         if not options.keep:
