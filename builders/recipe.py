@@ -98,6 +98,14 @@ class SomeNuisances(Protocol):
         """Those of one item."""
 
 
+@runtime_checkable
+class OfAlbum(Protocol):
+    """A shift whose nuisances are those of the content."""
+
+    def of(self, album: Any, /) -> Any:
+        """The same shift for another album."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Base:
     """One set of files: untouched content or shifted examples, and how many of each group (or label).
@@ -325,7 +333,10 @@ def load_recipe(reference: str) -> Recipe:
         return recipe
     if not isinstance(recipe.album, Raw):
         raise InputError(f"the recipe {named} is made from no raw dataset: leave --raw out")
-    return dataclasses.replace(recipe, album=recipe.album.at(Path(place)))
+    album, shift = recipe.album.at(Path(place)), recipe.shift
+    return dataclasses.replace(
+        recipe, album=album, shift=shift.of(album) if isinstance(shift, OfAlbum) else shift
+    )
 
 
 def recipe_path(reference: str) -> Path:

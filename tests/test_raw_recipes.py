@@ -23,6 +23,7 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "cns_bench": cns_bench.make,
     "domainnet": nico_domainnet.domainnet,
     "nico": nico_domainnet.nico,
+    "nico_full": nico_domainnet.nico_full,
     "office31": domain_trees.office31,
     "office_home": domain_trees.office_home,
     "pacs": pacs.make,

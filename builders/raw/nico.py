@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import PurePosixPath
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from builders.raw.album import Found, Odd, RawAlbum
 from builders.raw.domain_class import Place, plain
 from builders.raw.lists import ListedClass
 from builders.raw.tree import Tree
+from builders.shifts.steps import Domains
 from shiftdata.errors import InputError
 
 NUMBERS = "dg_label_id_mapping.json"
@@ -86,3 +88,24 @@ class NicoAlbum(RawAlbum):
             return default
         more = {item.label for item in self.items()} - set(numbers)
         return (*sorted(numbers, key=lambda name: numbers[name]), *sorted(more))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlbumDomains(Domains):
+    """All domains of an album: `names` first, then those that are known only from its folders, sorted."""
+
+    code_version: ClassVar[int] = 1
+
+    album: RawAlbum
+
+    def of(self, album: RawAlbum) -> Self:
+        return replace(self, album=album)
+
+    @cached_property
+    def _every(self) -> tuple[str, ...]:
+        others = {item.nuisance for item in self.album.items() if item.nuisance} - {*self.names}
+        return (*self.names, *sorted(others))
+
+    @property
+    def nuisances(self) -> tuple[str, ...]:
+        return self._every
