@@ -169,7 +169,8 @@ class Protocol(ABC):
     def summary(self, nuisance: str) -> str:
         """The split in a sentence or two."""
         shown = ", ".join(f"{name} {' and '.join(_texts(value))}" for name, value in self.chosen().items())
-        return f"{self.about[:1].upper()}{self.about[1:]}{f' ({shown})' if shown else ''}."
+        variant = f"; {self.variants[self.variant]}" if self.variant and self.reads_params else ""
+        return f"{self.about[:1].upper()}{self.about[1:]}{f' ({shown})' if shown else ''}{variant}."
 
 
 @dataclass(frozen=True, repr=False)
