@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import PurePosixPath
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
@@ -14,6 +13,7 @@ from builders.raw.album import Found, Odd
 from builders.raw.releases import (
     CONTENT,
     IMAGES,
+    NAMES,
     STYLES,
     STYLIZED,
     UNLISTED,
@@ -24,8 +24,10 @@ from builders.raw.releases import (
     listed,
     mended,
     merged,
+    name_of,
     plain,
     releases,
+    stem_of,
     unusable,
 )
 from builders.raw.tree import Tree
@@ -75,13 +77,13 @@ class Sma:
         """Every picture; which of the stylized ones are in Mini stands in their bases."""
         read = []
         mine = releases(tree, self.set, "SMA")
-        untouched: dict[str, set[str]] = {}
+        untouched: dict[str, dict[str, str]] = {}
         for one in sorted(mine, key=lambda one: one.stylized):
             known = _Reader(one, untouched)
             read.append((one, list(known.read())))
             for picture in read[-1][1]:
                 if isinstance(picture, Picture) and picture.style is None:
-                    untouched.setdefault(plain(picture.label), set()).add(picture.name)
+                    untouched.setdefault(plain(picture.label), {})[plain(picture.name)] = picture.name
         if not any(isinstance(one, Picture) and one.style for _, several in read for one in several):
             raise InputError(
                 f"{tree.place} has no stylized picture of {self.set}{_first_fault(read)}: they are in the "
@@ -93,10 +95,10 @@ class Sma:
 
 @dataclass(frozen=True)
 class _Reader:
-    """What reads one release; `untouched` are the names of pictures, by class, that were read before."""
+    """What reads one release; `untouched` are names of pictures read before, by class and spelling."""
 
     release: Release
-    untouched: Mapping[str, set[str]]
+    untouched: Mapping[str, Mapping[str, str]]
 
     def read(self) -> Iterator[Read]:
         """The pictures that the table lists, then those of folders that it does not speak of."""
@@ -131,23 +133,26 @@ class _Reader:
 
     def _painted(self, row: Mapping[str, str], used: dict[str, str], *, grouped: bool) -> Iterator[Read]:
         """The stylized picture of a row."""
-        category, given = row.get("CATEGORY", ""), PurePosixPath(_path_of(row))
+        category, given = row.get("CATEGORY", ""), _path_of(row)
+        folder = _folder_of(given)
         label, style = mended(category), _style(row.get("STYLE", ""))
         if grouped or not row.get("STYLE"):
             label, style = _split(category)
             if style is None and _style(row.get("SUPER_CATEGORY", "")):
                 style = _style(row["SUPER_CATEGORY"])
-            elif style is None and given.name:
-                label, style = label or _split(given.parent.name)[0], _split(given.parent.name)[1]
-        name = row.get("FILE_NAME") or given.name
+            elif style is None and folder:
+                label, style = label or _split(folder)[0], _split(folder)[1]
+        name = row.get("FILE_NAME") or name_of(given)
         if not name:
             return
-        groups = [given.parent.name, category, f"{category}_{row.get('STYLE', '')}", f"{label}_{style}"]
-        folders = [f"{top}/{group}" for top in (STYLIZED, IMAGES) for group in groups if group]
-        places = [f"{folder}/{one}" for folder in folders for one in (given.name, name) if one]
-        flat = [f"{top}/{one}" for top in (STYLIZED, IMAGES) for one in (given.name, name) if one]
-        path = self.release.find(*places, *flat, name, any_ending=True)
-        if fault := fault_of(self.release, path, f"{folders[0]}/{name}", label, used):
+        groups = [
+            *filter(None, (folder, category)),
+            f"{category}_{row.get('STYLE', '')}",
+            f"{label}_{style}",
+            "",
+        ]
+        path = self.release.find(_places(groups, (name_of(given), name)), any_ending=True)
+        if fault := fault_of(self.release, path, f"{STYLIZED}/{groups[0]}/{name}", label, used):
             yield fault
         elif path and style is None:
             yield Odd(file=self.release.files[path], why=NO_STYLE)
@@ -157,27 +162,24 @@ class _Reader:
             if content is None:
                 yield Odd(file=self.release.files[path], why=NO_CONTENT)
                 return
-            more = {"style_picture": PurePosixPath(row["STYLE_PATH"]).name} if row.get("STYLE_PATH") else {}
+            more = {"style_picture": name_of(row["STYLE_PATH"])} if row.get("STYLE_PATH") else {}
             yield Picture(path=path, label=label, name=content, style=style, more=more)
 
     def _content(self, row: Mapping[str, str], path: str, label: str, style: str) -> str | None:
         """What the untouched picture is called that a stylized one was made from."""
-        place = PurePosixPath(path)
         source = row.get("ORIGINAL_NAME") or (
             "" if _path_of(row) == row.get("FILE_PATH") else row.get("FILE_PATH")
         )
-        if source and PurePosixPath(source).name != place.name:
-            return PurePosixPath(source).stem
-        if _split(place.parent.name)[1] == style:  # a folder a group, in which names are those of the content
-            return PurePosixPath(row.get("FILE_NAME") or path).stem
-        if row.get("STYLIZED_PATH") and PurePosixPath(row.get("FILE_NAME", "")).stem not in ("", place.stem):
-            return PurePosixPath(row["FILE_NAME"]).stem
-        group = f"{plain(label)}_{style}"
-        names = [
-            _without(place.stem, one) for one in (f"^{group}_", f"_{style}$", f"^{style}_", f"_{group}$")
-        ]
-        known = {plain(one): one for one in self.untouched.get(plain(label), ())}
+        if source and name_of(source) != name_of(path):
+            return stem_of(source)
+        if _split(_folder_of(path))[1] == style:  # a folder a group, in which names are those of the content
+            return stem_of(row.get("FILE_NAME") or path)
+        if row.get("STYLIZED_PATH") and stem_of(row.get("FILE_NAME", "")) not in ("", stem_of(path)):
+            return stem_of(row["FILE_NAME"])
+        group, stem = f"{plain(label)}_{style}", stem_of(path)
+        names = [_without(stem, one) for one in (f"^{group}_", f"_{style}$", f"^{style}_", f"_{group}$")]
         found = [one for one in names if one]
+        known = self.untouched.get(plain(label), {})
         same = (known.get(plain(one)) for name in found for one in (name, f"{label}_{name}"))
         return next(filter(None, same), found[0] if found else None)
 
@@ -196,11 +198,11 @@ class _Reader:
             elif len(parts) != 3 or top not in has_list or has_list[top]:
                 yield Odd(file=file, why=UNLISTED)
             elif top == CONTENT:
-                yield Picture(path=path, label=mended(parts[1]), name=PurePosixPath(path).stem, rank=1)
+                yield Picture(path=path, label=mended(parts[1]), name=stem_of(path), rank=1)
             elif style is None:
                 yield Odd(file=file, why=NO_STYLE)
             else:
-                yield Picture(path=path, label=label, name=PurePosixPath(path).stem, style=style, rank=2)
+                yield Picture(path=path, label=label, name=stem_of(path), style=style, rank=2)
 
 
 def _first_fault(read: Sequence[tuple[Release, Sequence[Read]]]) -> str:
@@ -219,6 +221,20 @@ def _style(text: str) -> str | None:
     return plain(text) if plain(text) in STYLE_NAMES else None
 
 
+def _folder_of(path: str) -> str:
+    return name_of(path.rpartition("/")[0])
+
+
+def _places(groups: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """Where a stylized picture may lie: in a folder of a group, or flat."""
+    for group in groups:
+        for top in (STYLIZED, IMAGES):
+            for name in filter(None, names):
+                yield f"{top}/{group}/{name}" if group else f"{top}/{name}"
+    yield from names
+
+
+@lru_cache(NAMES)
 def _split(group: str) -> tuple[str, str | None]:
     """A class and a style, of a name of both; either may contain `_`.
 
