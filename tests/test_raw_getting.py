@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import sys
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -23,6 +23,18 @@ from tests.raw_server import Server, serving
 from tests.serving import serving as mirror
 
 DATA = {"one.zip": bytes(range(256)) * 300, "two.txt": b"a list"}
+
+
+class Bars:
+    """What a progress bar would show."""
+
+    def __init__(self) -> None:
+        self.totals: list[int] = []
+        self.steps: list[int] = []
+
+    def __call__(self, title: str, total: int) -> Callable[[int], object]:
+        self.totals.append(total)
+        return self.steps.append
 
 
 @pytest.fixture
@@ -58,14 +70,14 @@ def toy(server) -> Source:
 
 
 def test_files_come_with_their_hash_and_are_not_downloaded_again(toy, server, tmp_path):
-    out, said, totals = tmp_path / "out", [], []
-    assert get(toy, out, say=said.append, on_total=totals.append)
+    out, said, bars = tmp_path / "out", [], Bars()
+    assert get(toy, out, say=said.append, progress=bars)
     assert {name: (out / name).read_bytes() for name in DATA} == DATA
     assert said[0] == "one.zip: 76,800 bytes, its hash is right"
     server.asked.clear()
-    assert get(toy, out, say=said.append, on_total=totals.append)
+    assert get(toy, out, say=said.append, progress=bars)
     assert not [asked for asked in server.asked if not asked.endswith("-5")]  # of two.txt no size is known
-    assert totals == [76_806, 0]
+    assert bars.totals == [76_806, 0]
 
 
 def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypatch):
@@ -77,11 +89,11 @@ def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypa
     assert (out / "one.zip.part").read_bytes() == DATA["one.zip"][:20_000]
     server.asked.clear()
     server.cut = []
-    totals, came = [], []
-    assert get(toy, out, on_total=totals.append, on_bytes=came.append)
+    bars = Bars()
+    assert get(toy, out, progress=bars)
     assert server.asked[0] == "bytes=20000-39999"
     assert (out / "one.zip").read_bytes() == DATA["one.zip"]
-    assert totals == [sum(came)] == [76_806 - 20_000]
+    assert bars.totals == [sum(bars.steps)] == [76_806 - 20_000]
     assert not list(out.glob("*.part"))
 
 

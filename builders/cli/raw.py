@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+from tqdm import tqdm
 
 from builders.raw.album import RawAlbum
 from builders.raw.archives import COMPRESSED
 from builders.raw.checking import Report, check
-from builders.raw.getting import get
+from builders.raw.getting import Progress, get
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.rows import whole_place
 from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
@@ -91,16 +92,9 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     """
     one = source(name)
     folder = absolute(raw) if raw else one.place
-    with progress(f"get {one.name}", None, "B", quiet=quiet) as bar:
-        there = get(
-            one,
-            folder,
-            how=way,
-            accepted=accept,
-            on_total=lambda total: bar.reset(total),
-            on_bytes=bar.update,
-            say=lambda line: print(line, flush=True),
-        )
+    with ExitStack() as stack:
+        begin = _bars(stack, "B", quiet)
+        there = get(one, folder, how=way, accepted=accept, progress=begin, say=tqdm.write)
     if not there:
         return 1
     where = f" --raw {folder}" if raw else ""
@@ -130,17 +124,22 @@ def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet:
     place = whole_place(raw) if raw else one.place
     album = _album(one, name)
     with ExitStack() as stack:
-
-        def shown(title: str, total: int) -> Callable[[int], object]:
-            return stack.enter_context(progress(title, total, "", quiet=quiet)).update
-
-        report = check(one, album, place, read=read, progress=shown)
+        report = check(one, album, place, read=read, progress=_bars(stack, "", quiet))
     _print(one, report, place, verbose)
     return 1 if report.problems else 0
 
 
 for _name, _command in {"list": list_command, "get": get_command, "check": check_command}.items():
     command.add_command(_command, _name)
+
+
+def _bars(stack: ExitStack, unit: str, quiet: bool) -> Progress:
+    """What shows a progress bar, each until the end of all."""
+
+    def begin(title: str, total: int) -> Callable[[int], object]:
+        return stack.enter_context(progress(title, total, unit, quiet=quiet)).update
+
+    return begin
 
 
 def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders.albums.folder import picture_of
 from builders.raw.album import Odd, RawAlbum, Row, as_far_as_it_goes
 from builders.raw.counting import compare
-from builders.raw.getting import file_hash
+from builders.raw.getting import Progress, file_hash, no_progress
 from builders.raw.sources import CONTENT, RawFile, Source
 from builders.raw.tree import Tree
 from builders.sample import BadItem
@@ -21,7 +21,6 @@ from shiftdata.threads import ahead, available_cores
 
 #: What stands where a picture should be, and names of it that a line shows.
 CUT, FEW = "ends too soon, and is kept as far as it goes", 3
-Progress = Callable[[str, int], Callable[[int], object]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +68,6 @@ class Report:
         for (domain, _), count in self.counts[""].items():
             sums[domain] += count
         return dict(sorted(sums.items()))
-
-
-def no_progress(title: str, total: int) -> Callable[[int], object]:
-    """Show nothing."""
-    return lambda count: None
 
 
 def check(

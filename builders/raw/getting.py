@@ -23,6 +23,13 @@ LOCK = ".get.lock"
 SPACE = "free some, or give a folder on another disk: --raw FOLDER"
 
 Say = Callable[[str], object]
+#: Begins to show how far something is, of a title and a total; gives what is called with each step.
+Progress = Callable[[str, int], Callable[[int], object]]
+
+
+def no_progress(title: str, total: int) -> Callable[[int], object]:
+    """Show nothing."""
+    return lambda count: None
 
 
 def get(
@@ -31,8 +38,7 @@ def get(
     *,
     how: str | None = None,
     accepted: bool = False,
-    on_total: Callable[[int], object] = lambda total: None,
-    on_bytes: OnBytes = lambda count: None,
+    progress: Progress = no_progress,
     say: Say = print,
 ) -> bool:
     """Bring a raw dataset into a folder; give whether it is there now.
@@ -53,7 +59,7 @@ def get(
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / LOCK, f"another get is writing to {folder}: wait for it"):
         if way.how == "http":
-            _by_http(source, folder, on_total, on_bytes, say)
+            _by_http(source, folder, progress, say)
         elif way.how == "hub":
             _from_hub(source, way, folder)
         else:
@@ -94,9 +100,7 @@ def file_hash(path: Path, like: str) -> str:
     return f"{algorithm}:{found.hexdigest()}"
 
 
-def _by_http(
-    source: Source, folder: Path, on_total: Callable[[int], object], on_bytes: OnBytes, say: Say
-) -> None:
+def _by_http(source: Source, folder: Path, progress: Progress, say: Say) -> None:
     _refuse_other_files(source, folder)
     todo = [file for file in source.files if file.url and not is_whole(file, folder / file.name)]
     for file in source.files:
@@ -108,7 +112,7 @@ def _by_http(
         size for name, size in sizes.items() if Path(name).suffix in COMPRESSED
     )  # what a compressed tar holds is kept beside it
     check_space(folder, need + unpacked, SPACE)
-    on_total(need)
+    on_bytes = progress(f"get {source.name}", need)
     for file in todo:
         _download(source, file, folder / file.name, sizes[file.name], on_bytes)
         say(f"{file.name}: {sizes[file.name]:,} bytes" + (", its hash is right" if file.hash else ""))
