@@ -15,7 +15,8 @@ from builders.raw.album import RawAlbum
 from builders.recipe import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.tasks import LeakWarning
-from tests.replicas import nico_domainnet, pacs
+from shiftdata.verifying import verify
+from tests.replicas import domain_trees, nico_domainnet, pacs
 from tests.replicas.drawing import put
 
 
@@ -73,8 +74,12 @@ def test_half_of_the_lists_and_two_versions_of_one_are_refused(domainnet, tmp_pa
     copy = tmp_path / "raw"
     shutil.copytree(domainnet, copy)
     put(copy, "image_list/real_test.txt", "real/tiger/real_312_000000.jpg 311\n")
-    with pytest.raises(InputError, match=re.escape("two lists real_test.txt with other lines")):
+    with pytest.raises(InputError, match=re.escape("two lists real_test.txt with other pictures")):
         album_of("domainnet", copy).items()
+    lines = (copy / "txt/real_test.txt").read_text().splitlines()
+    again = [f"/data/{line.rsplit(' ', 1)[0]} {int(line.rsplit(' ', 1)[1]) + 1}" for line in lines]
+    put(copy, "image_list/real_test.txt", "\r\n".join(again))  # the same pictures
+    assert len(album_of("domainnet", copy).items()) == len(album_of("domainnet", domainnet).items())
     shutil.rmtree(copy / "image_list")
     (copy / "txt/real_test.txt").unlink()
     with pytest.raises(InputError, match=r"has txt/real_train.txt and no real_test.txt"):
@@ -110,9 +115,22 @@ def test_a_pair_of_nico_is_held_out_by_the_lists_and_without_them(nico):
     names = [split.name for split in sd.open_dataset(built).manifest.canonical_splits]
     assert names[:2] == ["logo_group1", "logo_group2"]  # of the third pair both contexts are missing
     assert "logo_group3" not in names
+    assert verify(built) == []
     task = sd.task(built, "listed_autumn_rock_train_val_test")
     tested = set(task.table("test", named=True)["domain"].to_pylist())
     assert (tested, len(task.row_set("test")), len(task.row_set("validation"))) == ({"autumn", "rock"}, 60, 6)
+
+
+def test_a_domain_without_its_list_is_refused_and_the_split_left_out(tmp_path, capfd):
+    nico_domainnet.nico(tmp_path / "raw")
+    (tmp_path / "raw/txtlist/NICO/grass_train.txt").unlink()
+    built = build(f"nico={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
+    assert "listed_autumn_rock_train_val_test" not in [
+        split.name for split in sd.open_dataset(built).manifest.canonical_splits
+    ]
+    assert "for which the data lacks classes, domains or lists" in capfd.readouterr().err
+    with pytest.raises(InputError, match=r"no picture of grass is in the list 'train'"):
+        sd.task(built, "listed", test=("autumn", "rock"), lists="train-val-test")
 
 
 def test_a_list_that_contradicts_itself_is_named_and_the_folders_count(tmp_path):
@@ -156,3 +174,20 @@ def test_domainnets_splits_warn_of_nothing_and_its_pairs_are_canonical(domainnet
     }
     assert task.leaks() == []
     assert not [one for one in recwarn if issubclass(one.category, LeakWarning)]
+
+
+def test_files_with_other_names_than_the_authors_have_no_cut_by_name(tmp_path):
+    names = []
+    for form in (domain_trees.vlcs, domain_trees.vlcs_of_dassl):
+        form(tmp_path / form.__name__)
+        built = build(
+            f"vlcs={tmp_path / form.__name__}", tmp_path / f"{form.__name__}_out", workers=1, quiet=True
+        )
+        names.append({split.name for split in sd.open_dataset(built).manifest.canonical_splits})
+    assert names[0] - names[1] == {
+        f"domainbed_code_{domain}{seed}"
+        for domain in ("caltech101", "labelme", "sun09", "voc2007")
+        for seed in ("", "_s1", "_s2")
+    }
+    with pytest.raises(InputError, match="do not have the names of their authors' files"):
+        sd.task(built, "domainbed@code", test="SUN09")

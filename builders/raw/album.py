@@ -26,6 +26,8 @@ from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
 
 RAW_VARIABLE = "SHIFTDATA_RAW"
+#: What `params` say of a file without the name that its authors gave it: it has no place in their order.
+NAMELESS = "nameless"
 
 _truncated = threading.Lock()
 
@@ -193,7 +195,7 @@ class RawAlbum:
                 nuisance=row.nuisance,
                 severity=row.severity,
                 bases=row.bases,
-                source={"file": row.file, **row.more},
+                source={"file": row.file, **row.more, **({NAMELESS: True} if self.by_content else {})},
             )
 
 

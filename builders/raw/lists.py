@@ -102,20 +102,18 @@ class ListedClass(DomainClass):
             known: dict[int, Counter[str]] = defaultdict(Counter)
             listed: list[tuple[Line, str]] = []
             for place, line in enumerate(read_list(tree.read(file))):
-                found = self.place(line.path) or self.place(f"{domain}/{line.path}")
-                at = f"{file}, line {line.at}"
-                if found is None:
+                named, at = self._named(domain, line), f"{file}, line {line.at}"
+                if named is None:
                     lists.odd.append(Odd(file=at, why="names no class of a domain"))
                     continue
-                named = (found.domain, found.label, line.path.rpartition("/")[2].lower())
                 if name in lists.of.setdefault(named, {}):
                     lists.odd.append(Odd(file=at, why="names a picture a second time"))
                     continue
                 lists.of[named][name] = place
                 lists.lines[named] = file, line
                 if line.number is not None:
-                    known[line.number][found.label] += 1
-                    listed.append((line, found.label))
+                    known[line.number][named[1]] += 1
+                    listed.append((line, named[1]))
             most = {number: labels.most_common(1)[0][0] for number, labels in known.items()}
             lists.odd.extend(
                 Odd(file=f"{file}, line {line.at}", why="its number is that of another class in this list")
@@ -134,12 +132,23 @@ class ListedClass(DomainClass):
                 continue
             path = PurePosixPath(file)
             list_ = known.get(plain(path.stem))
-            if list_ is not None and tree.read(found.setdefault(list_, file)) != tree.read(file):
+            if list_ is not None and not self._same(tree, list_[0], found.setdefault(list_, file), file):
                 raise InputError(
-                    f"{tree.place} has two lists {path.name} with other lines, {found[list_]} and {file}: "
+                    f"{tree.place} has two lists {path.name} with other pictures, {found[list_]} and {file}: "
                     "move one of them away"
                 )
         return found
+
+    def _named(self, domain: str, line: Line) -> Named | None:
+        """The picture that a line of a domain's list means."""
+        place = self.place(line.path) or self.place(f"{domain}/{line.path}")
+        return place and (place.domain, place.label, line.path.rpartition("/")[2].lower())
+
+    def _same(self, tree: Tree, domain: str, *files: str) -> bool:
+        """Whether two lists name the same pictures in one order, whatever prefixes and numbers they have."""
+        one, other = (tree.read(file) for file in files)
+        pictures = ([self._named(domain, line) for line in read_list(data)] for data in (one, other))
+        return one == other or next(pictures) == next(pictures)
 
 
 def name_of(row: Row) -> Named:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from builders.raw.album import Found, Odd, Row
+from builders.raw.album import NAMELESS, Found, Odd, Row
 from builders.raw.domain_class import DomainClass, plain
 from builders.raw.tree import Tree
 from shiftdata.threads import available_cores, in_threads
@@ -42,9 +42,15 @@ class Vlcs(DomainClass):
                 rows.append(found)
         digests = in_threads(lambda row: _digest(tree, row), rows, available_cores())
         known = [
-            replace(row, stem=one, origin=one, across=True) for row, one in zip(rows, digests, strict=True)
+            replace(row, stem=one, origin=one, across=True, more={NAMELESS: True} if _renamed(row) else {})
+            for row, one in zip(rows, digests, strict=True)
         ]
         yield from _once(known)
+
+
+def _renamed(row: Row) -> bool:
+    """Whether a file is of the second form, which has other names than that of DomainBed."""
+    return PurePosixPath(row.file).parts[-2].isdecimal()
 
 
 def _once(rows: list[Row]) -> Iterator[Found]:

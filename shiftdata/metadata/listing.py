@@ -41,8 +41,8 @@ def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
             file, lists = _said(text)
             if file is None:
                 raise InputError(
-                    f"the rows of {dataset} do not say which file each was made from: this split is for "
-                    "datasets that were built from their authors' files"
+                    f"the rows of {dataset} do not have the names of their authors' files: this split is for "
+                    "datasets that were built from those"
                 )
             for name, place in lists.items():
                 rows.setdefault(name, []).append(len(files))
@@ -59,6 +59,7 @@ def _said(params: str | None) -> tuple[str | None, Mapping[str, int]]:
     try:
         said = json.loads(params or "{}")
         lists = {name: int(place) for name, place in said.get("lists", {}).items()}
-        return (said["file"] if isinstance(said.get("file"), str) else None), lists
+        known = isinstance(said.get("file"), str) and not said.get("nameless")
+        return (said["file"] if known else None), lists
     except (ValueError, TypeError, AttributeError):
         return None, {}

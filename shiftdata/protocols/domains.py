@@ -99,7 +99,7 @@ class HoldOut(DomainProtocol):
         if self.variant == "code":
             trains, every = listed_cut(task.metadata, self.seed)
             rows = {"train": trains, "validation": every & ~trains, "test": every}
-            return rows_from_files(task, rows, tested)
+            return rows_from_files(task, rows, tested, {"train": "", "test": ""})
         return _held_out(task, self, tested, task.metadata.nuisances)
 
 
@@ -296,12 +296,26 @@ def _held_out(
     return _recut(task, parts, {"train": trained, "validation": trained, "test": tested})
 
 
-def rows_from_files(task: Task, rows: Mapping[str, NDArray[np.bool_]], test: Sequence[str]) -> Task:
-    """Each set from its rows, which the authors' files determine; says how many files there were."""
+def rows_from_files(
+    task: Task,
+    rows: Mapping[str, NDArray[np.bool_]],
+    test: Sequence[str],
+    lists: Mapping[str, str] | None = None,
+) -> Task:
+    """Each set from its rows, which the authors' files determine; says how many files there were.
+
+    Of `lists`, the one of each set must name some picture of each of its domains.
+    """
     tested, trained = _domains(task, test, task.metadata.nuisances)
+    of = {name: tested if ROLE[name] == "test" else trained for name in rows}
+    for name, list_ in (lists or {}).items():
+        known = set(np.unique(task.metadata.nuisance[rows[name]]).tolist())
+        for domain in sorted((set(of[name]) & set(np.unique(task.metadata.nuisance).tolist())) - known):
+            shown = task.nuisances[domain]
+            raise InputError(f"no picture of {shown} is in the list {list_!r}: put its file with the others")
     reason = "the order of the authors' files determines its rows"
     parts = {name: Part(mine, None, reason) for name, mine in rows.items()}
-    made = _recut(task, parts, {name: tested if ROLE[name] == "test" else trained for name in parts})
+    made = _recut(task, parts, of)
     counts = np.bincount(task.metadata.nuisance, minlength=len(task.metadata.nuisances)).tolist()
     shown = ", ".join(f"{name} {count:,}" for name, count in zip(task.nuisances, counts, strict=True))
     return replace(made, notes=(*made.notes, f"cut from these numbers of files: {shown}"))

@@ -17,6 +17,7 @@ LISTS = {
     "train-test": ("train", "test", "test"),
     "train-val-test": ("train", "val", "test"),
 }
+SETS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,6 @@ class Listed(DomainProtocol):
         return LISTS[self.lists] if isinstance(self.lists, str) else self.lists
 
     def make(self, task: Task) -> Task:
-        rows = task.metadata
-        places = [rows.listing.places_in(name, rows.name) for name in self._lists]
-        parts = zip(("train", "validation", "test"), (place >= 0 for place in places), strict=True)
-        return rows_from_files(task, dict(parts), named(self.test))
+        rows, names = task.metadata, dict(zip(SETS, self._lists, strict=True))
+        parts = {name: rows.listing.places_in(one, rows.name) >= 0 for name, one in names.items()}
+        return rows_from_files(task, parts, named(self.test), names)
