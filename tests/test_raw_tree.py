@@ -185,8 +185,10 @@ def test_links_in_a_tar_have_what_they_lead_to(raw):
             tar.addfile(member)
     tree = Tree(archive)
     assert tree.read("top/photo/cat/3.jpg") == tree.read("top/photo/cat/1.jpg")
-    assert tree.read("top/photo/cat/4.jpg") == tree.read("more/dog/2.jpg")
+    assert tree.read("top/photo/cat/4.jpg") == tree.read("top/photo/dog/2.jpg")
+    assert len(tree.files) == len(FILES) + 2
     assert tree.odd == {
+        "more": "a link to a folder that is there already",
         "../out.jpg": "its path leads out of the archive",
         "top/none.jpg": "a link to nothing in the archive",
     }

@@ -42,6 +42,7 @@ MOST_PADDING = 1 << 20
 #: Errors of a folder in which nothing can be written.
 NOT_HERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+LINK_BACK = "a link to a folder that is there already"
 Member = TypeVar("Member")
 
 
@@ -63,7 +64,7 @@ class Archive(ABC):
 
 
 class _Members(Archive, Generic[Member]):
-    """What both forms have in common: paths as they would be unpacked, and links among them."""
+    """What both forms have in common: paths as they would be unpacked, and links to files among them."""
 
     def _placed(self, names: Iterator[tuple[bytes, Member | PurePosixPath]]) -> dict[str, Member]:
         """Each member by its path; a link, which names another, has what that one has."""
@@ -79,14 +80,15 @@ class _Members(Archive, Generic[Member]):
                 links[str(path)] = member
             else:
                 members[str(path)] = member
+        folders = (
+            {str(folder) for path in members for folder in PurePosixPath(path).parents} if links else set()
+        )
         for link, target in links.items():
-            at = os.path.normpath(target)
-            below = [path for path in members if path.startswith(f"{at}/")] if at not in members else []
-            inside = {link + path[len(at) :]: members[path] for path in below}
+            at = os.path.normpath(target).lstrip("/")
             if at in members:
                 members[link] = members[at]
-            elif inside and not f"{link}/".startswith(f"{at}/"):
-                members |= inside
+            elif at in folders:
+                self.odd[link] = LINK_BACK
             else:
                 self.odd[link] = "a link to nothing in the archive"
         return members

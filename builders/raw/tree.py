@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from builders.albums.folder import ENDINGS
-from builders.raw.archives import ARCHIVES, Archive, archive_at, counts, text_of, without_packing
+from builders.raw.archives import ARCHIVES, LINK_BACK, Archive, archive_at, counts, text_of, without_packing
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import open_regular
 
@@ -151,7 +151,7 @@ class _Walk:
             folder, above = later.pop(0)
             status = folder.stat()
             if (status.st_dev, status.st_ino) in self._seen:
-                self.odd[above.rstrip("/")] = "a link to a folder that is there already"
+                self.odd[above.rstrip("/")] = LINK_BACK
             else:
                 later += self._folder(folder, above)
 
