@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -140,3 +142,29 @@ def test_rows_without_files_or_lists_are_refused(places):
         sd.task(rows, "domainbed@code", test="x")
     with pytest.raises(InputError, match=r"without the authors' list 'train' \(known: "):
         sd.task(places[0], "listed", test="sketch", lists="train-val-test")
+
+
+def test_domains_and_classes_stand_in_the_order_of_their_names_whatever_their_numbers():
+    names = [
+        (domain, label, f"{stem}.jpg") for domain in "yx" for label in ("b", "B") for stem in "zZ_a1905KkQq"
+    ]
+    table = pa.table(
+        {
+            "key": [f"k{number}" for number in range(len(names))],
+            "label": [label for _, label, _ in names],
+            "domain": [domain for domain, *_ in names],
+        }
+    )
+    rows = sd.metadata_from_table(table, nuisance="domain", labels=["b", "B"], nuisances=["y", "x"])
+    params = [json.dumps({"file": "/".join(name)}) for name in names]
+    rows = replace(rows, source=rows.source.append_column("params", pa.array(params)))
+    out = set()
+    for env_index, env in enumerate("xy"):
+        samples = [f"{env}/{label}/{name}" for label in "Bb" for name in sorted({name for *_, name in names})]
+        keys = list(range(len(samples)))
+        digest = hashlib.md5(str((7, env_index)).encode("utf-8")).hexdigest()
+        np.random.RandomState(int(digest, 16) % (2**31)).shuffle(keys)
+        out |= {samples[key] for key in keys[: int(len(samples) * 0.2)]}
+    task = sd.task(rows, "domainbed@code", test="x", seed=7, on_empty="report")
+    made = [key for name in ("validation", "oracle") for key in task.keys(name)]
+    assert {"/".join(names[int(key[1:])]) for key in made} == out
