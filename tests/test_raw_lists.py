@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -89,8 +89,10 @@ def test_half_of_the_lists_and_two_versions_of_one_are_refused(domainnet, tmp_pa
 def test_nico_is_numbered_by_the_authors_file_and_its_test_is_left_out(nico):
     album = album_of("nico", nico / "raw")
     assert album.labels == ("hot air balloon", "car", "cat")
-    top = "track_1/track_1/public_dg_0416/public_test_flat"
-    assert album.left_out[top] == "the pictures of the public test have no labels (5 files)"
+    why = "the pictures of the public test have no labels"
+    assert [PurePosixPath(file).parts[-2] for file, one in album.left_out.items() if one == why] == [
+        "public_test_flat"
+    ] * 5
     assert album.left_out["water"].startswith("missing")
     keys = {item.key for item in album.items()}
     assert {"cat--dim_000001--dim", "hot-air-balloon--dim_000001--dim"} <= keys

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,17 +38,11 @@ class Nico(ListedClass):
     any_context: bool = False
 
     def pictures(self, tree: Tree) -> Iterator[Found]:
-        """Every picture with class and context; those without are counted."""
-        counts: Counter[tuple[str, str]] = Counter()
+        """Every picture with class and context; of the others, why they have none."""
         for found in super().pictures(tree):
-            parts = PurePosixPath(found.file).parts
-            folder = next((one for one in parts[:-1] if one.lower() in WITHOUT), None)
-            if isinstance(found, Odd) and folder is not None:
-                counts["/".join(parts[: parts.index(folder) + 1]), WITHOUT[folder.lower()]] += 1
-            else:
-                yield found
-        for (folder, why), count in counts.items():
-            yield Odd(file=folder, why=f"{why} ({count:,} files)")
+            folders = {folder.lower() for folder in found.file.split("/")[:-1]} & set(WITHOUT)
+            without = isinstance(found, Odd) and folders
+            yield Odd(file=found.file, why=WITHOUT[folders.pop()]) if without else found
 
     def place(self, file: str) -> Place | None:
         """By the known contexts, or else by the folder above that of the class."""

@@ -316,9 +316,13 @@ def rows_from_files(
     reason = "the order of the authors' files determines its rows"
     parts = {name: Part(mine, None, reason) for name, mine in rows.items()}
     made = _recut(task, parts, of)
+    there = {name: np.zeros(len(one.expected), bool) for name, one in made.sets.items()}
+    for name, one in made.sets.items():
+        there[name][task.metadata.group[one.indices]] = True  # what others have cut promises no group
+    sets = {name: replace(one, expected=one.expected & there[name]) for name, one in made.sets.items()}
     counts = np.bincount(task.metadata.nuisance, minlength=len(task.metadata.nuisances)).tolist()
     shown = ", ".join(f"{name} {count:,}" for name, count in zip(task.nuisances, counts, strict=True))
-    return replace(made, notes=(*made.notes, f"cut from these numbers of files: {shown}"))
+    return replace(made, sets=sets, notes=(*made.notes, f"cut from these numbers of files: {shown}"))
 
 
 def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:
