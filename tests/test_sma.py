@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from builders.make import assign
+from builders.make.workshop import wanted_bases
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
@@ -184,3 +186,49 @@ def test_the_table_has_12_sets_and_10_made_again():
         "sma_rsicb",
         "sma_tex_dtd",
     }
+
+
+def test_a_second_copy_and_a_folder_without_a_name_are_named(openml, tmp_path):
+    for place in ("AWA_STY_Mini", "backup/AWA_STY_Mini", "old things"):
+        shutil.copytree(openml / "AWA_STY_Mini", tmp_path / place)
+    read = album(tmp_path)
+    count = len(sma.LABELS) * (sma.EACH - 1) * 2
+    assert len(read.items()) == count
+    assert dict(read.left_out) == {
+        "backup/AWA_STY_Mini": f"a second copy of what is already there ({count} pictures of AWA_STY_Mini)",
+        "old things": "no name of a folder says of which set it is, as others here do",
+    }
+
+
+def test_bases_that_the_raw_data_lacks_are_left_out_unless_asked_for(openml):
+    recipe = load_recipe(f"sma_awa={openml / 'AWA_STY_Mini'}")
+    assert wanted_bases(recipe, None, []) == ["mini"]
+    with pytest.raises(InputError, match="no item of the base 'extended'"):
+        wanted_bases(recipe, ["mini", "extended"], [])
+    assert wanted_bases(load_recipe(f"sma_awa={openml}"), None, []) == ["mini", "extended"]
+
+
+def test_without_the_authors_mini_as_many_are_picked_as_there_are_the_same_in_each_style(openml):
+    items = album(openml / "AWA_STY_Extended").items()
+    base = replace(load_recipe("sma_awa").base("mini"), per_group=3)
+    picked = assign.pick(items, assign.folds(items), base)
+    of_style = {style: {one.origin for one in picked if one.nuisance == style} for style in STYLE_NAMES[:2]}
+    assert len({frozenset(origins) for origins in of_style.values()}) == 1
+    assert Counter(one.label for one in picked) == dict.fromkeys(sma.LABELS, 2 * 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["{label}_{n}__{style}", "{style}_{label}_{n}", "{label}_{style}_{n}", "{n}-{style}"]
+)
+def test_a_flat_name_gives_style_and_origin(tmp_path, name):
+    rows = []
+    for label, number in (("otter", 0), ("otter", 1), ("sea_wave", 2), ("zebra", 3)):
+        for style in ("wave", "land_art"):
+            file = name.format(label=label, n=number, style=style) + ".jpg"
+            put(tmp_path, f"AWA_STY_Mini/images/{file}")
+            rows.append({"FILE_NAME": file, "CATEGORY": label})
+    put(tmp_path, "AWA_STY_Mini/labels.csv", sma.table(rows))
+    items = album(tmp_path).items()
+    origins = {one.origin: {two.nuisance for two in items if two.origin == one.origin} for one in items}
+    assert list(origins.values()) == [{"wave", "land_art"}] * 4
+    assert {one.label for one in items} == {"otter", "sea_wave", "zebra"}

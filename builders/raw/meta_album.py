@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
-from builders.raw.releases import UNLISTED, Read, Release, listed, merged, releases, unusable
+from builders.raw.releases import PARTS, UNLISTED, Read, Release, listed, merged, releases, unusable
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
@@ -25,14 +25,16 @@ class MetaAlbum:
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of Extended, and of Mini; which of them is in Mini stands in its bases."""
-        mine = [one for one in releases(tree, self.set, "Meta-Album") if not one.stylized]
+        known, odd = releases(tree, self.set, "Meta-Album")
+        yield from odd
+        mine = [one for one in known if not one.stylized]
         if not mine:
             raise InputError(
                 f"{tree.place} has {self.set} stylized alone: give Meta-Album's {self.set}_Extended"
             )
         found = list(merged((one, list(_all(one))) for one in mine))
         counts = Counter(one.label for one in found if isinstance(one, Row))
-        if len(counts) > self.largest and all(one.version == "mini" for one in mine):
+        if len(counts) > self.largest and all(one.version in PARTS for one in mine):
             raise InputError(
                 f"{tree.place} has the Mini release of {self.set} alone, where all {len(counts)} classes are "
                 f"of one size: its {self.largest} largest classes are known from Extended"

@@ -42,12 +42,15 @@ VERSION = {"MINI": "mini", "MICRO": "micro", "EXT": "extended", "EXTENDED": "ext
 NAMED = re.compile(
     r"((STYLIZED_)?META_ALBUM_|SMA_)?(?P<set>[A-Z0-9_]+?)(?P<sty>_STY(LIZED)?)?(_(?P<version>MINI|MICRO|EXT(ENDED)?))?"
 )
+#: Versions that are parts of Extended.
+PARTS = ("mini", "micro")
 TABLE, INFO = "labels.csv", "info.json"
 IMAGES, CONTENT, STYLIZED, STYLES = "images", "content", "stylized", "styles"
 #: What info.json may rename.
 RENAMED = {"image_column_name": "FILE_NAME", "category_column_name": "CATEGORY"}
 UNLISTED = f"{TABLE} does not list it, and no folder says what it shows"
 NAMES = 10_000  # of classes, and of classes in styles, that are remembered as they are read
+UNNAMED = "no name of a folder says of which set it is, as others here do"
 ABSENT = f"{TABLE} lists it, and it is not there"
 
 
@@ -152,10 +155,10 @@ class Picture:
 Read: TypeAlias = Picture | Odd
 
 
-def releases(tree: Tree, of: str, source: str) -> list[Release]:
+def releases(tree: Tree, of: str, source: str) -> tuple[list[Release], list[Odd]]:
     """The releases of a set at a place, the most complete first; a place may have those of several sets.
 
-    One that no name says the set of counts if there is no other.
+    One that no name says the set of counts if there is no other, and is odd else.
     """
     marked = {path: _marked(path) for path in tree.files}
     folders = {folder for folder in marked.values() if folder is not None}
@@ -167,16 +170,17 @@ def releases(tree: Tree, of: str, source: str) -> list[Release]:
         files[above].append(path)
     found = [_release(tree, folder, of_folder) for folder, of_folder in files.items() if folder in folders]
     mine = [one for one in found if one.set == of and one.source in ("", source)]
-    mine = mine or [one for one in found if not one.set]
+    unnamed = [one for one in found if not one.set]
+    odd = [Odd(file=one.folder or one.table or IMAGES, why=UNNAMED) for one in unnamed if mine]
+    mine = mine or unnamed
     if found and not mine:
         names = sorted({f"{one.set}{f' of {one.source}' if one.source else ''}" for one in found})
         raise InputError(
             f"{tree.place} has {', '.join(names)}; {of} of {source} is not among them: give the folder or "
             f"archive of {of}"
         )
-    order = ("extended", "", "mini")
-    mine = [one for one in mine if one.version in order]
-    return sorted(mine, key=lambda one: (order.index(one.version), one.stylized, one.folder))
+    order = ("extended", "", *PARTS)
+    return sorted(mine, key=lambda one: (order.index(one.version), one.stylized, one.folder)), odd
 
 
 def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
@@ -189,6 +193,7 @@ def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
     spellings: dict[str, set[tuple[int, str]]] = defaultdict(set)
     names: dict[tuple[str, str], set[str]] = defaultdict(set)
     alike = _Alike()
+    copies: Counter[tuple[str, str]] = Counter()
     for release, several in read:
         pictures = [one for one in several if isinstance(one, Picture)]
         yield from (one for one in several if isinstance(one, Odd))
@@ -198,14 +203,18 @@ def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
             if stems[label, one.style, one.name] > 1:  # 1.jpg beside 1.png
                 one = replace(one, name=name_of(one.path))
             key = label, one.style, one.name
-            if release.version == "mini" and key not in first:
+            if release.version in PARTS and key not in first:
                 key = label, one.style, alike.find((label, one.style), release, one) or one.name
             if key not in first:
                 first[key] = release, one
                 alike.add((label, one.style), release, one)
+            elif first[key][0].base == release.base:
+                copies[release.folder, first[key][0].folder] += 1
             bases[key].append(release.base)
             spellings[label].add((one.rank, one.label))
             names[label, slug(key[2])].add(key[2])
+    for (again, counts), number in copies.items():
+        yield Odd(file=again, why=f"a second copy of what is already there ({number:,} pictures of {counts})")
     for (label, style, name), (release, one) in first.items():
         several_names = len(names[label, slug(name)]) > 1  # a.jpg beside A.JPG
         stem = f"{name} {hash_digits(name, DIGITS_OF_MANY)}" if several_names else name

@@ -76,7 +76,8 @@ class Sma:
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture; which of the stylized ones are in Mini stands in their bases."""
         read = []
-        mine = releases(tree, self.set, "SMA")
+        mine, odd = releases(tree, self.set, "SMA")
+        yield from odd
         untouched: dict[str, dict[str, str]] = {}
         for one in sorted(mine, key=lambda one: one.stylized):
             known = _Reader(one, untouched)
@@ -86,8 +87,8 @@ class Sma:
                     untouched.setdefault(plain(picture.label), {})[plain(picture.name)] = picture.name
         if not any(isinstance(one, Picture) and one.style for _, several in read for one in several):
             raise InputError(
-                f"{tree.place} has no stylized picture of {self.set}{_first_fault(read)}: they are in the "
-                f"release {self.set}_STY"
+                f"{tree.place} has no stylized picture of {self.set} that can be read{_first_fault(read)}: "
+                f"they are in the release {self.set}_STY"
             )
         read.sort(key=lambda pair: mine.index(pair[0]))
         yield from merged(read)
@@ -117,7 +118,9 @@ class _Reader:
         """Whether a row is of a stylized picture; beside folders a table may list the untouched alone."""
         if row.get("STYLE") or _path_of(row):
             return True
-        return self._has_groups and (_split(row.get("CATEGORY", ""))[1] is not None or self._is_flat)
+        if self._has_groups and _split(row.get("CATEGORY", ""))[1] is not None:
+            return True
+        return self.release.stylized and self._is_flat
 
     @cached_property
     def _is_flat(self) -> bool:
@@ -127,24 +130,24 @@ class _Reader:
 
     @cached_property
     def _has_groups(self) -> bool:
-        """Whether a category may be a class and a style: in a stylized release, or where each is."""
-        categories = [row.get("CATEGORY", "") for row in self.release.rows]
-        return self.release.stylized or all(_split(one)[1] for one in categories)
+        """Whether categories are a class and a style each; that of a class may end in a style too."""
+        categories = {row.get("CATEGORY", "") for row in self.release.rows}
+        return 2 * sum(_split(one)[1] is not None for one in categories) > len(categories)
 
     def _painted(self, row: Mapping[str, str], used: dict[str, str], *, grouped: bool) -> Iterator[Read]:
         """The stylized picture of a row."""
         category, given = row.get("CATEGORY", ""), _path_of(row)
         folder = _folder_of(given)
         label, style = mended(category), _style(row.get("STYLE", ""))
-        if grouped or not row.get("STYLE"):
+        if grouped or (not style and self._has_groups):
             label, style = _split(category)
-            if style is None and _style(row.get("SUPER_CATEGORY", "")):
-                style = _style(row["SUPER_CATEGORY"])
-            elif style is None and folder:
-                label, style = label or _split(folder)[0], _split(folder)[1]
+        style = style or _style(row.get("SUPER_CATEGORY", ""))
+        if style is None and folder:
+            label, style = label or _split(folder)[0], _split(folder)[1]
         name = row.get("FILE_NAME") or name_of(given)
         if not name:
             return
+        style = style or _style_in(stem_of(name), label)
         groups = [
             *filter(None, (folder, category)),
             f"{category}_{row.get('STYLE', '')}",
@@ -219,6 +222,12 @@ def _path_of(row: Mapping[str, str]) -> str:
 def _style(text: str) -> str | None:
     """The style that a text names, whatever its spelling."""
     return plain(text) if plain(text) in STYLE_NAMES else None
+
+
+def _style_in(stem: str, label: str) -> str | None:
+    """The style at the end of a flat name, or at its beginning, where the class may stand before it."""
+    begins = plain(stem).removeprefix(f"{plain(label)}_")
+    return _split(stem)[1] or next((one for one in STYLE_NAMES if begins.startswith(f"{one}_")), None)
 
 
 def _folder_of(path: str) -> str:
