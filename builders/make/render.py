@@ -25,6 +25,8 @@ from shiftdata.stable import content_hash
 
 #: Enough to keep a process busy for longer than its file takes.
 ITEMS_PER_BLOCK: Mapping[str, int] = {"image": 8, "text": 64, "table": 64}
+#: Of items that come with their nuisance, each of which makes one sample.
+SAMPLES_PER_BLOCK = 64
 
 
 #: Seconds until what another node wrote must be seen: NFS remembers for a minute that it was not there.
@@ -50,7 +52,8 @@ class Block:
 
 def cut_into_blocks(recipe: Recipe, layer: str, items: Sequence[Item]) -> list[Block]:
     """Consecutive items, a few a block."""
-    size = ITEMS_PER_BLOCK[recipe.encoding.modality]
+    comes_with_nuisance = bool(items) and items[0].nuisance is not None
+    size = SAMPLES_PER_BLOCK if comes_with_nuisance else ITEMS_PER_BLOCK[recipe.encoding.modality]
     chunks = [tuple(items[start : start + size]) for start in range(0, len(items), size)]
     return [Block(layer, chunk, sum(_samples_of(recipe, layer, item) for item in chunk)) for chunk in chunks]
 
