@@ -61,12 +61,12 @@ def _once(rows: list[Row]) -> Iterator[Found]:
     for others, full in domains.values():
         halves = [row for row in others if plain(PurePosixPath(row.file).parts[-3]) in HALVES]
         known = {(row.label, row.stem) for row in halves}
-        more = [row for row in full if (row.label, row.stem) not in known]
+        again = [row for row in full if (row.label, row.stem) in known]
         yield from others
-        if halves and len(more) == len(full):  # they may be the same pictures in other files
-            yield from (Odd(file=row.file, why="no file of train and crossval equals it") for row in more)
-        else:
-            yield from more
+        yield from (Odd(file=row.file, why="also in train or crossval") for row in again)
+        apart = halves and not again  # perhaps the same pictures in other files
+        for row in (row for row in full if (row.label, row.stem) not in known):
+            yield Odd(file=row.file, why="no file of train and crossval equals it") if apart else row
 
 
 def _digest(tree: Tree, row: Row) -> str:
