@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from builders.albums.folder import ENDINGS
@@ -85,28 +86,35 @@ class CnsBench:
                 listed[place] = path
         return listed
 
+    @cached_property
+    def _folders(self) -> dict[str, str]:
+        """The shift of each folder that was met, "" for none."""
+        return {}
+
     def _place(self, path: str) -> tuple[Place | None, str]:
         """Which picture a path names, and the name of its class; or why it names none."""
         shift, of_class, file = ["", "", *path.replace("\\", "/").split("/")][-3:]
         class_, one = CLASS.fullmatch(of_class), FILE.fullmatch(file)
         if class_ is None or one is None:
             return None, "not <shift>/<number>_<class>/seed_<seed>_scale_<scale>.jpg"
-        words = set(re.findall(r"[a-z]+", shift.lower()))
-        known = [name for name, meant in self.shifts.items() if words & {*meant}]
-        if len(known) != 1:
+        if (known := self._folders.get(shift)) is None:
+            words = {*re.findall(r"[a-z]+", shift.lower())}
+            names = [name for name, meant in self.shifts.items() if words & {*meant}]
+            known = self._folders[shift] = names[0] if len(names) == 1 else ""
+        if not known:
             return None, f"in the folder {shift!r}, which is not one of the shifts"
-        return Place(known[0], int(class_[1]), int(one[1]), int(one[2])), class_[2] or ""
+        return Place(known, int(class_[1]), int(one[1]), int(one[2])), class_[2] or ""
 
 
 def _trajectories(files: Mapping[Place, str], labels: Mapping[int, str]) -> Iterator[Found]:
-    scales = sorted({place.scale for place in files})
-    present: dict[Place, set[int]] = defaultdict(set)
+    scales = {place.scale for place in files}
+    present: dict[tuple[str, int, int], set[int]] = defaultdict(set)
     for place in files:
-        present[place._replace(scale=0)].add(place.scale)
+        present[place[:3]].add(place.scale)
     for place, file in files.items():
-        lacking = [f"{scale / 1000:g}" for scale in scales if scale not in present[place._replace(scale=0)]]
-        if lacking:
-            yield Odd(file=file, why=f"its trajectory lacks the scale {', '.join(lacking)}")
+        if lacking := scales - present[place[:3]]:
+            named = ", ".join(f"{scale / 1000:g}" for scale in sorted(lacking))
+            yield Odd(file=file, why=f"its trajectory lacks the scale {named}")
             continue
         yield Row(
             file=file,

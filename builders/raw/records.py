@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from builders.raw.tree import Tree
@@ -31,4 +30,4 @@ def lists_in(tree: Tree, file: str, *names: str) -> list[list[Mapping[str, Any]]
 
 def by_name(tree: Tree) -> dict[str, str]:
     """The path of each file by its name in lower case; of equal names the one that comes first."""
-    return {PurePosixPath(file).name.lower(): file for file in sorted(tree.files, reverse=True)}
+    return {file.rpartition("/")[2].lower(): file for file in sorted(tree.files, reverse=True)}
