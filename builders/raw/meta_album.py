@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
-from builders.raw.releases import PARTS, UNLISTED, Read, Release, listed, merged, releases, unusable
+from builders.raw.merging import merged
+from builders.raw.releases import PARTS, UNLISTED, Read, Release, listed, releases, unusable
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 

@@ -8,15 +8,15 @@ import json
 import os
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, slug
-from builders.raw.album import Found, Odd, Row
+from builders.albums.folder import ENDINGS
+from builders.raw.album import Odd
 from builders.raw.archives import without_packing
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
@@ -181,69 +181,6 @@ def releases(tree: Tree, of: str, source: str) -> tuple[list[Release], list[Odd]
         )
     order = ("extended", "", *PARTS)
     return sorted(mine, key=lambda one: (order.index(one.version), one.stylized, one.folder)), odd
-
-
-def merged(read: Iterable[tuple[Release, Sequence[Read]]]) -> Iterator[Found]:
-    """The rows of several releases. What two of them have is one row, and in the base of each.
-
-    What Mini has under another name is known by its bytes.
-    """
-    first: dict[tuple[str, str | None, str], tuple[Release, Picture]] = {}
-    bases: dict[tuple[str, str | None, str], list[str]] = defaultdict(list)
-    spellings: dict[str, set[tuple[int, str]]] = defaultdict(set)
-    names: dict[tuple[str, str], set[str]] = defaultdict(set)
-    alike = _Alike()
-    copies: Counter[tuple[str, str]] = Counter()
-    for release, several in read:
-        pictures = [one for one in several if isinstance(one, Picture)]
-        yield from (one for one in several if isinstance(one, Odd))
-        stems = Counter((plain(one.label), one.style, one.name) for one in pictures)
-        for one in pictures:
-            label = plain(one.label)
-            if stems[label, one.style, one.name] > 1:  # 1.jpg beside 1.png
-                one = replace(one, name=name_of(one.path))
-            key = label, one.style, one.name
-            if release.version in PARTS and key not in first:
-                key = label, one.style, alike.find((label, one.style), release, one) or one.name
-            if key not in first:
-                first[key] = release, one
-                alike.add((label, one.style), release, one)
-            elif first[key][0].base == release.base:
-                copies[release.folder, first[key][0].folder] += 1
-            bases[key].append(release.base)
-            spellings[label].add((one.rank, one.label))
-            names[label, slug(key[2])].add(key[2])
-    for (again, counts), number in copies.items():
-        yield Odd(file=again, why=f"a second copy of what is already there ({number:,} pictures of {counts})")
-    for (label, style, name), (release, one) in first.items():
-        several_names = len(names[label, slug(name)]) > 1  # a.jpg beside A.JPG
-        stem = f"{name} {hash_digits(name, DIGITS_OF_MANY)}" if several_names else name
-        yield Row(
-            file=release.files[one.path],
-            label=min(spellings[label])[1],
-            nuisance=style,
-            origin=stem,
-            stem=stem,
-            bases=tuple(sorted(set(bases[label, style, name]))),
-            more=one.more,
-        )
-
-
-class _Alike:
-    """Pictures by group and size, to know those again that another release names otherwise."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, int], list[tuple[Release, Picture]]] = defaultdict(list)
-
-    def add(self, group: object, release: Release, one: Picture) -> None:
-        self._known[group, release.size(one.path)].append((release, one))
-
-    def find(self, group: object, release: Release, one: Picture) -> str | None:
-        """The name of a picture of other releases that has the same bytes."""
-        for other, known in self._known[group, release.size(one.path)]:
-            if other is not release and other.read(known.path) == release.read(one.path):
-                return known.name
-        return None
 
 
 def unusable(release: Release) -> Iterator[Odd]:

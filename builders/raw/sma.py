@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd
+from builders.raw.merging import merged
 from builders.raw.releases import (
     CONTENT,
     IMAGES,
@@ -23,7 +24,6 @@ from builders.raw.releases import (
     fault_of,
     listed,
     mended,
-    merged,
     name_of,
     plain,
     releases,
