@@ -101,7 +101,7 @@ def test_what_mini_names_otherwise_is_known_by_its_bytes(openml, tmp_path):
     assert said(album(tmp_path / "raw").items()) == said(album(openml).items())
 
 
-def test_archives_without_a_top_folder_are_told_apart_by_their_names(openml, tmp_path):
+def test_archives_without_a_top_folder_are_known_by_their_names(openml, tmp_path):
     for name in ("AWA_STY_Mini", "AWA_STY_Extended"):
         with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as packed:
             for path in sorted((openml / name).rglob("*.*"), reverse=True):
