@@ -119,29 +119,50 @@ def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.
 
 def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple[Indices, Indices | None]]]:
     """What a frozen task says, the rows of each set, and how often each was drawn where that is not once."""
+    found: dict[str, list[tuple[Indices, Indices]]] = {}
+    missing, example = 0, ""
+    for table in _tables(path):
+        rows = _rows_of(metadata, table["key"])
+        missing += int((rows < 0).sum())
+        example = example or (table["key"][int(np.argmax(rows < 0))].as_py() if missing else "")
+        for name in pc.unique(table["split"]).to_pylist():
+            mine = pc.equal(table["split"], name).to_numpy()
+            counts = table["count"].to_numpy()[mine].astype(np.int64)
+            found.setdefault(name, []).append((rows[mine], counts))
+    if missing:
+        raise InputError(
+            f"{missing} keys of {path} are not in {metadata.name}, such as {example!r}: "
+            "give the base that the task was frozen from"
+        )
+    sets: dict[str, tuple[Indices, Indices | None]] = {}
+    for name, parts in found.items():
+        indices, counts = (np.concatenate(of) for of in zip(*parts, strict=True))
+        order = np.argsort(indices)
+        sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
+    return Frozen.read(path), sets
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    """The rows of a frozen task, an eighth of its row groups at a time: all keys at once need much memory."""
     try:
-        table = _opened(path).read(columns=["key", "split", "count"])
+        with _opened(path) as file:
+            step = max(1, file.num_row_groups // 8)
+            for start in range(0, file.num_row_groups, step):
+                groups = range(start, min(start + step, file.num_row_groups))
+                yield file.read_row_groups(groups, columns=["key", "split", "count"])
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error
-    keys = pa.chunked_array([pa.array([], pa.large_string()), *table["key"].cast(pa.large_string()).chunks])
-    encoded = keys.dictionary_encode().chunks  # of which each has the same dictionary
+
+
+def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
+    """The row of each of some keys, which may be there for several sets; -1 for none."""
+    none = pa.array([], pa.large_string())
+    encoded = pa.chunked_array([none, *keys.cast(pa.large_string()).chunks]).dictionary_encode().chunks
+    rows = metadata.rows_of(encoded[0].dictionary)  # each chunk has the same
     numbers = np.concatenate([one.indices.to_numpy() for one in encoded])
-    rows = metadata.rows_of(encoded[0].dictionary)[numbers]
-    if (rows < 0).any():
-        key = table["key"][int(np.argmax(rows < 0))].as_py()
-        raise InputError(
-            f"{np.count_nonzero(rows < 0)} keys of {path} are not in {metadata.name}, such as {key!r}: "
-            "give the base that the task was frozen from"
-        )
-    sets: dict[str, tuple[Indices, Indices | None]] = {}
-    for name in pc.unique(table["split"]).to_pylist():
-        mine = pc.equal(table["split"], name).to_numpy()
-        indices, counts = rows[mine], table["count"].to_numpy()[mine].astype(np.int64)
-        order = np.argsort(indices)
-        sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
-    return Frozen.read(path), sets
+    return np.asarray(rows[numbers])
 
 
 def _opened(path: Path) -> pq.ParquetFile:
