@@ -315,6 +315,13 @@ def embedded_recipes() -> list[str]:
     return [name for name in recipe_names() if not isinstance(load_recipe(name).album, Raw)]
 
 
+def recipe_of(dataset: str) -> Recipe | None:
+    """The recipe of this package for a dataset of that name; None for one whose raw data is elsewhere."""
+    recipe = load_recipe(dataset) if dataset in recipe_names() else None
+    album = recipe.album if recipe else None
+    return None if isinstance(album, Raw) and not album.is_here else recipe
+
+
 def load_recipe(reference: str) -> Recipe:
     """The recipe of that name in this package, or in a Python file that assigns `RECIPE`.
 

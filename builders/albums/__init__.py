@@ -60,5 +60,9 @@ class Files(Protocol):
 class Raw(Protocol):
     """An album of somebody's public dataset, which lies wherever its user has put it."""
 
+    @property
+    def is_here(self) -> bool:
+        """Whether there is anything at its place."""
+
     def at(self, place: Path, /) -> Self:
         """The album, read from another folder or archive."""

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from builders.describe.renderings import description_of, renderings
 from builders.make.shortcuts import measure
-from builders.recipe import Recipe, load_recipe, recipe_names
+from builders.recipe import Recipe, recipe_of
 from builders.terms import spdx_problem
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest
@@ -37,8 +37,7 @@ def check(
         what = f"is a part of {manifest.name} ({manifest.part.content_id[:12]}): publish the whole"
         return [*problems, Problem(path=FILE_NAME, what=what, kind="part")]
     name = manifest.name.removesuffix("_wds")
-    if recipe is None and name in recipe_names():
-        recipe = load_recipe(name)
+    recipe = recipe or recipe_of(name)
     if all(problem.path != FILE_NAME or problem.kind == "form" for problem in problems):
         # Of a manifest that contradicts itself there are none. They say more than a hash that is wrong.
         edited = list(_rendering_problems(folder, manifest))

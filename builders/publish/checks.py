@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from builders.describe.renderings import description_of, renderings
 from builders.make.check import check
 from builders.publish.target import Source
-from builders.recipe import Recipe, load_recipe, recipe_names
+from builders.recipe import Recipe, recipe_of
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import write_text
 from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
@@ -46,8 +46,7 @@ def refuse_unchecked(
     """
     manifest = Manifest.read(folder)
     name = manifest.name.removesuffix("_wds")
-    if recipe is None and name in recipe_names():
-        recipe = load_recipe(name)
+    recipe = recipe or recipe_of(name)
     state = _state(folder, manifest, recipe)
     where = content_hash(str(folder.resolve()))[:NAME_DIGITS]
     kept = work / "checked" / f"{manifest.name}-{where}.txt"

@@ -99,10 +99,18 @@ class RawAlbum:
     def at(self, place: Path) -> Self:
         return replace(self, root=place)
 
+    @property
+    def _place(self) -> Path:
+        return self.root or Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
+
+    @property
+    def is_here(self) -> bool:
+        return self._place.exists()
+
     @cached_property
     def tree(self) -> Tree:
         """The files."""
-        place = self.root or Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
+        place = self._place
         if is_copy(place, beside_files=self.by_content):
             return RowsTree(place, self.by_content)
         if not place.exists():
