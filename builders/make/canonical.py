@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builders.albums import Raw
 from builders.describe.card import front_matter
 from builders.describe.renderings import draft
 from builders.make import assign
@@ -37,8 +38,7 @@ MOST_NAMES = 5  # in a line of the terminal
 def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
     """Refuse, before anything is rendered, protocols that cannot be kept or that a card has no room for.
 
-    A recipe that reports empty groups, as of a raw dataset that may lack some files, does without those that
-    cannot be kept, and says so.
+    A recipe of a raw dataset, which may lack some files, does without those that cannot be kept, and says so.
     """
     if recipe.base(recipe.default_base).layer == "shift" and recipe.protocols:
         check_planned(recipe, planned(recipe, items, fold_of))
@@ -150,7 +150,7 @@ def _canonical_splits(
             if empty := [name for name, rows in task.sets.items() if not len(rows)]:
                 raise InputError(f"{protocol.words()} leaves {empty[0]} of {metadata.name} without a row")
         except InputError:
-            if recipe.on_empty == "error":
+            if not isinstance(recipe.album, Raw):
                 raise
             continue
         on_task(task, protocol.config_name)

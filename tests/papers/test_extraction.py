@@ -16,6 +16,8 @@ SCRIPTS = Path(__file__).parent.parent.parent / "scripts" / "regenerate_publishe
 def read(monkeypatch):
     """The readers, which are a script and no package."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
+    for name in ("nico", "sma"):  # recipes have these names too
+        monkeypatch.delitem(sys.modules, name, raising=False)
     import nico
     import reading
     import rlsbench
