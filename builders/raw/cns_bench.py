@@ -69,7 +69,7 @@ class CnsBench:
         yield from _trajectories(files, {number: _label(number, names[number]) for number in names})
 
     def _listed(self, tree: Tree) -> Generator[Odd, None, dict[Place, str] | None]:
-        """The pictures that the annotations list, and how; None where there are no annotations."""
+        """The pictures that the annotations list, and how; None without annotations."""
         file = by_name(tree).get(ANNOTATIONS)
         if file is None:
             return None

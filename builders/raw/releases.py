@@ -158,7 +158,7 @@ Read: TypeAlias = Picture | Odd
 def releases(tree: Tree, of: str, source: str) -> tuple[list[Release], list[Odd]]:
     """The releases of a set at a place, the most complete first; a place may have those of several sets.
 
-    One that no name says the set of counts if there is no other, and is odd else.
+    One whose set no name gives counts if it is alone, else it is odd.
     """
     marked = {path: _marked(path) for path in tree.files}
     folders = {folder for folder in marked.values() if folder is not None}
