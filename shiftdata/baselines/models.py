@@ -1,0 +1,62 @@
+"""Networks that are trained here, from scratch: each gives a score to each class."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.extras import require
+
+Floats: TypeAlias = NDArray[np.float32]
+
+
+WIDTHS = (32, 64, 128, 128)
+HIDDEN = 128
+
+
+def small_cnn(outputs: int) -> Any:
+    """Four 3 x 3 convolutions, each with batch norm and half the side of the one before, then the mean."""
+    nn = require("torch", "a network").nn
+    layers: list[Any] = []
+    before = 3
+    for width in WIDTHS:
+        convolution = nn.Conv2d(before, width, 3, padding=1, bias=False)
+        layers += [convolution, nn.MaxPool2d(2), nn.BatchNorm2d(width), nn.ReLU()]
+        before = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, outputs))
+
+
+def linear(features: int, outputs: int) -> Any:
+    """One linear layer, which starts at 0."""
+    torch = require("torch", "a network")
+    layer = torch.nn.Linear(features, outputs)
+    for weight in layer.parameters():
+        torch.nn.init.zeros_(weight)
+    return layer
+
+
+def mlp(features: int, outputs: int) -> Any:
+    """Two hidden layers."""
+    nn = require("torch", "a network").nn
+    layers: list[Any] = []
+    for size in pairwise((features, HIDDEN, HIDDEN)):
+        layers += [nn.Linear(*size), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(HIDDEN, outputs))
+
+
+class Standardised:
+    """Features to mean 0 and deviation 1 over the rows that a model is trained on; unknown ones to 0."""
+
+    def __init__(self, x: Floats) -> None:
+        known = np.isfinite(x)
+        rows = np.maximum(known.sum(axis=0), 1)
+        self._mean = np.where(known, x, 0).sum(axis=0) / rows
+        variance = np.where(known, (x - self._mean) ** 2, 0).sum(axis=0) / rows
+        self._scale = 1 / np.sqrt(np.where(variance > 1e-12, variance, 1))
+
+    def __call__(self, x: Floats) -> Floats:
+        standardised: Floats = ((x - self._mean) * self._scale).astype(np.float32)
+        return np.nan_to_num(standardised)

@@ -1,0 +1,143 @@
+"""The small trainer: it learns, draws as its sampler does, repeats, and says why it cannot learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import shiftdata as sd
+from shiftdata.baselines import Inputs, Training, fit, predictions, read_inputs, train
+from shiftdata.baselines.inputs import hashed_ngrams
+from shiftdata.baselines.models import Standardised
+from shiftdata.baselines.training import shifted
+from shiftdata.errors import InputError
+
+QUICK = Training(steps=60, batch=32, learning_rate=0.01, shift=1)
+
+
+@pytest.fixture(scope="session")
+def task(tiny) -> sd.Task:
+    return sd.task(tiny, "group-fairness", k=4, mu=0.2)
+
+
+@pytest.fixture(scope="session")
+def inputs(task) -> Inputs:
+    return read_inputs(task.metadata, "scratch", np.arange(len(task.metadata)), side=24)
+
+
+def blobs(numbers: int, rows: int = 400) -> tuple[Inputs, np.ndarray]:
+    """Rows of two classes that differ a little in every number, on any scale; some numbers are unknown."""
+    generator = np.random.default_rng(0)
+    y = generator.integers(2, size=rows)
+    x = generator.normal(size=(rows, numbers)) + y[:, None]
+    x[:, 1] = 1e4 + 50 * x[:, 1]
+    x[generator.random(rows) < 0.1, 2] = np.nan
+    return Inputs(x.astype(np.float32), np.arange(rows)), y
+
+
+@pytest.mark.parametrize("numbers", [6, 1200])  # a network with hidden layers, and a linear one
+def test_what_can_be_told_apart_is_learned(numbers):
+    inputs, y = blobs(numbers=numbers)
+    rows = np.arange(len(y))
+    model = fit(inputs, rows[:200], 5 + 2 * y[:200], training=QUICK)
+    predicted = model.predict(inputs, rows[200:])
+    assert set(predicted.tolist()) <= {5, 7}
+    assert (predicted == 5 + 2 * y[200:]).mean() > 0.85
+
+
+def test_a_task_of_pictures_is_learned_and_judged_by_key(task, inputs):
+    model = train(task, inputs, "rwg", training=QUICK)
+    said = predictions(task, inputs, model)
+    assert list(said) == task.keys("test")
+    assert task.evaluate(said).mean > 0.5  # chance: 0.25
+    assert model.scores(inputs, task.rows("test")).shape == (len(said), len(task.labels))
+
+
+def test_equal_seeds_give_equal_models_and_others_do_not(task, inputs):
+    def scores(seed):
+        torch.manual_seed(seed + 17)  # the caller's own seed has no say, and is left as it was
+        before = torch.random.get_rng_state()
+        model = train(task, inputs, training=Training(steps=3, batch=16), seed=seed)
+        assert torch.equal(before, torch.random.get_rng_state())
+        return model.scores(inputs, task.rows("test")).tolist()
+
+    assert scores(0) == scores(0) != scores(1)
+
+
+@pytest.mark.parametrize("rule", ["shuffle", "rwg", "subg"])
+def test_batches_are_those_that_the_sampler_draws(task, inputs, rule, monkeypatch):
+    drawn = []
+    rows = task.rows("train")
+    place = {position: row for row, position in zip(rows.tolist(), inputs.place[rows].tolist(), strict=True)}
+    seen = Inputs(np.arange(len(inputs.x), dtype=np.float32)[:, None].repeat(2, axis=1), inputs.place)
+    monkeypatch.setattr(
+        "shiftdata.baselines.models.Standardised.__call__",
+        lambda self, x: drawn.append(x[:, 0].astype(int).tolist()) or x.astype(np.float32),
+    )
+    sampler = task.sampler(rule, "train", seed=3)
+    train(task, seen, rule, training=Training(steps=25, batch=24), seed=3)
+    expected = np.concatenate([sampler.rows_of(epoch) for epoch in range(60)])[: 25 * 24]
+    assert [place[one] for batch in drawn for one in batch] == rows[expected].tolist()
+    assert {len(batch) for batch in drawn} == {24}
+    counts = np.unique(task.metadata.group[rows[expected]], return_counts=True)[1]
+    assert len(counts) == 16
+    assert (counts.max() / counts.min() < 3) == (rule != "shuffle")
+
+
+def test_hidden_labels_are_not_trained_on(tiny, inputs, monkeypatch):
+    uda = sd.task(tiny, "uda", source="red", target="blue")
+    with pytest.raises(InputError, match="labels of target_train are hidden"):
+        train(uda, inputs, name="target_train")
+    quick, tested = Training(steps=3), uda.rows("target_test")
+    seen = train(uda, inputs, training=quick).scores(inputs, tested)
+    poisoned = uda.metadata.label.copy()
+    poisoned[uda.sets["target_train"].indices] = 0
+    monkeypatch.setattr(sd.Metadata, "label", poisoned)
+    assert (train(uda, inputs, training=quick).scores(inputs, tested) == seen).all()
+
+
+def test_what_cannot_be_trained_is_a_reason(task, inputs):
+    none, some = np.zeros(0, np.int64), task.rows("train")[:5]
+    with pytest.raises(InputError, match="0 rows of 0 classes"):
+        fit(inputs, none, none)
+    with pytest.raises(InputError, match="5 rows of 1 classes"):
+        fit(inputs, some, np.ones(5, np.int64))
+    with pytest.raises(InputError, match="at least 1 step"):
+        Training(steps=0)
+    with pytest.raises(InputError, match="makes batches of its own"):
+        train(task, inputs, "n-groups", n_groups_per_batch=2, batch_size=8)
+    lacking = read_inputs(task.metadata, "scratch", some, side=24)
+    with pytest.raises(InputError, match="were not read"):
+        train(task, lacking)
+    one_row = fit(inputs, some[:1], np.array([2]), outputs=np.array([1, 2]), training=Training(steps=2))
+    assert one_row.predict(inputs, none).tolist() == []
+
+
+def test_pictures_move_and_their_border_is_repeated():
+    pictures = np.arange(2 * 5 * 4 * 3, dtype=np.uint8).reshape(2, 5, 4, 3)
+    assert (shifted(pictures, 0, np.random.default_rng(0)) == pictures).all()
+    moves = set()
+    for seed in range(40):
+        for before, after in zip(pictures, shifted(pictures, 1, np.random.default_rng(seed)), strict=True):
+            padded = np.pad(before, ((1, 1), (1, 1), (0, 0)), "edge")
+            moves |= {
+                (dy, dx)
+                for dy in range(3)
+                for dx in range(3)
+                if (padded[dy : dy + 5, dx : dx + 4] == after).all()
+            }
+    assert len(moves) == 9
+
+
+def test_columns_are_standardised_and_unknown_numbers_are_the_mean():
+    x = np.array([[1.0, 7, np.nan], [3, 7, 4], [np.nan, 7, 8]], np.float32)
+    made = Standardised(x)(np.array([[3, 8, np.nan]], np.float32))
+    assert made.tolist() == [[1.0, 1.0, 0.0]]
+
+
+def test_ngrams_know_nothing_of_length_or_case():
+    x = hashed_ngrams(["Red", "red", "blue", "\N{SNOWMAN}", ""])
+    assert (x[0] == x[1]).all()
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
+    assert x[0] @ x[2] < x[0] @ x[1]
