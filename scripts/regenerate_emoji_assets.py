@@ -13,22 +13,17 @@ new pairs, correct the origins, and run it again.
 from __future__ import annotations
 
 import argparse
-import base64
 import csv
-import hashlib
-import io
 import json
-import subprocess
 import sys
 import tarfile
-import tempfile
 import tomllib
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from npm_packages import differences, member, opened, zipped
 from PIL import Image
 
 from builders.albums.emoji import ASSETS, EmojiAlbum
@@ -38,26 +33,11 @@ Row: TypeAlias = dict[str, str]
 
 NEAR = {True: (0.20, 0.16), False: (0.16, 0.12)}
 """Within a class, or across: a pair is a candidate below this mean, or this least, distance of vendors."""
-EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def plain(hexcode: str) -> str:
     """A hexcode in lower case without the variation selector, which the packages write or leave out."""
     return "-".join(part for part in hexcode.lower().split("-") if part != "fe0f")
-
-
-def pack_name(terms: Mapping[str, Any]) -> str:
-    """The file name that `npm pack` gives to a package."""
-    return f"{terms['package'].lstrip('@').replace('/', '-')}-{terms['version']}.tgz"
-
-
-def verified(folder: Path, terms: Mapping[str, Any]) -> bytes:
-    """The bytes of a vendor's tarball; stops where they are not the pinned ones."""
-    data = (folder / pack_name(terms)).read_bytes()
-    found = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-    if found != terms["integrity"]:
-        sys.exit(f"{pack_name(terms)}: integrity is {found}, vendors.toml pins {terms['integrity']}.")
-    return data
 
 
 def svg_pictures(tar: tarfile.TarFile, rows: list[Row], terms: Mapping[str, Any]) -> dict[str, bytes]:
@@ -87,44 +67,13 @@ def webp_pictures(tar: tarfile.TarFile, rows: list[Row]) -> dict[str, bytes]:
     return {f"{row['concept']}.webp": member(tar, names[row["hexcode"]]) for row in rows}
 
 
-def member(tar: tarfile.TarFile, name: str) -> bytes:
-    """The bytes of one regular file of a tarball."""
-    handle = tar.extractfile(name)
-    if handle is None:
-        sys.exit(f"{name} is not a file in the package.")
-    return handle.read()
-
-
-def zipped(pictures: Mapping[str, bytes]) -> bytes:
-    """A zip that depends on its members only: sorted, one date, one mode; WebP stored, SVG deflated."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(pictures):
-            info = zipfile.ZipInfo(name, EPOCH)
-            info.create_system, info.external_attr = 3, 0o100644 << 16
-            info.compress_type = zipfile.ZIP_STORED if name.endswith(".webp") else zipfile.ZIP_DEFLATED
-            archive.writestr(info, pictures[name], compresslevel=9)
-    return buffer.getvalue()
-
-
-def rebuild(folder: Path, rows: list[Row], vendors: Mapping[str, Any]) -> dict[str, dict[str, bytes]]:
-    """Every vendor's pictures by member name, out of the tarballs in `folder`."""
+def rebuild(folder: Path | None, rows: list[Row], vendors: Mapping[str, Any]) -> dict[str, dict[str, bytes]]:
+    """Every vendor's pictures by member name, out of the tarballs in `folder`, or fetched ones."""
     made = {}
     for vendor, terms in vendors.items():
-        with tarfile.open(fileobj=io.BytesIO(verified(folder, terms))) as tar:
+        with opened(terms["package"], terms["version"], terms["integrity"], folder) as tar:
             made[vendor] = svg_pictures(tar, rows, terms) if "view_box" in terms else webp_pictures(tar, rows)
     return made
-
-
-def differences(vendor: str, pictures: Mapping[str, bytes]) -> list[str]:
-    """The members that a shipped zip lacks, has too much, or holds differently."""
-    path = ASSETS / f"{vendor}.zip"
-    if not path.exists():
-        return [f"{path.name} is missing"]
-    with zipfile.ZipFile(path) as archive:
-        shipped = {name: archive.read(name) for name in archive.namelist()}
-    names = sorted(set(shipped) | set(pictures))
-    return [f"{path.name}: {name}" for name in names if shipped.get(name) != pictures.get(name)]
 
 
 def thumbnails(rows: list[Row], vendor: str) -> tuple[Array, Array]:
@@ -174,8 +123,8 @@ def lookalikes(rows: list[Row], vendors: list[str]) -> str:
     return "origin\tconcept_a\tconcept_b\tdistance\tverdict\n" + "".join(sorted(lines))
 
 
-def run(folder: Path, vendors: Mapping[str, Any], check: bool) -> int:
-    """Rebuild from the tarballs in `folder`: compare with what ships, or write it.
+def run(folder: Path | None, vendors: Mapping[str, Any], check: bool) -> int:
+    """Rebuild from the packages: compare with what ships, or write it.
 
     Members decide the comparison: another release of zlib may pack equal members into other bytes.
     """
@@ -185,7 +134,7 @@ def run(folder: Path, vendors: Mapping[str, Any], check: bool) -> int:
             (ASSETS / f"{vendor}.zip").write_bytes(zipped(pictures))
             print(f"{vendor}.zip: {len(pictures)} pictures")
         return 0
-    wrong = [line for vendor, pictures in made.items() for line in differences(vendor, pictures)]
+    wrong = [line for vendor in made for line in differences(ASSETS / f"{vendor}.zip", made[vendor])]
     if wrong:
         print("\n".join(wrong))
         return 1
@@ -213,16 +162,7 @@ def main() -> int:
         (ASSETS / "lookalikes.tsv").write_text(text, encoding="utf-8")
         print(f"lookalikes.tsv: {text.count('merged')} merged, {text.count('kept apart')} kept apart")
         return 0
-    if arguments.packages:
-        return run(arguments.packages, vendors, arguments.check)
-    with tempfile.TemporaryDirectory() as folder:
-        for terms in vendors.values():
-            package = f"{terms['package']}@{terms['version']}"
-            # the tarball is checked against its pinned sha512 before it is read
-            subprocess.run(
-                ["npm", "pack", "--silent", package], cwd=folder, check=True, stdout=subprocess.DEVNULL
-            )
-        return run(Path(folder), vendors, arguments.check)
+    return run(arguments.packages, vendors, arguments.check)
 
 
 if __name__ == "__main__":

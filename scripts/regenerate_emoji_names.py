@@ -1,9 +1,9 @@
 """Rebuild the texts of `emoji_names`, byte-equal, from the public npm package emojibase-data.
 
-    python scripts/regenerate_emoji_names.py [--package FILE] [--check]
+    python scripts/regenerate_emoji_names.py [--packages DIR] [--check]
 
 A text is the name of an emoji in a language, and its keywords, both from Unicode's CLDR. Which emoji, and
-under which label and origin, says the emoji album's `concepts.tsv`. FILE is the tarball as `npm pack` makes
+under which label and origin, says the emoji album's `concepts.tsv`. DIR has the tarball as `npm pack` names
 it; without it, it is fetched. It must have the pinned sha512, and is read in memory. `--check` writes nothing
 and fails where the shipped file differs.
 """
@@ -11,48 +11,41 @@ and fails where the shipped file differs.
 from __future__ import annotations
 
 import argparse
-import base64
 import csv
-import hashlib
 import io
 import json
-import subprocess
-import sys
 import tarfile
-import tempfile
 from pathlib import Path
+
+from npm_packages import member, opened
 
 from builders.albums.emoji import ASSETS
 
-PACKAGE = "emojibase-data@17.0.0"
+PACKAGE, VERSION = "emojibase-data", "17.0.0"
 INTEGRITY = "sha512-Yvgb5AWoHViHV/gq1qr5ZAarcBip+B27/ZLRsUJkbgAEaLlZ/fof9g882LTpmEpyhBNEC0m2SEmItljHsTygjA=="
 LANGUAGES = ("de", "en", "es", "fr", "hi", "ja", "ru", "zh")
 NAMES = ASSETS.parent / "emoji_names/names.tsv"
 
 
-def table(data: bytes) -> str:
+def table(tar: tarfile.TarFile) -> str:
     """The text of `names.tsv`: a row a concept and language."""
     with (ASSETS / "concepts.tsv").open(encoding="utf-8", newline="") as handle:
         concepts = list(csv.DictReader(handle, delimiter="\t"))
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
     writer.writerow(["key", "label", "origin", "language", "text"])
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        told = {language: texts_of(tar, language) for language in LANGUAGES}
+    texts = {language: texts_of(tar, language) for language in LANGUAGES}
     for row in concepts:
         for language in LANGUAGES:
             key = f"{row['label']}_{row['concept']}-{language}"
-            writer.writerow([key, row["label"], row["origin"], language, told[language][row["hexcode"]]])
+            writer.writerow([key, row["label"], row["origin"], language, texts[language][row["hexcode"]]])
     return stream.getvalue()
 
 
 def texts_of(tar: tarfile.TarFile, language: str) -> dict[str, str]:
     """The text of every emoji in a language, by its hexcode without variation selectors."""
-    handle = tar.extractfile(f"package/{language}/data.json")
-    if handle is None:
-        sys.exit(f"{PACKAGE} has no {language}/data.json.")
     texts = {}
-    for emoji in json.load(handle):
+    for emoji in json.loads(member(tar, f"package/{language}/data.json")):
         code = "-".join(part for part in emoji["hexcode"].lower().split("-") if part != "fe0f")
         name = emoji["label"]
         keywords = [tag for tag in emoji.get("tags", ()) if tag.casefold() != name.casefold()]
@@ -60,36 +53,20 @@ def texts_of(tar: tarfile.TarFile, language: str) -> dict[str, str]:
     return texts
 
 
-def verified(data: bytes) -> bytes:
-    """The bytes of the tarball; stops where they are not the pinned ones."""
-    found = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-    if found != INTEGRITY:
-        sys.exit(f"{PACKAGE}: integrity is {found}, this script pins {INTEGRITY}.")
-    return data
-
-
-def fetched() -> bytes:
-    """The tarball, by `npm pack`."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["npm", "pack", "--silent", PACKAGE]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        (tarball,) = Path(folder).iterdir()
-        return tarball.read_bytes()
-
-
 def main() -> int:
     """Read the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Rebuild the texts of emoji_names from the npm package.")
-    parser.add_argument("--package", type=Path, help="the tarball (default: run npm pack)")
+    parser.add_argument("--packages", type=Path, help="folder with the tarball (default: run npm pack)")
     parser.add_argument("--check", action="store_true", help="compare with what ships, write nothing")
     arguments = parser.parse_args()
-    made = table(verified(arguments.package.read_bytes() if arguments.package else fetched())).encode()
+    with opened(PACKAGE, VERSION, INTEGRITY, arguments.packages) as tar:
+        made = table(tar).encode()
     if not arguments.check:
         NAMES.write_bytes(made)
         print(f"{NAMES.name}: {len(made.splitlines()) - 1} texts in {len(LANGUAGES)} languages")
         return 0
     equal = NAMES.is_file() and NAMES.read_bytes() == made
-    print(f"{NAMES.name} is {'equal to' if equal else 'not'} what {PACKAGE} gives.")
+    print(f"{NAMES.name} is {'equal to' if equal else 'not'} what {PACKAGE} {VERSION} gives.")
     return 0 if equal else 1
 
 

@@ -17,6 +17,7 @@ SCRIPTS = Path(__file__).parent.parent / "scripts"
     ("script", "needs"),
     [
         ("regenerate_emoji_assets.py", "npm"),
+        ("regenerate_glyphs.py", "npm"),
         ("regenerate_style_bank.py", "python3"),
         ("regenerate_style_network.py", "python3"),
     ],

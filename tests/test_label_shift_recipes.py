@@ -184,8 +184,8 @@ def test_the_tables_are_those_of_scikit_learn():
 
 
 def test_names_of_another_package_are_refused(tmp_path):
-    (tmp_path / "other.tgz").write_bytes(b"something else")
-    done = run("regenerate_emoji_names.py", "--check", "--package", str(tmp_path / "other.tgz"))
+    (tmp_path / "emojibase-data-17.0.0.tgz").write_bytes(b"something else")
+    done = run("regenerate_emoji_names.py", "--check", "--packages", str(tmp_path))
     assert done.returncode == 1
     assert "integrity is sha512-" in done.stderr
 

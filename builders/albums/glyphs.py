@@ -1,0 +1,141 @@
+"""The embedded album of letters: A to T in hundreds of faces of openly licensed fonts, as outlines.
+
+`assets/glyphs/families.tsv` names every family with its class, package, licence and origin, `lookalikes.tsv`
+the families behind one origin, and `outlines.zip` has a file a face: a letter and its SVG path in each line
+(`scripts/regenerate_glyphs.py` rebuilds both zip and distances). A family is an origin, so that no two
+letters of it are in two splits; families that look alike share one.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import csv
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from PIL import Image
+
+from builders.sample import BadItem, Item
+from shiftdata.errors import InputError, not_found
+from shiftdata.extras import require
+from shiftdata.stable import rng
+
+ASSETS = Path(__file__).parent / "assets" / "glyphs"
+FONT_CLASSES = ("blackletter", "display", "mono", "sans", "script", "serif", "slab")
+LETTERS = tuple("ABCDEFGHIJKLMNOPQRST")
+DARK = (24, 24, 28)
+
+
+@dataclass(frozen=True)
+class GlyphAlbum:
+    """The letters of some classes of fonts, drawn at `size` pixels: one item a letter and face.
+
+    With `domains` the class of the font is the item's nuisance. The ink is the same dark one for all, or
+    "drawn": a colour of its own for each item.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    classes: tuple[str, ...] = FONT_CLASSES
+    assets: Path = ASSETS
+    size: int = 64
+    domains: bool = False
+    ink: Literal["dark", "drawn"] = "dark"
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError(f"letters are drawn at a size of at least 1 pixel, got {self.size}")
+        if self.ink not in ("dark", "drawn"):
+            raise InputError(f"the ink is 'dark' or 'drawn', got {self.ink!r}")
+        for name in self.classes:
+            if name not in FONT_CLASSES:
+                raise not_found("class of fonts", name, FONT_CLASSES)
+        if not self.classes or len(set(self.classes)) < len(self.classes):
+            raise InputError(
+                f"classes {self.classes!r}: give at least one class of fonts, each once, out of "
+                f"{', '.join(FONT_CLASSES)}"
+            )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return LETTERS
+
+    def items(self) -> tuple[Item, ...]:
+        families = {row["family"]: row for row in _families(self.assets) if row["class"] in self.classes}
+        faces = [name.removesuffix(".tsv") for name in _outlines(self.assets).namelist()]
+        made = [
+            self._item(letter, face, families[face.rpartition("-")[0]])
+            for face in faces
+            if face.rpartition("-")[0] in families
+            for letter in LETTERS
+        ]
+        return tuple(sorted(made, key=lambda item: item.key))
+
+    def _item(self, letter: str, face: str, family: Mapping[str, str]) -> Item:
+        return Item(
+            key=f"{letter.lower()}_{face}",
+            label=letter,
+            origin=family["origin"],
+            license=family["license"],
+            attribution=family["attribution"],
+            nuisance=family["class"] if self.domains else None,
+            source={"face": face, "font_class": family["class"]},
+        )
+
+    def load(self, item: Item) -> Image.Image:
+        """The letter in its ink as square RGBA, as large as fits."""
+        face = f"{item.source.get('face')}.tsv"
+        try:
+            lines = _outlines(self.assets).read(face).decode().splitlines()
+            path = dict(line.split("\t") for line in lines)[item.label]
+        except (KeyError, ValueError) as error:
+            raise BadItem("no outline of the letter") from error
+        image = Image.open(io.BytesIO(_drawn(path, self.size, self._ink(item)))).convert("RGBA")
+        if image.getbbox() is None:
+            raise BadItem("an empty outline")
+        return image
+
+    def _ink(self, item: Item) -> tuple[int, ...]:
+        if self.ink == "dark":
+            return DARK
+        random = rng("ink", item.key)
+        hue, strong, bright = random.uniform(0, 1), random.uniform(0.5, 1), random.uniform(0.35, 1)
+        return tuple(round(255 * part) for part in colorsys.hsv_to_rgb(hue, strong, bright))
+
+    def fingerprint(self) -> str:
+        """SHA-256 over the parameters, the table of families and the outlines."""
+        digest = hashlib.sha256(f"{self.size} {self.domains} {self.ink} {' '.join(self.classes)}\n".encode())
+        digest.update((self.assets / "families.tsv").read_bytes())
+        archive = _outlines(self.assets)
+        for name in sorted(archive.namelist()):
+            data = archive.read(name)
+            digest.update(f"{name} {len(data)}\n".encode() + data)
+        return digest.hexdigest()
+
+
+def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:
+    """An outline as a square PNG; each is in a square of 1,000 units and touches two sides of it."""
+    resvg_py = require("resvg_py", "drawing letters")
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" viewBox="0 0 1000 1000">'
+        f'<path fill="rgb{ink}" d="{path}"/></svg>'
+    )
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True))
+
+
+@lru_cache(maxsize=8)
+def _families(assets: Path) -> tuple[dict[str, str], ...]:
+    text = (assets / "families.tsv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+@lru_cache(maxsize=8)
+def _outlines(assets: Path) -> zipfile.ZipFile:
+    """The zip, kept in memory once a process, so that a forked worker shares no file position."""
+    return zipfile.ZipFile(io.BytesIO((assets / "outlines.zip").read_bytes()))

@@ -1,0 +1,51 @@
+"""Continuous shifts of letters: the 14 shifts of CNS-Bench on the embedded glyph album."""
+
+from pathlib import Path
+
+from builders.albums.glyphs import GlyphAlbum
+from builders.datasheet import Datasheet
+from builders.encode import ImageEncoding
+from builders.recipe import Base, Recipe
+from builders.shifts.steps import Continuous, OnGround
+from shiftdata.protocols import Continuous as Trajectories
+
+GROUND = OnGround(size=64, margin=0.1)
+SHIFT = Continuous(dataset="cns_glyphs", seeds=(0, 1))
+
+RECIPE = Recipe(
+    name="cns_glyphs",
+    family="continuous",
+    version="1.0.0",
+    released="2026-11-22",
+    creators=("The shiftdata founders",),
+    title="Continuous Nuisance Shifts of Glyphs",
+    summary=(
+        "The letters A to T in 399 families of fonts under 14 shifts, eight styles and six weathers, each "
+        "from the untouched picture to a scale of 2.5. The letter is the target, the shift is the "
+        "nuisance, its scale the severity."
+    ),
+    citation=(
+        "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
+        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025."
+    ),
+    album=GlyphAlbum(size=GROUND.inner),
+    nuisance="shift",
+    prepare=(GROUND,),
+    shift=SHIFT,
+    encoding=ImageEncoding(format="jpeg", quality=92),
+    bases=(
+        Base(name="content", summary="Every untouched letter, in every face.", layer="content"),
+        Base(
+            name="mini",
+            summary="20 faces a letter, each along 2 trajectories in every shift.",
+            per_group=20,
+        ),
+    ),
+    default_base="mini",
+    protocols=(
+        Trajectories(),
+        *(Trajectories(shifts=shift) for shift in SHIFT.nuisances),
+        *(Trajectories(shifts=shift, cells=True) for shift in ("snow", "fog", "painting", "cartoon")),
+    ),
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+)

@@ -1,0 +1,80 @@
+"""Stylized letters: Stylized Meta-Album's construction on the embedded glyph album and style bank."""
+
+from pathlib import Path
+
+from builders.albums.glyphs import GlyphAlbum
+from builders.datasheet import Datasheet
+from builders.encode import ImageEncoding
+from builders.recipe import Base, Recipe
+from builders.shifts.steps import OnGround, Stylize
+from shiftdata.protocols import UDA, GroupFairness, UniDA
+
+GROUND = OnGround(size=64, margin=0.1)
+#: Of each letter in each style; its test rows, 30 %, are the 60 of each group of a fairness split.
+PER_GROUP = 200
+
+#: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
+PAIRS = tuple(
+    (source, target)
+    for source, targets in {
+        "green_hatching": ("green_etching",),
+        "pale_watercolour": ("pale_cream",),
+        "terracotta": ("amber", "deep_blue"),
+        "dark_olive": ("green_hatching",),
+        "glossy_red": ("emerald_woodcut", "rainbow_outlines"),
+        "green_etching": ("ink_on_sand",),
+        "rainbow_outlines": ("bright_crayon",),
+        "ink_on_sand": ("black_ink",),
+        "embers": ("orange_and_teal", "mist"),
+        "midnight": ("deep_blue", "pale_cream"),
+        "amber": ("terracotta",),
+        "black_ink": ("pale_watercolour",),
+        "crimson_print": ("charcoal",),
+        "deep_blue": ("embers",),
+        "mist": ("midnight",),
+        "pale_cream": ("bright_crayon",),
+        "charcoal": ("emerald_woodcut",),
+        "orange_and_teal": ("green_etching", "green_hatching"),
+        "emerald_woodcut": ("crimson_print",),
+        "bright_crayon": ("glossy_red",),
+    }.items()
+    for target in targets
+)
+
+RECIPE = Recipe(
+    name="sma_glyphs",
+    family="stylized",
+    version="1.0.0",
+    released="2026-11-22",
+    creators=("The shiftdata founders",),
+    title="Stylized Glyphs",
+    summary=(
+        "The letters A to T in 702 faces of 399 families of fonts, each painted in 20 styles by neural style "
+        "transfer. The letter is the target, the style is the nuisance. Made for methods that are trained "
+        "from scratch in minutes."
+    ),
+    citation=(
+        "R. Mussard, A. Gauffre, I. Ullah, T. G. H. Khuong, M.-R. Amini, I. Guyon, L. Sun-Hosoya. "
+        "Stylized Meta-Album: Group-bias injection with style transfer to study robustness against "
+        "distribution shifts."
+    ),
+    album=GlyphAlbum(size=GROUND.inner),
+    nuisance="style",
+    prepare=(GROUND,),
+    shift=Stylize(seed=0, dataset="sma_glyphs"),
+    encoding=ImageEncoding(format="jpeg", quality=92),
+    bases=(
+        Base(name="content", summary="Every untouched letter, in every face.", layer="content"),
+        Base(name="mini", summary="40 faces a letter, in every style.", per_group=40),
+        Base(name="extended", summary=f"{PER_GROUP} faces a letter, in every style.", per_group=PER_GROUP),
+    ),
+    default_base="extended",
+    protocols=(
+        *(GroupFairness(k=k, mu=mu) for k in (2, 4, 8, 12) for mu in (0.05, 0.1, 0.2)),
+        *(UDA(source=source, target=target) for source, target in PAIRS),
+        *(UniDA(source=source, target=target) for source, target in PAIRS[:5]),
+        *GroupFairness.subsamplings(k=4, mu=0.1)[1:],
+    ),
+    virtual=12 + 2,
+    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+)
