@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
 
 #: How the name of a recipe file's module begins, which only `load_recipe` can import.
 RECIPE_MODULE = "recipe_"
@@ -114,3 +114,19 @@ def _check_paths(record: str, fields: Mapping[str, Any]) -> None:
         "    def fingerprint(self) -> str:\n"
         f"        return shiftdata.stable.content_hash({', '.join(parts)})"
     )
+
+
+def check_names_once(what: str, names: tuple[str, ...]) -> None:
+    """Refuse an empty list, and a name that is given twice."""
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"{what} need at least one name, each once, got {names}")
+
+
+def check_chosen(what: str, names: tuple[str, ...], known: Collection[str]) -> None:
+    """Refuse names that are not a choice of those known: a bare text, an unknown name, none, one twice."""
+    if isinstance(names, str):
+        raise InputError(f"{what}s are a tuple of names, got the text {names!r}; write names=({names!r},)")
+    for name in names:
+        if name not in known:
+            raise not_found(what, name, known)
+    check_names_once(f"{what}s", names)

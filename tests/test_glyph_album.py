@@ -102,9 +102,11 @@ def test_equal_letters_of_one_family_look_alike_and_others_do_not():
     ("options", "said"),
     [
         ({"size": 0}, "at least 1 pixel"),
-        ({"classes": ("serf",)}, "did you mean 'serif'|serif"),
+        ({"classes": ("serf",)}, "serif"),
+        ({"letters": ("Z",)}, "letter"),
+        ({"letters": "AB"}, "tuple"),
         ({"classes": ("sans", "sans")}, "each once"),
-        ({"classes": ()}, "at least one class"),
+        ({"classes": ()}, "at least one"),
         ({"ink": "red"}, "'dark' or 'drawn'"),
     ],
 )

@@ -21,8 +21,9 @@ from typing import ClassVar, Literal
 
 from PIL import Image
 
+from builders.parts import check_chosen
 from builders.sample import BadItem, Item
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import rng
 
@@ -34,7 +35,7 @@ DARK = (24, 24, 28)
 
 @dataclass(frozen=True)
 class GlyphAlbum:
-    """The letters of some classes of fonts, drawn at `size` pixels: one item a letter and face.
+    """Some letters in some classes of fonts, drawn at `size` pixels: one item a letter and face.
 
     With `domains` the class of the font is the item's nuisance. The ink is the same dark one for all, or
     "drawn": a colour of its own for each item.
@@ -43,6 +44,7 @@ class GlyphAlbum:
     code_version: ClassVar[int] = 1
 
     classes: tuple[str, ...] = FONT_CLASSES
+    letters: tuple[str, ...] = LETTERS
     assets: Path = ASSETS
     size: int = 64
     domains: bool = False
@@ -53,18 +55,12 @@ class GlyphAlbum:
             raise InputError(f"letters are drawn at a size of at least 1 pixel, got {self.size}")
         if self.ink not in ("dark", "drawn"):
             raise InputError(f"the ink is 'dark' or 'drawn', got {self.ink!r}")
-        for name in self.classes:
-            if name not in FONT_CLASSES:
-                raise not_found("class of fonts", name, FONT_CLASSES)
-        if not self.classes or len(set(self.classes)) < len(self.classes):
-            raise InputError(
-                f"classes {self.classes!r}: give at least one class of fonts, each once, out of "
-                f"{', '.join(FONT_CLASSES)}"
-            )
+        check_chosen("class of fonts", self.classes, FONT_CLASSES)
+        check_chosen("letter", self.letters, LETTERS)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return LETTERS
+        return tuple(sorted(self.letters))
 
     def items(self) -> tuple[Item, ...]:
         families = {row["family"]: row for row in _families(self.assets) if row["class"] in self.classes}
@@ -73,7 +69,7 @@ class GlyphAlbum:
             self._item(letter, face, families[face.rpartition("-")[0]])
             for face in faces
             if face.rpartition("-")[0] in families
-            for letter in LETTERS
+            for letter in self.letters
         ]
         return tuple(sorted(made, key=lambda item: item.key))
 
@@ -110,7 +106,8 @@ class GlyphAlbum:
 
     def fingerprint(self) -> str:
         """SHA-256 over the parameters, the table of families and the outlines."""
-        digest = hashlib.sha256(f"{self.size} {self.domains} {self.ink} {' '.join(self.classes)}\n".encode())
+        options = (self.size, self.domains, self.ink, self.classes, self.letters)
+        digest = hashlib.sha256(repr(options).encode())
         digest.update((self.assets / "families.tsv").read_bytes())
         archive = _outlines(self.assets)
         for name in sorted(archive.namelist()):

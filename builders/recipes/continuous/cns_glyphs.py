@@ -9,7 +9,7 @@ from builders.recipe import Base, Recipe
 from builders.shifts.steps import Continuous, OnGround
 from shiftdata.protocols import Continuous as Trajectories
 
-GROUND = OnGround(size=64, margin=0.1)
+GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
 SHIFT = Continuous(dataset="cns_glyphs", seeds=(0, 1))
 
 RECIPE = Recipe(

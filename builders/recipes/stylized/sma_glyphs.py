@@ -9,7 +9,7 @@ from builders.recipe import Base, Recipe
 from builders.shifts.steps import OnGround, Stylize
 from shiftdata.protocols import UDA, GroupFairness, UniDA
 
-GROUND = OnGround(size=64, margin=0.1)
+GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
 #: Of each letter in each style; its test rows, 30 %, are the 60 of each group of a fairness split.
 PER_GROUP = 200
 

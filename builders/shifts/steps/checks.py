@@ -1,31 +1,14 @@
-"""What several steps share: one strength, names given once, pictures that can be shifted."""
+"""What several steps share: one strength, and pictures that can be shifted."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from PIL import Image
 
 from builders.sample import BadItem, Sample
 from builders.shifts.drawing.pixels import SMALLEST
-from shiftdata.errors import InputError, not_found
-
-
-def check_names_once(what: str, names: tuple[str, ...]) -> None:
-    """Refuse an empty list, and a name that is given twice."""
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"{what} need at least one name, each once, got {names}")
-
-
-def check_chosen(what: str, names: tuple[str, ...], known: Collection[str]) -> None:
-    """Refuse names that are not a choice of those known: a bare text, an unknown name, none, one twice."""
-    if isinstance(names, str):
-        raise InputError(f"{what}s are a tuple of names, got the text {names!r}; write names=({names!r},)")
-    for name in names:
-        if name not in known:
-            raise not_found(what, name, known)
-    check_names_once(f"{what}s", names)
+from shiftdata.errors import InputError
 
 
 def framed(sample: Sample) -> Image.Image:

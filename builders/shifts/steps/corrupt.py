@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from builders.parts import check_chosen
 from builders.sample import Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from builders.shifts.steps.checks import check_chosen, framed
+from builders.shifts.steps.checks import framed
 from shiftdata.errors import InputError
 
 

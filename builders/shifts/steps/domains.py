@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from builders.parts import check_names_once
 from builders.sample import Item, Sample
-from builders.shifts.steps.checks import check_names_once
 from shiftdata.errors import InputError
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.albums.folder import slug
+from builders.parts import check_chosen
 from builders.sample import Sample
-from builders.shifts.steps.checks import OneStrength, check_chosen, framed
+from builders.shifts.steps.checks import OneStrength, framed
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
 from shiftdata.errors import InputError
