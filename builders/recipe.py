@@ -27,7 +27,9 @@ from builders.sample import Item, Sample, Step
 from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.files import sha256_of
 from shiftdata.format.names import check_names, is_path_part, text_fault
+from shiftdata.format.records import Calibration
 from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
+from shiftdata.format.typed import read_json, record
 from shiftdata.protocols import Protocol as TaskProtocol
 from shiftdata.stable import content_hash
 from shiftdata.tasks import OnEmpty
@@ -42,6 +44,7 @@ DESCRIPTION = (
     "citation",
     "released",
     "datasheet",
+    "calibration",
     "expected",
     "publish_pixels",
 )
@@ -141,6 +144,7 @@ class Recipe:
     do about a group that a protocol promises and that has no row, as in `sd.task`.
     `expected` is not part of the dataset's identity: it says what `check` requires. `publish_pixels=False`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
+    `calibration` is read from `<name>.calibration.json` beside the recipe's file, if it is there.
     """
 
     name: str
@@ -163,6 +167,7 @@ class Recipe:
     virtual: int | None = None
     on_empty: OnEmpty = "error"
     datasheet: Datasheet = field(default_factory=Datasheet)
+    calibration: Calibration | None = None
     seed: int = 0
     expected: tuple[Expected, ...] = ()
     publish_pixels: bool = True
@@ -336,6 +341,9 @@ def load_recipe(reference: str) -> Recipe:
         raise InputError(
             f"{path} must assign a builders.recipe.Recipe to RECIPE, not a {type(recipe).__name__}"
         )
+    written = calibration_path(reference, recipe)
+    if written.is_file():
+        recipe = dataclasses.replace(recipe, calibration=read_calibration(written))
     if not place:
         return recipe
     if not isinstance(recipe.album, Raw):
@@ -344,6 +352,21 @@ def load_recipe(reference: str) -> Recipe:
     return dataclasses.replace(
         recipe, album=album, shift=shift.of(album) if isinstance(shift, OfAlbum) else shift
     )
+
+
+def calibration_path(reference: str, recipe: Recipe) -> Path:
+    """Where the calibration of a recipe is written: beside its file."""
+    return recipe_path(reference).with_name(f"{recipe.name}.calibration.json")
+
+
+def read_calibration(path: Path) -> Calibration:
+    """What `python -m builders calibrate` wrote."""
+    try:
+        return record(Calibration, read_json(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} is not a calibration: {error}. Remove it, or run `python -m builders calibrate` again"
+        ) from error
 
 
 def recipe_path(reference: str) -> Path:

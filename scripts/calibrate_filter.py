@@ -26,10 +26,10 @@ from builders.filters.rules import Bools, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.statistics import wilson
 
 Goal: TypeAlias = Literal["f1", "accuracy", "precision", "rejection"]
 Side: TypeAlias = Literal["least", "most"]
-Z = 1.959964  # of 95 %
 ROUNDING = 1e-12
 
 
@@ -62,7 +62,7 @@ class Calibration(Record):
             "rejection": (self.dropped_bad, self.kept_bad),
             "accuracy": (right, self.kept_bad + self.dropped_good),
         }
-        return {name: _share(yes, yes + no) for name, (yes, no) in parts.items()}
+        return {name: (yes / (yes + no), *wilson(yes, yes + no)) for name, (yes, no) in parts.items()}
 
     @property
     def f1(self) -> float:
@@ -157,17 +157,6 @@ def _labelled(scores: Mapping[str, float], labels: Mapping[str, Any]) -> tuple[F
         )
     good = np.array([verdict == "keep" for verdict in labels.values()])
     return np.array([scores[key] for key in labels], dtype=np.float64), good
-
-
-def _share(part: int, n: int) -> tuple[float, float, float]:
-    """A share with Wilson's interval.
-
-    >>> [round(figure, 3) for figure in _share(9, 10)]
-    [0.9, 0.596, 0.982]
-    """
-    middle = (part + Z**2 / 2) / (n + Z**2)
-    half = Z * math.sqrt(part * (n - part) / n + Z**2 / 4) / (n + Z**2)
-    return part / n, max(0.0, middle - half), min(1.0, middle + half)
 
 
 def main() -> int:

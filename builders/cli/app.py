@@ -15,6 +15,7 @@ APP = Verbs(
         "build": "Build a dataset, or go on building it.",
         "progress": "Show how far a build is, and each process that takes part.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
+        "calibrate": "Measure what a small trainer reaches on the canonical splits.",
         "card": "Print the card of a recipe before anything is built.",
         "encode-styles": "Encode a folder of your own style pictures.",
         "contact-sheet": "Draw one picture of each class in each nuisance.",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from builders.describe.calibration import calibration_warning
 from builders.describe.shortcuts import warnings
 from builders.make.check import check
 from builders.recipe import load_recipe
@@ -35,7 +36,10 @@ def command(dataset: str, recipe: str | None) -> int:
     problems = check(folder, load_recipe(recipe) if recipe else None)
     for line in shortened(problems):
         print(line)
-    print_shortcuts(Manifest.read(folder))
+    manifest = Manifest.read(folder)
+    print_shortcuts(manifest)
+    if stale := calibration_warning(manifest):
+        print(f"warning: {stale}")
     print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
     return 1 if problems else 0
 

@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.describe.calibration import (
+    calibration_lines,
+    calibration_summary,
+    calibration_table,
+    calibration_warning,
+)
 from builders.describe.shortcuts import shortcut_table, warnings
 from builders.sample import by_reason
 from shiftdata.extras import require
@@ -68,6 +74,11 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         shortcuts=manifest.shortcuts,
         shortcut_table=shortcut_table(manifest),
         warnings=warnings(manifest),
+        calibration=manifest.calibration,
+        calibration_table=calibration_table(manifest),
+        calibration_summary=calibration_summary(manifest),
+        calibration_lines=calibration_lines(manifest),
+        calibration_warning=calibration_warning(manifest),
         preview="preview.jpg" if "preview.jpg" in manifest.files else picture,
         attribution=ATTRIBUTION if ATTRIBUTION in manifest.files else None,
         **{

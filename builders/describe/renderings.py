@@ -67,6 +67,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
         "citation": recipe.citation,
         "released": recipe.released,
         "datasheet": recipe.datasheet.stated(),
+        "calibration": recipe.calibration,
         "publish_pixels": recipe.publish_pixels,
         "left_out": by_reason(Counter(album.left_out.values())) if isinstance(album, LeavesOut) else {},
     }

@@ -18,11 +18,11 @@ from builders.filters.rules import SCORE, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.statistics import Z
 from shiftdata.pictures import drawn_figure, new_figure
 
 #: The stages of CNS-Bench's table 4, and the last one, which it does not count.
 STAGES = {"base": "(ii) base", "easy": "(iii) easy", "passes": "(iv) pass", "kept": "kept"}
-Z = 1.959964  # of 95 %
 MOST_NAMES = 10
 
 

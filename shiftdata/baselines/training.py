@@ -28,9 +28,9 @@ class Training:
     `shift` pixels in each direction, their border repeated.
     """
 
-    steps: int = 1500
+    steps: int = 800
     batch: int = 64
-    learning_rate: float = 3e-3
+    learning_rate: float = 0.01
     weight_decay: float = 0.05
     shift: int = 3
 

@@ -249,6 +249,7 @@ class PartFetch:
             canonical_splits=list(canonical),
             versions={**self.manifest.versions, **cut},
             shortcuts=None,  # those of the whole
+            calibration=None,
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
         made = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)

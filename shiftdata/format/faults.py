@@ -13,7 +13,7 @@ from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, colu
 
 if TYPE_CHECKING:
     from shiftdata.format.manifest import Manifest
-    from shiftdata.format.records import CanonicalSplit, Split
+    from shiftdata.format.records import Calibration, CanonicalSplit, Split
 
 #: The columns of examples, where their modality fixes them.
 EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
@@ -67,12 +67,21 @@ def _text_faults(manifest: Manifest) -> Iterator[str]:
     if manifest.shortcuts is not None:
         traces = [*manifest.shortcuts.traces, *manifest.shortcuts.files]
         lines += [manifest.shortcuts.base, *(text for one in traces for text in (one.name, one.plainest))]
+    if manifest.calibration is not None:
+        lines += _names_of(manifest.calibration)
+        texts += [manifest.calibration.features, *manifest.calibration.left_out]
     for text in lines:
         if fault := line_fault(text):
             yield f"has a name that {fault}: {text[:60]!a}"
     for text in texts:
         if fault := text_fault(text):
             yield f"has a text that {fault}: {text[:60]!a}"
+
+
+def _names_of(calibration: Calibration) -> Iterator[str]:
+    yield from (calibration.base, *calibration.versions, *calibration.versions.values())
+    for one in calibration.measures:
+        yield from (one.split, one.trained, one.set, one.worst_cell, *one.by_nuisance)
 
 
 def _path_faults(manifest: Manifest) -> Iterator[str]:
@@ -88,6 +97,7 @@ def _path_faults(manifest: Manifest) -> Iterator[str]:
     ids = [manifest.recipe_id, manifest.content_id, *(base.content_id for base in manifest.bases)]
     ids += [base.dropped_id for base in manifest.bases if base.dropped_id]
     ids += [manifest.part.manifest, manifest.part.content_id] if manifest.part else []
+    ids += [manifest.calibration.content_id] if manifest.calibration else []
     for one in ids:
         if not SHA256.fullmatch(one):
             yield f"gives the id {one[:70]!a}; ids are 64 digits of 0-9a-f"
@@ -126,6 +136,11 @@ def _number_faults(manifest: Manifest) -> Iterator[str]:
         for one in (*manifest.shortcuts.traces, *manifest.shortcuts.files):
             if not all(0 <= share <= 1 for share in (one.accuracy, one.chance, one.alone, one.noise)):
                 yield f"gives the trace {one.name[:60]!a} an accuracy that is not between 0 and 1"
+    for measure in manifest.calibration.measures if manifest.calibration else ():
+        counts += [measure.fit, measure.rows, measure.cells, measure.smallest]
+        shares = (measure.chance, *measure.mean, *measure.worst, *measure.by_nuisance.values())
+        if not all(0 <= share <= 1 for share in shares) or measure.seconds < 0:
+            yield f"gives {measure.trained[:60]!a} of {measure.split[:60]!a} an accuracy that cannot be"
     if negative(sizes) or any(number < 0 for number in counts):
         yield "has a size or a number of rows below 0"
 

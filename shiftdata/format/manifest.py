@@ -13,7 +13,17 @@ from typing import Any
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
 from shiftdata.format.faults import faults
-from shiftdata.format.records import Base, CanonicalSplit, Config, Credit, FileRecord, Part, Shortcuts, Split
+from shiftdata.format.records import (
+    Base,
+    Calibration,
+    CanonicalSplit,
+    Config,
+    Credit,
+    FileRecord,
+    Part,
+    Shortcuts,
+    Split,
+)
 from shiftdata.format.schema import Roles
 from shiftdata.format.typed import read_json, record
 
@@ -41,6 +51,7 @@ class Manifest:
     compared with them.
 
     `shortcuts` is what the build measured of pictures; None for a part, for texts and for tables.
+    `calibration` is what a small trainer reaches on the canonical splits, where somebody measured it.
     """
 
     name: str
@@ -75,6 +86,7 @@ class Manifest:
     withheld: Mapping[str, FileRecord] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     shortcuts: Shortcuts | None = None
+    calibration: Calibration | None = None
 
     @property
     def pixels_included(self) -> bool:

@@ -186,3 +186,47 @@ class Shortcuts:
     made: bool
     traces: Sequence[Trace]
     files: Sequence[Trace] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What one training is worth on one set of a canonical split.
+
+    `trained` says on what (`fit` rows): "ceiling", "ERM", "RWG", ...; "nuisance" is a model that says the
+    nuisance instead of the label. `mean` is the accuracy over `cells` (groups, or nuisances where each is a
+    trajectory), the smallest of which has `smallest` rows, and `worst` that of `worst_cell`; both with the
+    ends of their 95 % interval. `seconds` is the time to train.
+    """
+
+    split: str
+    trained: str
+    mode: Literal["scratch", "frozen"]
+    fit: int
+    set: str
+    rows: int
+    cells: int
+    smallest: int
+    chance: float
+    mean: tuple[float, float, float]
+    worst: tuple[float, float, float]
+    worst_cell: str
+    by_nuisance: Mapping[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """What a small trainer measured on the canonical splits of a base, and on which build of it.
+
+    Each model was trained for `steps` of `batch` rows. `features` names the network behind "frozen" ones.
+    `left_out` says what was not measured, and why.
+    """
+
+    base: str
+    content_id: str
+    steps: int
+    batch: int
+    features: str
+    versions: Mapping[str, str]
+    measures: Sequence[Measure]
+    left_out: Sequence[str] = ()

@@ -27,6 +27,9 @@ Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
 CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, "nico++-tables": 0, "sma": 1})
 
 
+Z = 1.959964  # of 95 %
+
+
 @dataclass(frozen=True)
 class GroupStatistic:
     """A named figure over groups; call it with the accuracy and the rows of each group."""
@@ -54,6 +57,19 @@ def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
     """The accuracy of each group, nan where a group has no rows."""
     accuracy: FloatArray = np.divide(correct, n, out=np.full(np.shape(correct), np.nan), where=n > 0)
     return accuracy
+
+
+def wilson(correct: float, n: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share, `correct` of `n`; from 0 to 1 where n is 0.
+
+    >>> tuple(round(end, 3) for end in wilson(9, 10))
+    (0.596, 0.982)
+    """
+    if n <= 0:
+        return 0.0, 1.0
+    middle, spare = (correct + Z * Z / 2) / (n + Z * Z), Z * Z / 4 + correct * (n - correct) / n
+    half = Z * math.sqrt(max(spare, 0)) / (n + Z * Z)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:

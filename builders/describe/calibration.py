@@ -1,0 +1,146 @@
+"""What the card says of a calibration: ceiling and floor of each protocol, and all that was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import fmean
+
+from shiftdata.format.front_matter import cell
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Measure
+from shiftdata.metrics.statistics import wilson
+
+#: A ceiling below this leaves little room between itself and chance.
+ENOUGH = 0.85
+UNTOUCHED = "severity 0"
+AWARE = ("RWG", "SUBG")
+SUMMARY = (
+    "protocol | mode | chance | ceiling: mean / worst | ERM | the best of ERM, RWG, SUBG | use this mode"
+)
+HEADER = (
+    "canonical split | trained on | mode | set | mean [95 %] | worst [95 %] | rows | trained rows | seconds"
+)
+
+
+def calibration_table(manifest: Manifest) -> str:
+    """A line for each measure."""
+    if manifest.calibration is None:
+        return ""
+    rows = [_row(manifest, one) for one in manifest.calibration.measures]
+    header = HEADER.split(" | ")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
+
+
+def _row(manifest: Manifest, one: Measure) -> list[str]:
+    trained = f"{manifest.roles.nuisance} (probe)" if one.trained == "nuisance" else one.trained
+    return [
+        f"`{one.split}`",
+        cell(trained),
+        one.mode,
+        cell(one.set),
+        _shown(one.mean),
+        f"{_shown(one.worst)} {cell(one.worst_cell)}",
+        f"{one.rows:,}",
+        f"{one.fit:,}",
+        f"{one.seconds:,.0f}",
+    ]
+
+
+def _shown(share: tuple[float, float, float]) -> str:
+    return f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]"
+
+
+def calibration_summary(manifest: Manifest) -> str:
+    """A line for each protocol and mode: chance, ceiling and floor, and whether methods have room between."""
+    calibration = manifest.calibration
+    if calibration is None:
+        return ""
+    protocol = {split.name: split.protocol.split()[0] for split in manifest.canonical_splits}
+    of: dict[tuple[str, str], list[Measure]] = {}
+    for one in calibration.measures:
+        of.setdefault((protocol.get(one.split, one.split), one.mode), []).append(one)
+    rows = [SUMMARY.split(" | "), ["---"] * 7]
+    for (name, mode), measures in of.items():
+        high, low = _ends(measures)
+        if not high or not low:
+            continue
+        ceiling = fmean(one.mean[0] for one in high)
+        splits = len({one.split for one in measures})
+        rows.append(
+            [
+                f"{name} ({splits} {'split' if splits == 1 else 'splits'})",
+                mode,
+                f"{high[0].chance:.2f}",
+                _both(high),
+                _both(low),
+                _both([max(low + better, key=lambda one: one.worst[0])])
+                if (better := [one for one in measures if one.trained in AWARE])
+                else "",
+                "yes" if ceiling >= ENOUGH else f"no: its ceiling is below {ENOUGH}",
+            ]
+        )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _ends(measures: Sequence[Measure]) -> tuple[list[Measure], list[Measure]]:
+    """The ceiling and the floor: of severities, a model of untouched examples on the first and last."""
+    severities = [one for one in measures if one.trained == UNTOUCHED]
+    if severities:
+        return severities[:1], severities[-1:]
+    ceilings, floors = ([one for one in measures if one.trained == name] for name in ("ceiling", "ERM"))
+    return ceilings, floors
+
+
+def _both(measures: Sequence[Measure]) -> str:
+    return " / ".join(f"{fmean(getattr(one, name)[0] for one in measures):.2f}" for name in ("mean", "worst"))
+
+
+def calibration_lines(manifest: Manifest) -> list[str]:
+    """What else follows from the measures, a sentence or two a line."""
+    calibration = manifest.calibration
+    if calibration is None:
+        return []
+    measures = calibration.measures
+    lines = [*_falls(measures, manifest.roles.nuisance), _cells(measures)] if measures else []
+    if calibration.left_out:
+        lines.append(f"Not measured: {'; '.join(calibration.left_out)}.")
+    return lines
+
+
+def calibration_warning(manifest: Manifest) -> str:
+    """That the calibration is of another build, if it is."""
+    calibration = manifest.calibration
+    bases = {base.name: base.content_id for base in manifest.bases}
+    if calibration is None or not manifest.files or bases.get(calibration.base) == calibration.content_id:
+        return ""
+    return (
+        f"the calibration was measured on another build of `{calibration.base}` "
+        f"(content {calibration.content_id[:12]}): run `python -m builders calibrate {manifest.name}` again"
+    )
+
+
+def _falls(measures: Sequence[Measure], nuisance: str) -> Iterator[str]:
+    """For how many nuisances the accuracy falls at each severity."""
+    for mode in dict.fromkeys(one.mode for one in measures):
+        steps = [one for one in measures if one.mode == mode and one.trained == UNTOUCHED]
+        falls = []
+        for before, after in pairwise(steps):
+            both = before.by_nuisance.keys() & after.by_nuisance.keys()
+            fewer = sum(after.by_nuisance[name] < before.by_nuisance[name] for name in both)
+            falls.append(f"{fewer} of {len(both)} at {after.set.removeprefix('severity ')}")
+        if falls:
+            yield (
+                f"Trained on untouched examples ({mode}), the accuracy falls with the severity in so many "
+                f"{nuisance}s: {', '.join(falls)}."
+            )
+
+
+def _cells(measures: Sequence[Measure]) -> str:
+    """How sure the accuracy of one cell can be."""
+    smallest = min(one.smallest for one in measures)
+    low, high = wilson(smallest / 2, smallest)
+    return (
+        f"The smallest cell of a test has {smallest:,} rows: at an accuracy of 0.5, its 95 % interval is "
+        f"{high - low:.2f} wide."
+    )

@@ -1,0 +1,176 @@
+"""The calibration: what is trained and judged, its record, the command that writes it, and the card."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import shiftdata as sd
+from builders.cli.app import main as cli
+from builders.describe.card import render_card
+from builders.make.build import build
+from builders.recipe import load_recipe, read_calibration
+from shiftdata.baselines import Training
+from shiftdata.baselines.calibration import calibrate, planned
+from shiftdata.errors import InputError
+from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Calibration, CanonicalSplit
+from shiftdata.metadata import read_metadata
+from shiftdata.metrics.statistics import wilson
+from tests.contracts.kinds import prepare
+from tests.tiny import edit_manifest
+
+QUICK = Training(steps=60, batch=16)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_tests() -> Iterator[None]:
+    """The tests of tiny datasets have fewer rows than would be measured."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shiftdata.baselines.calibration.LEAST", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def measured(tiny) -> Calibration:
+    return calibrate(tiny, modes=["scratch"], training=QUICK)
+
+
+def split(tiny: Path, name: str, protocol: str) -> CanonicalSplit:
+    first = Manifest.read(tiny).canonical_splits[0]
+    return replace(first, name=name, protocol=protocol)
+
+
+def test_wilsons_interval_is_that_of_scipy():
+    for correct, n in [(0, 1), (0, 12), (9, 10), (500, 1000), (7, 7)]:
+        exact = stats.binomtest(correct, n).proportion_ci(method="wilson")
+        assert wilson(correct, n) == pytest.approx((exact.low, exact.high), abs=1e-6)
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
+    metadata = read_metadata(tiny)
+    fairness = {one.trained: one for one in measured.measures if one.split.startswith("gf_")}
+    assert set(fairness) == {"ceiling", "ERM", "RWG", "SUBG", "nuisance"}
+    names = {one.split for one in fairness.values()}
+    assert len(names) == 1  # the largest of at most 8 classes, the smallest share
+    task = sd.task(tiny, names.pop())
+    ceiling, erm = fairness["ceiling"], fairness["ERM"]
+    assert (erm.fit, erm.rows) == (len(task.rows("train")), len(task.rows("test")))
+    balanced = sd.task(tiny, "group-fairness", k=len(task.labels), mu=1, nu=(1.0, 1.0))
+    assert ceiling.fit == fairness["nuisance"].fit == len(balanced.rows("train")) > erm.fit
+    assert ceiling.mean[0] > 0.5 > ceiling.chance == 0.25
+    assert (ceiling.cells, ceiling.smallest) == (16, len(task.rows("test")) // 16)
+    assert measured.content_id == metadata.dataset.manifest.base(metadata.base).content_id
+    for one in measured.measures:
+        assert 0 <= one.worst[0] <= one.mean[0] <= 1
+        assert one.mean[1] <= one.mean[0] <= one.mean[2]
+        assert np.mean(list(one.by_nuisance.values())) == pytest.approx(one.mean[0], abs=1e-3)
+
+
+def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tiny):
+    metadata = read_metadata(tiny)
+    plan = planned(
+        metadata,
+        [
+            split(tiny, "lodo", "leave-one-domain-out test=red"),
+            split(tiny, "u", "uda source=red target=blue"),
+        ],
+    )
+    assert [(job.split, job.trained) for job in plan.jobs] == [
+        ("lodo", "ceiling"), ("lodo", "ERM"), ("u", "ceiling"), ("u", "ERM")
+    ]  # fmt: skip
+    domains = [
+        {metadata.nuisances[one] for one in np.unique(metadata.nuisance[job.rows])} for job in plan.jobs
+    ]
+    assert domains == [set(metadata.nuisances), set(metadata.nuisances) - {"red"}, {"blue"}, {"red"}]
+    for job in plan.jobs:
+        assert not set(metadata.origin[job.rows]) & set(metadata.origin[job.tests[0].rows])
+    assert (plan.jobs[0].tests[0].rows == plan.jobs[1].tests[0].rows).all()
+
+
+def test_severities_are_judged_one_by_one(tmp_path):
+    folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    made = calibrate(folder, modes=["scratch"], training=Training(steps=5))
+    mine = [one for one in made.measures if one.trained == "severity 0"]
+    task = sd.task(folder, mine[0].split)
+    metadata = task.metadata
+    severity = metadata.columns["severity"]
+    steps = np.unique(severity[task.rows("test")]).tolist()
+    assert [one.set for one in mine] == [f"severity {step:g}" for step in steps]
+    assert mine[0].fit == np.count_nonzero(severity[task.rows("train")] == 0)
+    assert mine[0].cells == len(metadata.nuisances)
+    card = render_card(replace(Manifest.read(folder), calibration=made))
+    assert "the accuracy falls with the severity" in card
+
+
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
+    folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    with pytest.raises(InputError, match="no pictures"):
+        calibrate(folder, modes=["frozen"])
+    made = calibrate(folder, training=Training(steps=5))
+    assert {one.mode for one in made.measures} == {"scratch"}
+    assert made.features == ""
+
+
+def test_a_calibration_is_written_beside_its_recipe_and_built_into_the_card(recipe, tiny, tmp_path, capsys):
+    mine = shutil.copytree(recipe.parent, tmp_path / "recipe") / recipe.name
+    folder = shutil.copytree(tiny, tmp_path / "out" / "shift" / "tiny")
+    before = load_recipe(str(mine))
+    assert before.calibration is None
+    assert "## Calibration" not in (folder / "README.md").read_text()
+    arguments = ["calibrate", str(folder), "--recipe", str(mine), "--only", "scratch", "--steps", "3"]
+    assert cli(arguments) == 0
+    assert "python -m builders build" in capsys.readouterr().out
+    made = load_recipe(str(mine))
+    assert made.recipe_id() == before.recipe_id()
+    assert made.calibration is not None
+    build(str(mine), tmp_path / "out", workers=1, quiet=True)
+    manifest = Manifest.read(folder)
+    assert manifest.calibration == made.calibration
+    card = (folder / "README.md").read_text()
+    assert re.search(r"^\| group-fairness \(1 split\) \| scratch \| 0.25 \| ", card, re.M)
+    assert "Out of date" not in card
+    assert cli(["check", str(folder), "--recipe", str(mine)]) == 0
+    assert "warning: the calibration" not in capsys.readouterr().out
+
+
+def test_a_calibration_of_another_build_says_so(tiny, measured):
+    stale = replace(Manifest.read(tiny), calibration=replace(measured, content_id="0" * 64))
+    assert "**Out of date:** the calibration was measured on another build of `mini`" in render_card(stale)
+
+
+def test_a_record_reads_back_and_what_it_cannot_be_is_refused(measured, tiny, tmp_path):
+    path = tmp_path / "tiny.calibration.json"
+    path.write_text(json.dumps(asdict(measured)))
+    assert read_calibration(path) == measured
+    path.write_text(json.dumps({**asdict(measured), "steps": "many"}))
+    with pytest.raises(InputError, match=r"is not a calibration: steps is 'many'.*run"):
+        read_calibration(path)
+    copy = shutil.copytree(tiny, tmp_path / "tiny")
+    wrong = asdict(measured)
+    wrong["measures"][0]["mean"] = (2.0, 0.0, 1.0)
+    edit_manifest(copy, lambda raw: raw.update(calibration=wrong))
+    with pytest.raises(sd.IntegrityError, match="an accuracy that cannot be"):
+        Manifest.read(copy)
+
+
+def test_what_is_left_out_has_a_reason(tiny):
+    made = calibrate(tiny, modes=["scratch"], training=QUICK, minutes=0)
+    assert not made.measures
+    total = len(planned(read_metadata(tiny), Manifest.read(tiny).canonical_splits).jobs)
+    assert made.left_out == [f"{total} of {total} trainings, as 0 minutes were over"]
+    assert render_card(replace(Manifest.read(tiny), calibration=made)).count("minutes were over")
+    metadata = read_metadata(tiny)
+    plan = planned(metadata, [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
+    assert not plan.jobs
+    assert "k=90 needs as many labels" in plan.left_out[0]
