@@ -178,8 +178,7 @@ def _print(written: Written, out: Path) -> None:
     print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
     print(f"  python -m builders build {recipe}")
     print(f"  python -m builders check {folder} --recipe {recipe}")
-    if written.recipe.protocols:
-        print(f"  python -m builders calibrate {folder} --recipe {recipe}")
     for protocol in written.recipe.protocols[:1]:
         gaps = " --on-empty report" if written.recipe.on_empty == "report" else ""
         print(f"  shiftdata task {folder} {shlex.join(shlex.split(protocol.words()))}{gaps}")
+        print(f"\nA calibration for its card: python -m builders calibrate {folder} --recipe {recipe}")
