@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,8 +122,7 @@ def fit(
         raise InputError(f"{len(rows):,} rows of {len(outputs)} classes: give rows of two classes or more")
     places, wanted = inputs.positions(rows), np.searchsorted(outputs, targets)
     drawing = sampler or FixedRows(np.arange(len(rows)), seed=seed)
-    # Weights are drawn from torch's own generator: seeded inside, left outside as it was.
-    with torch.random.fork_rng(devices=[]):
+    with _alone(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
         network, prepare = _model(inputs, places, len(outputs))
         steps = _Steps(network, training)
@@ -132,6 +132,18 @@ def fit(
                 x = shifted(x, training.shift, rng(seed, "baselines", "shift", step))
             steps.take(prepare(x), torch.from_numpy(wanted[drawn]))
     return Model(network, prepare, outputs)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """In one thread: equal sums for any number of cores, and no waiting for others on a busy machine."""
+    torch = require("torch", "training")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class _Steps:

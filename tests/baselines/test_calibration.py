@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -174,3 +175,10 @@ def test_what_is_left_out_has_a_reason(tiny):
     plan = planned(metadata, [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
     assert not plan.jobs
     assert "k=90 needs as many labels" in plan.left_out[0]
+
+
+def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
+    monkeypatch.setattr("shiftdata.baselines.calibration.fit", None)
+    with pytest.raises(sd.MissingExtraError, match=r"frozen features needs.*'shiftdata\[baselines\]'"):
+        calibrate(tiny)
