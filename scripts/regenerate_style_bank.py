@@ -14,8 +14,9 @@ fidelity       accuracy of a content probe on pictures of one style / of the sam
 separability   recall of a style in a style probe over all candidates
 kept           of the candidates with a fidelity of at least 0.6, the 20 with the highest separability
 
-Accuracies are of 720 pictures: a fidelity near 0.6 has a standard error of about 0.045, so candidates on both
-sides of the line could change places. The probe reads faint outlines (pale_cream, mist) better than an eye.
+This fidelity only sorts out candidates that no strength would save. Accuracies are of 720 pictures, and the
+probe reads faint outlines (pale_cream, mist) better than an eye or a small network does. How well the kept
+styles are recognised in a dataset, and in which strength, `scripts/calibrate_styles.py` measures.
 
 The table was measured when the album had 19 concepts more.
 
@@ -186,7 +187,7 @@ def choose(measures: list[Measure]) -> list[str]:
 def reason(one: Measure, lowest: float) -> str:
     """Why a candidate was rejected, in words."""
     if one.fidelity < MIN_FIDELITY:
-        return f"fidelity below {MIN_FIDELITY}: the object is hard to recognise"
+        return f"fidelity to frozen features below {MIN_FIDELITY}"
     confused = f"most often taken for {one.taken_for}"
     return f"separability not above {lowest:.3f}, the lowest of the {KEPT} kept, {confused}"
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,12 @@ import pytest
 from PIL import Image
 
 from builders.cli.app import main
+from builders.recipe import load_recipe, recipe_path
 from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank
+from scripts.calibrate_styles import BARS, CONTRAST, STRENGTHS
 from scripts.style_pictures import DRAWINGS, NAMES, STYLES, description, draw_style
 from shiftdata.errors import InputError, NotFoundError
 
@@ -211,6 +214,47 @@ def test_a_style_of_a_subset_has_the_pictures_of_the_whole_bank(bank: StyleBank)
         assert some[style].key == whole[style].key
         assert some[style].image.tobytes() == whole[style].image.tobytes()
     assert step.fingerprint() != Stylize(seed=0, dataset="d").fingerprint()
+
+
+def test_a_style_may_have_a_strength_of_its_own(bank: StyleBank) -> None:
+    weak, other = bank.names[:2]
+    step = Stylize(seed=0, dataset="d", styles=(weak, other), strengths={weak: 0.5})
+    whole = replace(step, strengths=None)
+    mixed, full, half = (painted(one) for one in (step, whole, replace(whole, strength=0.5)))
+    assert mixed[weak].image.tobytes() == half[weak].image.tobytes()
+    assert mixed[other].image.tobytes() == full[other].image.tobytes()
+    assert [one.params["strength"] for one in mixed.values()] == [0.5, 1]
+    assert {one.severity for one in mixed.values()} == set(step.severities) == {1}
+    assert replace(step, strength=0.5).strength_of(weak) == 0.25
+    assert step.fingerprint() != whole.fingerprint()
+    assert replace(step, strengths={weak: 1}).fingerprint() == whole.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("strengths", "message"),
+    [
+        ({"mistt": 0.5}, "unknown style 'mistt'; did you mean 'mist'"),
+        ({"amber": 0.5}, "unknown style 'amber'"),
+        ({"mist": 0.0}, "the strength of mist must be above 0 and at most 1, got 0.0"),
+        ({"mist": 1.5}, "the strength of mist must be above 0 and at most 1, got 1.5"),
+    ],
+)
+def test_strengths_that_cannot_be_used_are_refused(strengths, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Stylize(seed=0, dataset="d", styles=("mist", "embers"), strengths=strengths)
+
+
+@pytest.mark.parametrize(("name", "bar"), [("sma_glyphs", BARS["sma_glyphs"])])
+def test_every_style_of_a_recipe_is_recognised_by_the_rule(name: str, bar: float, bank: StyleBank) -> None:
+    shift = load_recipe(name).shift
+    table = recipe_path(name).with_suffix(".styles.tsv").read_text(encoding="utf-8").splitlines()
+    rows = list(csv.DictReader(table, delimiter="\t"))
+    assert [row["style"] for row in rows] == list(shift.nuisances) == list(bank.names)
+    for row in rows:
+        assert shift.strength_of(row["style"]) == float(row["strength"])
+        assert float(row["strength"]) in STRENGTHS
+        assert bar <= float(row["fidelity"]) <= float(row["high"]), row["style"]
+        assert float(row["contrast"]) >= CONTRAST, row["style"]
 
 
 def test_a_folder_of_pictures_makes_styles_and_so_does_its_file_of_codes(own: Path, tmp_path, capsys) -> None:

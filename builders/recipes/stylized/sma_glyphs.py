@@ -7,11 +7,14 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import OnGround, Stylize
+from builders.shifts.styles.bank import read_strengths
 from shiftdata.protocols import UDA, GroupFairness, UniDA
 
 GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
 #: Of each letter in each style; its test rows, 30 %, are the 60 of each group of a fairness split.
 PER_GROUP = 200
+#: By how legible the letters are in each style (scripts/calibrate_styles.py).
+STRENGTHS = read_strengths(Path(__file__).with_suffix(".styles.tsv"))
 
 #: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
 PAIRS = tuple(
@@ -61,7 +64,7 @@ RECIPE = Recipe(
     album=GlyphAlbum(size=GROUND.inner),
     nuisance="style",
     prepare=(GROUND,),
-    shift=Stylize(seed=0, dataset="sma_glyphs"),
+    shift=Stylize(seed=0, dataset="sma_glyphs", strengths=STRENGTHS),
     encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(
         Base(name="content", summary="Every untouched letter, in every face.", layer="content"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from builders.sample import Sample
 from builders.shifts.steps.checks import OneStrength, framed
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
 
@@ -24,31 +24,43 @@ class Stylize(OneStrength):
 
     `styles` are names of the bank that ships (None: all of it), a folder `<style>/<picture>` of your own
     style pictures, or a file of their codes (`python -m builders encode-styles`). A folder and its file of
-    codes make the same dataset, wherever they lie.
+    codes make the same dataset, wherever they lie. `strengths` multiply the strength of single styles,
+    such as those that hide what is painted; the severity stays the same for all.
     """
 
     code_version: ClassVar[int] = 2
 
     styles: Sequence[str] | Path | None = None
+    strengths: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        known = self._known()
+        for style, strength in (self.strengths or {}).items():
+            if style not in known:
+                raise not_found("style", style, known, "It is in strengths.")
+            if not 0 < strength <= 1:
+                raise InputError(f"the strength of {style} must be above 0 and at most 1, got {strength}")
+
+    def _known(self) -> tuple[str, ...]:
+        """The names of the styles; whatever is wrong is said now, and a folder is encoded when needed."""
         if isinstance(self.styles, Path):
             if not self.styles.exists():
                 raise InputError(
                     f"there is no {self.styles}: styles are a folder <style>/<picture>, or a file of codes"
                 )
             if self.styles.is_dir():
-                style_pictures(self.styles)  # whatever is wrong is said now, and encoded when it is needed
-            else:
-                read_bank(self.styles)
-        elif isinstance(self.styles, list | tuple):
+                return tuple(style_pictures(self.styles))
+            return read_bank(self.styles).names
+        if self.styles is None:
+            return StyleBank.load().names
+        if isinstance(self.styles, list | tuple):
             check_chosen("style", tuple(self.styles), StyleBank.load().names)
-        elif self.styles is not None:
-            raise InputError(
-                f"styles is {self.styles!r}: write Path('my_styles') for a folder or a file of codes, or "
-                f"{StyleBank.load().names[:2]} for styles of the bank"
-            )
+            return tuple(self.styles)
+        raise InputError(
+            f"styles is {self.styles!r}: write Path('my_styles') for a folder or a file of codes, or "
+            f"{StyleBank.load().names[:2]} for styles of the bank"
+        )
 
     @property
     def nuisances(self) -> tuple[str, ...]:
@@ -63,22 +75,27 @@ class Stylize(OneStrength):
 
     def fingerprint(self) -> str:
         """The parameters, the codes of the styles and the network's graphs."""
-        parts = (str(self.seed), self.dataset, str(self.strength))
+        strengths = (f"{self.strength_of(style):g}" for style in self.nuisances)
+        parts = (str(self.seed), self.dataset, *strengths)
         return content_hash(*parts, self._bank.fingerprint(), network.fingerprint())
+
+    def strength_of(self, style: str) -> float:
+        """The strength that one style is painted in."""
+        return self.strength * (self.strengths or {}).get(style, 1.0)
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
             features = network.features(framed(sample))
-            own = network.code(sample.image) if 0 < self.strength < 1 else None
+            strengths = {style: self.strength_of(style) for style in self._bank.codes}
+            own = network.code(sample.image) if any(0 < one < 1 for one in strengths.values()) else None
             for style, codes in self._bank.codes.items():
-                key = f"{sample.key}-{slug(style, SLUG_LENGTH)}"
+                key, strength = f"{sample.key}-{slug(style, SLUG_LENGTH)}", strengths[style]
                 index = int(rng(self.seed, self.dataset, "style-picture", key).integers(len(codes)))
                 code = codes[index]
-                if own is not None:
-                    code = network.mix(own, code, self.strength)
-                painted = self.strength > 0
-                image = network.paint(features, code, sample.image.size) if painted else sample.image
-                params = {**sample.params, "style": style, "style_picture": index, "strength": self.strength}
+                if own is not None and strength < 1:
+                    code = network.mix(own, code, strength)
+                image = network.paint(features, code, sample.image.size) if strength else sample.image
+                params = {**sample.params, "style": style, "style_picture": index, "strength": strength}
                 yield replace(
                     sample, key=key, example=image, nuisance=style, severity=self.strength, params=params
                 )

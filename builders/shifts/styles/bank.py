@@ -8,6 +8,7 @@ of pictures, or a file of their codes.
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -109,6 +110,12 @@ def read_bank(path: Path) -> StyleBank:
     check_style_names(list(sizes), str(path))
     ends = np.cumsum(list(sizes.values()))[:-1]
     return StyleBank(dict(zip(sizes, np.split(codes, ends), strict=True)))
+
+
+def read_strengths(path: Path) -> dict[str, float]:
+    """The strength of each style, for `Stylize`, from a table of `scripts/calibrate_styles.py`."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["style"]: float(row["strength"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 def style_pictures(folder: Path) -> dict[str, list[Path]]:
