@@ -139,9 +139,6 @@ def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) 
 
 def stylized_features(contents: list[Content], codes: PerStyle) -> PerStyle:
     """Frozen features of all content pictures, untouched (under "") and in every style."""
-    import torch
-
-    torch.set_num_threads(1)
     frozen = FrozenFeatures()
     pairs = [(content, network.features(content.image)) for content in contents]
     found = {"": frozen([content.image for content in contents])}

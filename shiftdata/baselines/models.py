@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -15,6 +17,18 @@ Floats: TypeAlias = NDArray[np.float32]
 
 WIDTHS = (32, 64, 128, 256)
 HIDDEN = 128
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """In one thread: equal sums for any number of cores, and no waiting for others on a busy machine."""
+    torch = require("torch", "training")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def small_cnn(outputs: int) -> Any:

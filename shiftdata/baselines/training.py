@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from shiftdata.baselines.inputs import Inputs
-from shiftdata.baselines.models import Floats, Standardised, linear, mlp, small_cnn
+from shiftdata.baselines.models import Floats, Standardised, linear, mlp, one_thread, small_cnn
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import IntArray
@@ -55,7 +54,7 @@ class Model:
         """A score for each output, for each of some rows of the base."""
         torch, places = require("torch", "a model"), inputs.positions(rows)
         self.network.eval()
-        with torch.inference_mode():
+        with one_thread(), torch.inference_mode():
             made = [
                 self.network(self.prepare(inputs.x[places[at : at + CHUNK]])).numpy()
                 for at in range(0, len(places), CHUNK)
@@ -122,7 +121,7 @@ def fit(
         raise InputError(f"{len(rows):,} rows of {len(outputs)} classes: give rows of two classes or more")
     places, wanted = inputs.positions(rows), np.searchsorted(outputs, targets)
     drawing = sampler or FixedRows(np.arange(len(rows)), seed=seed)
-    with _alone(), torch.random.fork_rng(devices=[]):
+    with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
         network, prepare = _model(inputs, places, len(outputs))
         steps = _Steps(network, training)
@@ -132,18 +131,6 @@ def fit(
                 x = shifted(x, training.shift, rng(seed, "baselines", "shift", step))
             steps.take(prepare(x), torch.from_numpy(wanted[drawn]))
     return Model(network, prepare, outputs)
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """In one thread: equal sums for any number of cores, and no waiting for others on a busy machine."""
-    torch = require("torch", "training")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class _Steps:

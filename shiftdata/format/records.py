@@ -195,7 +195,7 @@ class Measure:
     `trained` says on what (`fit` rows): "ceiling", "ERM", "RWG", ...; "nuisance" is a model that says the
     nuisance instead of the label. `mean` is the accuracy over `cells` (groups, or nuisances where each is a
     trajectory), the smallest of which has `smallest` rows, and `worst` that of `worst_cell`; both with the
-    ends of their 95 % interval. `seconds` is the time to train.
+    ends of their 95 % interval. `seconds` are those that one core took to train.
     """
 
     split: str
