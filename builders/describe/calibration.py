@@ -71,7 +71,7 @@ def calibration_summary(manifest: Manifest) -> str:
             [
                 f"{name} ({splits} {'split' if splits == 1 else 'splits'})",
                 mode,
-                f"{high[0].chance:.2f}",
+                f"{high[0].chance:.3g}",
                 _both(high),
                 _both(low),
                 _both([max(low + better, key=lambda one: one.worst[0])])
