@@ -5,7 +5,7 @@ from pathlib import Path
 from builders.albums.glyphs import GlyphAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
-from builders.recipe import Base, Recipe
+from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Continuous, OnGround
 from shiftdata.protocols import Continuous as Trajectories
 
@@ -48,4 +48,8 @@ RECIPE = Recipe(
         *(Trajectories(shifts=shift, cells=True) for shift in ("snow", "fog", "painting", "cartoon")),
     ),
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(
+        Expected(base="content", rows={"train": 7180, "validation": 2840, "test": 4020}, smallest_group=0),
+        Expected(base="mini", rows={"train": 33600, "validation": 13440, "test": 20160}, smallest_group=48),
+    ),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from builders.albums.glyphs import FONT_CLASSES, GlyphAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
-from builders.recipe import Base, Recipe
+from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains, OnGround
 from shiftdata.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
 
@@ -44,4 +44,7 @@ RECIPE = Recipe(
     ),
     virtual=7 + 1,
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(
+        Expected(base="all", rows={"train": 6960, "validation": 3100, "test": 3980}, smallest_group=7),
+    ),
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from builders.albums.glyphs import GlyphAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
-from builders.recipe import Base, Recipe
+from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Contexts
 from shiftdata.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
 
@@ -50,4 +50,10 @@ RECIPE = Recipe(
         FlexibleDG(variant="compositional"),
     ),
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(
+        Expected(base="mini", rows={"train": 8000, "validation": 3200, "test": 4800}, smallest_group=8),
+        Expected(
+            base="extended", rows={"train": 40000, "validation": 16000, "test": 24000}, smallest_group=40
+        ),
+    ),
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from builders.albums.glyphs import GlyphAlbum
 from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
-from builders.recipe import Base, Recipe
+from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import OnGround, Stylize
 from builders.shifts.styles.bank import read_strengths
 from shiftdata.protocols import UDA, GroupFairness, UniDA
@@ -80,4 +80,11 @@ RECIPE = Recipe(
     ),
     virtual=12 + 2,
     datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    expected=(
+        Expected(base="content", rows={"train": 7180, "validation": 2840, "test": 4020}, smallest_group=0),
+        Expected(base="mini", rows={"train": 8000, "validation": 3200, "test": 4800}, smallest_group=8),
+        Expected(
+            base="extended", rows={"train": 40000, "validation": 16000, "test": 24000}, smallest_group=40
+        ),
+    ),
 )
