@@ -244,7 +244,7 @@ def test_strengths_that_cannot_be_used_are_refused(strengths, message) -> None:
         Stylize(seed=0, dataset="d", styles=("mist", "embers"), strengths=strengths)
 
 
-@pytest.mark.parametrize(("name", "bar"), [("sma_glyphs", BARS["sma_glyphs"])])
+@pytest.mark.parametrize(("name", "bar"), BARS.items())
 def test_every_style_of_a_recipe_is_recognised_by_the_rule(name: str, bar: float, bank: StyleBank) -> None:
     shift = load_recipe(name).shift
     table = recipe_path(name).with_suffix(".styles.tsv").read_text(encoding="utf-8").splitlines()

@@ -7,9 +7,12 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import OnGround, Stylize
+from builders.shifts.styles.bank import read_strengths
 from shiftdata.protocols import UDA, GroupFairness, UniDA
 
 GROUND = OnGround(size=128)
+#: By how legible the emoji are in each style (scripts/calibrate_styles.py).
+STRENGTHS = read_strengths(Path(__file__).with_suffix(".styles.tsv"))
 
 #: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
 PAIRS = tuple(
@@ -58,7 +61,7 @@ RECIPE = Recipe(
     album=EmojiAlbum(size=GROUND.inner),
     nuisance="style",
     prepare=(GROUND,),
-    shift=Stylize(seed=0, dataset="sma_emoji"),
+    shift=Stylize(seed=0, dataset="sma_emoji", strengths=STRENGTHS),
     encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(
         Base(name="content", summary="Every untouched picture.", layer="content"),
