@@ -10,13 +10,14 @@ import click
 
 from builders.cli.check import built_argument, built_folder, recipe_option
 from builders.describe.calibration import calibration_lines, calibration_summary, calibration_table
-from builders.recipe import calibration_path, load_recipe
+from builders.recipe import calibration_path, load_recipe, read_calibration
 from shiftdata.baselines.calibration import calibrate
 from shiftdata.baselines.inputs import Mode
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.cli.verbs import verb
 from shiftdata.files import write_text
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.records import Calibration
 
 
 @verb("""
@@ -26,6 +27,7 @@ from shiftdata.format.manifest import Manifest
       python -m builders calibrate build/shift/my_birds --recipe my_birds.py
 
     Needs torch; frozen features need EfficientNet-Lite0: pip install 'shiftdata[baselines]'.
+    One that is stopped goes on where it was, as long as dataset and settings are the same.
     Training is not repeatable to the byte on other machines, so a build only copies what is written here:
     run `build` again to have it on the card and in the manifest.
 """)
@@ -44,14 +46,20 @@ def command(dataset: str, recipe: str | None, only: Mode | None, minutes: float 
     manifest = Manifest.read(folder)
     reference = recipe or manifest.name
     path = calibration_path(reference, load_recipe(reference))
+
+    def write(measured: Calibration) -> None:
+        write_text(path, json.dumps(asdict(measured), indent=1, ensure_ascii=False) + "\n")
+
     measured = calibrate(
         folder,
         modes=(only,) if only else (),
         training=Training(steps=steps),
         minutes=minutes,
+        before=read_calibration(path) if path.exists() else None,
+        on_measured=write,
         on_job=lambda text, done, total: click.echo(f"{done} of {total}: {text}", err=True),
     )
-    write_text(path, json.dumps(asdict(measured), indent=1, ensure_ascii=False) + "\n")
+    write(measured)
     shown = replace(manifest, calibration=measured)
     print(calibration_table(shown), "", calibration_summary(shown), sep="\n")
     print(*calibration_lines(shown), f"wrote {path}", sep="\n")

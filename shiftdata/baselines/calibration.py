@@ -92,7 +92,9 @@ def calibrate(
     modes: Sequence[Mode] = (),
     training: Training = TRAINING,
     minutes: float | None = None,
+    before: Calibration | None = None,
     on_job: Callable[[str, int, int], object] = lambda text, done, total: None,
+    on_measured: Callable[[Calibration], object] = lambda so_far: None,
 ) -> Calibration:
     """Train a small model for the canonical splits of a dataset's default base, and judge it.
 
@@ -101,7 +103,9 @@ def calibrate(
         modes: "scratch", "frozen" (pictures only); default: all that its examples allow.
         training: how each model is trained.
         minutes: begin no training after so many; what is left out is in the record.
+        before: what was measured earlier, of the same build with the same settings, is not measured again.
         on_job: gets what is done next, how many trainings are done, and of how many.
+        on_measured: gets the record after each training, so that one that is stopped can go on.
 
     """
     torch = require("torch", "a calibration")
@@ -110,17 +114,25 @@ def calibrate(
     assert opened is not None  # it was named
     manifest = opened.manifest
     pictures = manifest.roles.modality == "image"
-    for mode in modes:
-        if mode not in MODES:
-            raise not_found("mode", mode, MODES)
-    modes = modes or (MODES if pictures else MODES[:1])
+    modes = _known(modes) or (MODES if pictures else MODES[:1])
     if pictures and "frozen" in modes:
         FrozenFeatures()  # what it lacks is said before an hour of training, not after
     plan = planned(metadata, manifest.canonical_splits)
     if not plan.jobs:
         why = "; ".join(plan.left_out) or "it has none"
         raise InputError(f"no canonical split of {metadata.name} can be calibrated: {why}")
-    measures: list[Measure] = []
+    measures = _kept(before, metadata, training, str(torch.__version__))
+    done = {(one.split, one.trained, one.mode) for one in measures}
+    known = Calibration(
+        base=metadata.base,
+        content_id=manifest.base(metadata.base).content_id,
+        steps=training.steps,
+        batch=training.batch,
+        features=FEATURES if "frozen" in [*modes, *(one.mode for one in measures)] else "",
+        versions={"torch": str(torch.__version__)},
+        measures=measures,
+        left_out=plan.left_out,
+    )
     used = np.unique(np.concatenate([rows for job in plan.jobs for rows in _rows_of(job)]))
     total, late = len(modes) * len(plan.jobs), 0
     for mode in modes:
@@ -129,26 +141,39 @@ def calibrate(
         models: dict[str, tuple[Model, float]] = {}
         for number, job in enumerate(replace(one, mode=mode) for one in plan.jobs):
             text = f"{job.split}, {job.trained}, {mode}"
+            if (job.split, job.trained, mode) in done:
+                continue
             if minutes is not None and time.monotonic() - begun > 60 * minutes:
                 late += 1
                 continue
             on_job(text, modes.index(mode) * len(plan.jobs) + number, total)
             try:
                 measures += _measured(metadata, inputs, job, training, models)
+                on_measured(known)
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
     if late:
         plan.left_out.append(f"{late} of {total} trainings, as {minutes:g} minutes were over")
-    return Calibration(
-        base=metadata.base,
-        content_id=manifest.base(metadata.base).content_id,
-        steps=training.steps,
-        batch=training.batch,
-        features=FEATURES if "frozen" in modes else "",
-        versions={"torch": str(torch.__version__)},
-        measures=measures,
-        left_out=plan.left_out,
-    )
+    return known
+
+
+def _known(modes: Sequence[Mode]) -> Sequence[Mode]:
+    for mode in modes:
+        if mode not in MODES:
+            raise not_found("mode", mode, MODES)
+    return modes
+
+
+def _kept(
+    before: Calibration | None, metadata: Metadata, training: Training, torch_version: str
+) -> list[Measure]:
+    """What was measured earlier, if it was of this build, with these settings."""
+    opened = metadata.dataset
+    assert opened is not None  # it was named
+    now = (opened.manifest.base(metadata.base).content_id, training.steps, training.batch)
+    if before is None or (before.content_id, before.steps, before.batch) != now:
+        return []
+    return list(before.measures) if before.versions.get("torch") == torch_version else []
 
 
 def _rows_of(job: Job) -> list[IntArray]:

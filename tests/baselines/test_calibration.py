@@ -182,3 +182,31 @@ def test_features_that_are_not_installed_are_named_before_any_training(tiny, mon
     monkeypatch.setattr("shiftdata.baselines.calibration.fit", None)
     with pytest.raises(sd.MissingExtraError, match=r"frozen features needs.*'shiftdata\[baselines\]'"):
         calibrate(tiny)
+
+
+def test_a_calibration_that_was_stopped_goes_on_and_ends_the_same(tiny, measured):
+    class Stopped(Exception):
+        pass
+
+    so_far: list[Calibration] = []
+
+    def stop(record: Calibration) -> None:
+        so_far.append(replace(record, measures=list(record.measures)))
+        if len(so_far) == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        calibrate(tiny, modes=["scratch"], training=QUICK, on_measured=stop)
+    trained: list[str] = []
+    resumed = calibrate(
+        tiny,
+        modes=["scratch"],
+        training=QUICK,
+        before=so_far[-1],
+        on_job=lambda text, done, total: trained.append(text),
+    )
+    shown = [replace(one, seconds=0.0) for one in resumed.measures]
+    assert shown == [replace(one, seconds=0.0) for one in measured.measures]
+    assert len(trained) == len({(one.split, one.trained) for one in measured.measures}) - 2 + 1
+    other = calibrate(tiny, modes=["scratch"], training=QUICK, minutes=0, before=replace(so_far[-1], steps=1))
+    assert not other.measures
