@@ -9,7 +9,9 @@ from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Continuous, OnGround
 from shiftdata.protocols import Continuous as Trajectories
 
-GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
+#: The outer blocks of 8 pixels of a JPEG show nothing of the letter. A ground and an ink for each letter: who
+#: has only seen dark letters on one light ground is lost at the first step of any weather.
+GROUND = OnGround(size=64, ground="drawn", margin=0.125)
 SHIFT = Continuous(dataset="cns_glyphs", seeds=(0, 1))
 
 RECIPE = Recipe(
@@ -20,15 +22,15 @@ RECIPE = Recipe(
     creators=("The shiftdata founders",),
     title="Continuous Nuisance Shifts of Glyphs",
     summary=(
-        "The letters A to T in 399 families of fonts under 14 shifts, eight styles and six weathers, each "
-        "from the untouched picture to a scale of 2.5. The letter is the target, the shift is the "
-        "nuisance, its scale the severity."
+        "The letters A to T in 399 families of fonts, each in an ink and on a ground of its own, under 14 "
+        "shifts, eight styles and six weathers, from the untouched picture to a scale of 2.5. The letter is "
+        "the target, the shift is the nuisance, its scale the severity."
     ),
     citation=(
         "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
         "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025."
     ),
-    album=GlyphAlbum(size=GROUND.inner),
+    album=GlyphAlbum(size=GROUND.inner, ink="drawn"),
     nuisance="shift",
     prepare=(GROUND,),
     shift=SHIFT,
