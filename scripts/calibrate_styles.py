@@ -1,6 +1,6 @@
 """Set the strength of each style by how well a small network recognises what is painted in it.
 
-    python scripts/calibrate_styles.py sma_glyphs          # about 10 minutes on two cores
+    python scripts/calibrate_styles.py sma_glyphs          # 9 minutes of one core; sma_emoji takes 20
     python scripts/calibrate_styles.py sma_emoji --check   # measure what ships once more, with another seed
 
 The rule; all but its second point was fixed before anything was measured:
