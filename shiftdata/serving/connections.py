@@ -276,13 +276,13 @@ class Connection(H11Protocol):
         untaken = self._untaken()
         moved = self._received + self._written - untaken
         came, self._moved = moved - self._moved, moved
-        self.allowed = -limits.pause if untaken and not self._is_refused else 0.0
+        is_waiting = not untaken and (self.cycle is None or self.cycle.response_complete)
+        self.allowed = -limits.pause if self._is_answered(untaken, is_waiting) else 0.0
         elapsed, self._seen_at = now - self._seen_at, now
         self._rate += came - self._rate * min(elapsed, 1)  # of about the last second
         if self._is_refused:
             self.patience = min(self.patience, LINGERS) - elapsed
             return self.patience
-        is_waiting = not untaken and (self.cycle is None or self.cycle.response_complete)
         if (did := (self.cycle, is_waiting)) != self._did:
             self._did, self.patience, self._began = did, limits.patience, now
             self._has_taken_answer |= is_waiting
@@ -295,6 +295,12 @@ class Connection(H11Protocol):
         if not is_waiting and now > self._began + SLOW_SECONDS and self._rate < SLOW:
             rank = min(rank, limits.patience - STALLED - 0.01 * (1 - self._rate / SLOW))
         return rank
+
+    def _is_answered(self, untaken: int, is_waiting: bool) -> bool:
+        """Whether an answer is under way, also where the client has just taken all that there was of it."""
+        if self._is_refused:
+            return False
+        return bool(untaken) or not (is_waiting or self._wants_body())
 
     def _untaken(self) -> int:
         """Bytes that the client has not taken: those in this process, and those in the system."""

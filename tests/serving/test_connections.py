@@ -108,7 +108,7 @@ def test_a_slow_client_is_served_and_one_that_stops_is_not(root: Path):
 
 def test_a_reader_may_pause_where_there_is_room(root: Path):
     """As a training that streams a whole file does while it evaluates."""
-    with serving(root, limits=Limits(patience=1, bytes_per_second=1e9)) as running:
+    with serving(root, limits=Limits(patience=1)) as running:
         reader = connected(running, GET_BIG.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"))
         time.sleep(4)
         assert len(until_closed(reader)) > SIZE
