@@ -153,7 +153,7 @@ def calibrate(
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
     if late:
-        plan.left_out.append(f"{late} of {total} trainings, as {minutes:g} minutes were over")
+        plan.left_out.append(f"{late} of {total} trainings, for lack of time")
     return known
 
 

@@ -169,8 +169,8 @@ def test_what_is_left_out_has_a_reason(tiny):
     made = calibrate(tiny, modes=["scratch"], training=QUICK, minutes=0)
     assert not made.measures
     total = len(planned(read_metadata(tiny), Manifest.read(tiny).canonical_splits).jobs)
-    assert made.left_out == [f"{total} of {total} trainings, as 0 minutes were over"]
-    assert render_card(replace(Manifest.read(tiny), calibration=made)).count("minutes were over")
+    assert made.left_out == [f"{total} of {total} trainings, for lack of time"]
+    assert render_card(replace(Manifest.read(tiny), calibration=made)).count("for lack of time")
     metadata = read_metadata(tiny)
     plan = planned(metadata, [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
     assert not plan.jobs
