@@ -66,10 +66,10 @@ def read_inputs(
         raise not_found("mode", mode, MODES)
     wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
     if not len(wanted):
-        raise InputError(f"there is no row of {metadata.name} to read: give rows, such as task.rows('train')")
+        raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
     pictures = metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image"
     if mode == "frozen" and not pictures:
-        raise InputError(f"{metadata.name} has no pictures, so there are no frozen features: use 'scratch'")
+        raise InputError(f"{metadata.name} has no pictures, so it lacks frozen features: use 'scratch'")
     # By the first row that shows a picture: untouched ones start many trajectories.
     _, first, which = np.unique(metadata.picture[wanted], return_index=True, return_inverse=True)
     size = (FROZEN_SIDE if mode == "frozen" else side) if pictures else None
@@ -93,7 +93,7 @@ def _described(examples: Examples, mode: Mode) -> Callable[[Any], NDArray[Any]]:
         return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
     features = list(examples.features.values())
     if all(feature == "string" for feature in features):
-        raise InputError(f"{examples.name} has only texts as features: there is no number to learn from")
+        raise InputError(f"{examples.name} has only texts as features: none of them is a number to learn from")
     return lambda rows: np.concatenate(
         [_column(feature, rows, at) for at, feature in enumerate(features)], axis=1
     )
