@@ -1,7 +1,7 @@
 """The embedded album of letters: A to T in hundreds of faces of openly licensed fonts, as outlines.
 
 `assets/glyphs/families.tsv` names every family with its class, package, licence and origin, `lookalikes.tsv`
-the families behind one origin, and `outlines.zip` has one file for each face: a letter and its path in each line
+the families behind one origin, and `outlines.zip` has one file for each face: a letter and its path a line
 (`scripts/regenerate_glyphs.py` rebuilds both zip and distances). A family is an origin, so that no two
 letters of it are in two splits; families that look alike share one.
 """

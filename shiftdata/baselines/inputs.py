@@ -93,7 +93,9 @@ def _described(examples: Examples, mode: Mode) -> Callable[[Any], NDArray[Any]]:
         return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
     features = list(examples.features.values())
     if all(feature == "string" for feature in features):
-        raise InputError(f"{examples.name} has only texts as features: none of them is a number to learn from")
+        raise InputError(
+            f"{examples.name} has only texts as features: none of them is a number to learn from"
+        )
     return lambda rows: np.concatenate(
         [_column(feature, rows, at) for at, feature in enumerate(features)], axis=1
     )
