@@ -165,7 +165,7 @@ class Pictures:
         inputs = Inputs(x, np.arange(len(x)))
         wanted = np.concatenate(list(targets.values()))
         model = fit(inputs, np.flatnonzero(train), wanted[train], training=Training(steps=STEPS), seed=seed)
-        guesses = model.predict(inputs, np.flatnonzero(~train)).reshape(len(targets), -1)
+        guesses = model.predict(np.flatnonzero(~train)).reshape(len(targets), -1)
         return dict(zip(targets, guesses, strict=True))
 
     def fidelities(self, strengths: Mapping[str, float], seed: int) -> list[Fidelity]:

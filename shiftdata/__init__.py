@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftdata.baselines import train
     from shiftdata.dataset import OpenDataset, open_dataset
     from shiftdata.errors import (
         ChangedError,
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 #: Which module has each name.
 _HOMES = {
+    "baselines": "train",
     "dataset": "OpenDataset open_dataset",
     "errors": "ChangedError InputError IntegrityError MissingExtraError NotFoundError"
     " ShiftdataError StorageError",
@@ -61,6 +63,7 @@ __all__ += [
     "published",
     "read_metadata",
     "task",
+    "train",
     "verify",
     "webdataset",
 ]

@@ -1,12 +1,32 @@
-"""Models that are trained here: what a task is worth before any method of your own. Needs torch.
+"""Reference methods, and the engine that trains them. Needs torch.
 
-`inputs = read_inputs(task.metadata, "scratch", task.rows("train"), task.rows("test"))` reads examples once,
-`model = train(task, inputs, "rwg", seed=0)` trains on the set to fit, and
-`task.evaluate(predictions(task, inputs, model))` judges the model.
+`run = sd.train(task, "group-dro", eta=0.1)` trains and predicts, `run.evaluate()` judges and
+`run.save(folder)` keeps it. `Method` and `method` are for methods of your own.
 """
 
-from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs
-from shiftdata.baselines.training import TRAINING, Model, Training, fit, predictions, train
+from __future__ import annotations
 
-__all__ = ["MODES", "TRAINING", "Inputs", "Mode", "Model", "Training"]
-__all__ += ["fit", "predictions", "read_inputs", "train"]
+from shiftdata.extras import require
+
+require("torch", "training")
+
+from shiftdata.baselines.engine import TRAINING, DivergedError, Trainer, Training  # noqa: E402
+from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs  # noqa: E402
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, mean, method  # noqa: E402
+from shiftdata.baselines.methods import METHODS, make_method  # noqa: E402
+from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, train  # noqa: E402
+
+__all__ = [
+    "METHODS",
+    "MODES",
+    "TRAINING",
+    "Batch",
+    "DivergedError",
+    "Hyper",
+    "Inputs",
+    "Method",
+    "Mode",
+    "Model",
+]
+__all__ += ["PretrainingWarning", "Run", "Setup", "Stage", "Trainer", "Training"]
+__all__ += ["fit", "make_method", "mean", "method", "read_inputs", "train"]

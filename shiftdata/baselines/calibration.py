@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from shiftdata.baselines.engine import TRAINING, Training
 from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs
-from shiftdata.baselines.training import TRAINING, Model, Training, fit
+from shiftdata.baselines.run import Model, fit
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
@@ -287,7 +288,7 @@ def _measured(
     model, seconds = models[identity]
     made = []
     for test in job.tests:
-        right = model.predict(inputs, test.rows) == targets[test.rows]
+        right = model.predict(test.rows) == targets[test.rows]
         made.append(_measure(metadata, job, test, right, seconds))
     return made
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.baselines.models import Floats, one_thread
+from shiftdata.baselines.models import Floats, threads
 from shiftdata.extras import require
 
 FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
@@ -30,7 +30,7 @@ class FrozenFeatures:
         for at in range(0, len(pictures), batch):
             pixels = np.stack([np.asarray(one, np.float32) for one in pictures[at : at + batch]])
             inputs = self._torch.from_numpy((pixels.transpose(0, 3, 1, 2) - 127) / 128)
-            with one_thread(), self._torch.inference_mode():
+            with threads(), self._torch.inference_mode():
                 features = self._model.extract_features(inputs)
             pooled.append(features.mean((2, 3)).numpy())
         return np.concatenate(pooled)

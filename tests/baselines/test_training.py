@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import shiftdata as sd
-from shiftdata.baselines import Inputs, Training, fit, predictions, read_inputs, train
+from shiftdata.baselines import Inputs, Training, fit, read_inputs, train
+from shiftdata.baselines.engine import shifted
 from shiftdata.baselines.inputs import hashed_ngrams
 from shiftdata.baselines.models import Standardised
-from shiftdata.baselines.training import shifted
 from shiftdata.errors import InputError
 
 QUICK = Training(steps=60, batch=32, learning_rate=0.01, shift=1)
@@ -41,26 +41,25 @@ def test_what_can_be_told_apart_is_learned(numbers):
     inputs, y = blobs(numbers=numbers)
     rows = np.arange(len(y))
     model = fit(inputs, rows[:200], 5 + 2 * y[:200], training=QUICK)
-    predicted = model.predict(inputs, rows[200:])
+    predicted = model.predict(rows[200:])
     assert set(predicted.tolist()) <= {5, 7}
     assert (predicted == 5 + 2 * y[200:]).mean() > 0.85
 
 
 def test_a_task_of_pictures_is_learned_and_judged_by_key(task, inputs):
-    model = train(task, inputs, "rwg", training=QUICK)
-    said = predictions(task, inputs, model)
-    assert list(said) == task.keys("test")
-    assert task.evaluate(said).mean > 0.5  # chance: 0.25
-    assert model.scores(inputs, task.rows("test")).shape == (len(said), len(task.labels))
+    run = train(task, "rwg", inputs=inputs, training=QUICK)
+    assert list(run.predictions) == task.keys("test")
+    assert task.evaluate(run.predictions).mean == run.evaluate().mean > 0.5  # chance: 0.25
+    assert run.scores.shape == (len(run.predictions), len(task.labels))
 
 
 def test_equal_seeds_give_equal_models_and_others_do_not(task, inputs):
     def scores(seed):
         torch.manual_seed(seed + 17)  # the caller's own seed has no say, and is left as it was
         before = torch.random.get_rng_state()
-        model = train(task, inputs, training=Training(steps=3, batch=16), seed=seed)
+        run = train(task, inputs=inputs, training=Training(steps=3, batch=16), seed=seed)
         assert torch.equal(before, torch.random.get_rng_state())
-        return model.scores(inputs, task.rows("test")).tolist()
+        return run.scores.tolist()
 
     assert scores(0) == scores(0) != scores(1)
 
@@ -73,10 +72,12 @@ def test_batches_are_those_that_the_sampler_draws(task, inputs, rule, monkeypatc
     seen = Inputs(np.arange(len(inputs.x), dtype=np.float32)[:, None].repeat(2, axis=1), inputs.place)
     monkeypatch.setattr(
         "shiftdata.baselines.models.Standardised.__call__",
-        lambda self, x: drawn.append(x[:, 0].astype(int).tolist()) or x.astype(np.float32),
+        lambda self, x: drawn.append(x[:, 0].astype(int).tolist()) or torch.from_numpy(x.astype(np.float32)),
     )
     sampler = task.sampler(rule, "train", seed=3)
-    train(task, seen, rule, training=Training(steps=25, batch=24), seed=3)
+    method = "erm" if rule == "shuffle" else rule
+    train(task, method, inputs=seen, training=Training(steps=25, batch=24), seed=3)
+    del drawn[25:]  # then the test is predicted
     expected = np.concatenate([sampler.rows_of(epoch) for epoch in range(60)])[: 25 * 24]
     assert [place[one] for batch in drawn for one in batch] == rows[expected].tolist()
     assert {len(batch) for batch in drawn} == {24}
@@ -88,13 +89,13 @@ def test_batches_are_those_that_the_sampler_draws(task, inputs, rule, monkeypatc
 def test_hidden_labels_are_not_trained_on(tiny, inputs, monkeypatch):
     uda = sd.task(tiny, "uda", source="red", target="blue")
     with pytest.raises(InputError, match="labels of target_train are hidden"):
-        train(uda, inputs, name="target_train")
-    quick, tested = Training(steps=3), uda.rows("target_test")
-    seen = train(uda, inputs, training=quick).scores(inputs, tested)
+        train(uda, inputs=inputs, name="target_train")
+    quick = Training(steps=3)
+    seen = train(uda, inputs=inputs, training=quick).scores
     poisoned = uda.metadata.label.copy()
     poisoned[uda.sets["target_train"].indices] = 0
     monkeypatch.setattr(sd.Metadata, "label", poisoned)
-    assert (train(uda, inputs, training=quick).scores(inputs, tested) == seen).all()
+    assert (train(uda, inputs=inputs, training=quick).scores == seen).all()
 
 
 def test_what_cannot_be_trained_is_a_reason(task, inputs):
@@ -105,13 +106,11 @@ def test_what_cannot_be_trained_is_a_reason(task, inputs):
         fit(inputs, some, np.ones(5, np.int64))
     with pytest.raises(InputError, match="at least 1 step"):
         Training(steps=0)
-    with pytest.raises(InputError, match="makes batches of its own"):
-        train(task, inputs, "n-groups", n_groups_per_batch=2, batch_size=8)
     lacking = read_inputs(task.metadata, "scratch", some, side=24)
     with pytest.raises(InputError, match="were not read"):
-        train(task, lacking)
+        train(task, inputs=lacking)
     one_row = fit(inputs, some[:1], np.array([2]), outputs=np.array([1, 2]), training=Training(steps=2))
-    assert one_row.predict(inputs, none).tolist() == []
+    assert one_row.predict(none).tolist() == []
 
 
 def test_pictures_move_and_their_border_is_repeated():

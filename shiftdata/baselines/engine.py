@@ -1,0 +1,462 @@
+"""The engine: it draws batches, lets a method take steps, and can go on where it was stopped."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shiftdata.baselines.inputs import Inputs
+from shiftdata.baselines.method import Batch, Method, Setup, Stage
+from shiftdata.baselines.models import Floats, Network, Prepare, threads
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.metrics.arrays import IntArray
+from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler
+from shiftdata.stable import hash64, rng
+
+CHUNK = 512  # rows that are predicted at a time
+Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
+Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
+
+
+class DivergedError(ShiftdataError):
+    """A training whose loss is not a number any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a model is trained: so many steps, whatever the number of rows.
+
+    "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
+    divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
+    `shift` pixels in each direction, their border repeated. The encoder's rate is
+    `encoder_rate` times that of the rest. `evaluate_every` so many steps the set to select by is predicted;
+    0: never.
+    """
+
+    steps: int = 800
+    batch: int = 64
+    learning_rate: float = 0.01
+    weight_decay: float = 0.05
+    optimizer: Optimizer = "adamw"
+    momentum: float = 0.9  # of sgd
+    schedule: Schedule = "one-cycle"
+    encoder_rate: float = 1.0
+    shift: int = 3
+    evaluate_every: int = 0
+    threads: int = 1
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+
+    def __post_init__(self) -> None:
+        numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
+        if min(self.steps, self.threads) < 1 or self.batch < 0 or min(numbers) < 0:
+            raise InputError(f"{self}: give at least 1 step, 1 thread, and no negative number")
+        for given, known in ((self.optimizer, Optimizer), (self.schedule, Schedule)):
+            if given not in get_args(known):
+                raise InputError(f"{given!r} is not one of {', '.join(get_args(known))}")
+
+
+TRAINING = Training()
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows of a training. Labels of `target` are not here, nor groups: no method can see them.
+
+    rows, target and select are rows of the base; y, group and domain have a number from 0 for each of `rows`.
+    """
+
+    inputs: Inputs
+    rows: IntArray
+    y: IntArray
+    classes: int
+    group: IntArray
+    domain: IntArray
+    sampler: RowSampler | CellBatches
+    target: IntArray | None = None
+    select: IntArray | None = None
+    select_y: IntArray | None = None
+    select_group: IntArray | None = None
+
+    def known(self, features: int) -> Setup:
+        """What a method may know before the first step."""
+        groups, domains = (int(one.max(initial=-1)) + 1 for one in (self.group, self.domain))
+        of_group = np.zeros((2, groups), np.int64)
+        of_group[:, self.group] = self.y, self.domain
+        counts = [
+            torch.from_numpy(np.bincount(one, minlength=size))
+            for one, size in ((self.y, self.classes), (self.group, groups), (self.domain, domains))
+        ]
+        return Setup(
+            classes=self.classes,
+            groups=groups,
+            domains=domains,
+            rows=len(self.rows),
+            target_rows=0 if self.target is None else len(self.target),
+            features=features,
+            class_counts=counts[0],
+            group_counts=counts[1],
+            domain_counts=counts[2],
+            group_class=torch.from_numpy(of_group[0]),
+            group_domain=torch.from_numpy(of_group[1]),
+        )
+
+
+class Stream:
+    """Positions batch by batch without end: what an epoch leaves begins the next batch."""
+
+    def __init__(self, draw: Callable[[int, bool], IntArray], size: int) -> None:
+        self._draw, self._size = draw, size
+        self.epoch = self.used = 0
+        self._rows: IntArray | None = None
+
+    def take(self) -> IntArray:
+        """The positions of the next batch."""
+        parts: list[IntArray] = []
+        wanted = self._size
+        while wanted:
+            if self._rows is None:
+                self._rows = self._draw(self.epoch, self.used == 0)
+                if not len(self._rows):
+                    raise InputError("there is no row to draw: the sampler keeps none")
+            parts.append(self._rows[self.used : self.used + wanted])
+            wanted -= len(parts[-1])
+            self.used += len(parts[-1])
+            if self.used == len(self._rows):
+                self.epoch, self.used, self._rows = self.epoch + 1, 0, None
+        return np.concatenate(parts)
+
+
+def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
+    """The positions that a sampler gives in an epoch, in order, on all ranks."""
+    if isinstance(sampler, RowSampler):
+        return sampler.rows_of(epoch)
+    return np.concatenate([np.asarray(one) for one in sampler.items_of(epoch)])
+
+
+@dataclass
+class Progress:
+    """Where a training is."""
+
+    stage: int = 0
+    done: int = 0  # steps of the stage
+    total: int = 0  # steps of all stages
+    begun: bool = False  # whether the stage's `begin` has been called
+    streams: dict[str, tuple[int, int]] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    finished: bool = False
+
+
+class Trainer:
+    """Trains a method on some rows; what a method may ask of is public."""
+
+    def __init__(
+        self,
+        method: Method,
+        network: Network,
+        prepare: Prepare,
+        data: Data,
+        *,
+        training: Training = TRAINING,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.method, self.network, self.data = method, network, data
+        self.training, self.seed, self.device = training, seed, device
+        self._prepare, self._ranks = prepare, Ranks.of()
+        if training.batch % self._ranks.world:
+            raise InputError(f"a batch of {training.batch} cannot be shared by {self._ranks.world} processes")
+        self.first = copy.deepcopy(network.state_dict())
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(hash64(seed, "baselines", "method"))
+            method.setup(network, data.known(network.n_features))
+        method.to(device)
+        self.progress = Progress()
+        #: How often each row to fit is drawn, if a method has said so.
+        self.counts: IntArray | None = None
+        self._restart()
+
+    # What methods use.
+
+    def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> float:
+        """One move of the optimiser down the gradient of a loss; a loss that is no number stops the run."""
+        optimizer = optimizer or self.optimizer
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise DivergedError(
+                f"the loss is {value} at step {self.progress.total + 1}: lower learning_rate, now "
+                f"{self.training.learning_rate:g}, or a penalty's weight, or set a longer warm-up"
+            )
+        optimizer.zero_grad()
+        if loss.requires_grad:  # a batch without a row to learn from moves nothing
+            torch.autograd.backward(self._scaler.scale(loss))
+            self._share_gradients(optimizer)
+            self._scaler.step(optimizer)
+            self._scaler.update()
+        return value
+
+    def scores(self, rows: IntArray) -> Floats:
+        """The method's scores of some rows of the base, in eval mode."""
+        return self._applied(self.method.predict, rows, self.data.classes)
+
+    def features(self, rows: IntArray) -> Floats:
+        """What the encoder makes of some rows of the base, in eval mode."""
+        return self._applied(self.network.features, rows, self.network.n_features)
+
+    def inputs(self, rows: IntArray) -> Tensor:
+        """Some rows of the base in the form that the network reads, without augmentation."""
+        data = self.data.inputs
+        return self._prepare(data.x[data.positions(rows)]).to(self.device)
+
+    # The run.
+
+    def run(
+        self,
+        *,
+        until: int | None = None,
+        on_step: Callable[[int, int], object] = lambda done, total: None,
+        save: Callable[[Trainer], object] = lambda trainer: None,
+        save_every: int = 0,
+    ) -> None:
+        """Take every step that is left, or up to step `until` of all stages."""
+        with threads(self.training.threads), torch.random.fork_rng(devices=[]):
+            for number, stage in enumerate(self.stages):
+                if number < self.progress.stage:
+                    continue
+                self._begin(number, stage)
+                while self.progress.done < self.steps_of(stage):
+                    if until is not None and self.progress.total >= until:
+                        return
+                    self._step(stage)
+                    on_step(self.progress.total, self.total_steps)
+                    if save_every and self.progress.total % save_every == 0:
+                        save(self)
+            if not self.progress.finished:
+                self.method.eval()
+                self.method.finish(self)
+                self.progress.finished = True
+
+    @property
+    def stages(self) -> list[Stage]:
+        return list(self.method.stages())
+
+    @property
+    def total_steps(self) -> int:
+        return sum(self.steps_of(stage) for stage in self.stages)
+
+    def steps_of(self, stage: Stage) -> int:
+        """How many steps a stage has."""
+        if stage.passes:
+            rows = 0 if self.data.target is None else len(self.data.target)
+            return math.ceil(stage.passes * rows / (self.training.batch or max(rows, 1)))
+        return round(stage.share * self.training.steps)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on, bit for bit."""
+        self.progress.streams = {name: (one.epoch, one.used) for name, one in self._streams.items()}
+        return {
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self._schedule.state_dict(),
+            "scaler": self._scaler.state_dict(),
+            "progress": asdict(self.progress),
+            "counts": None if self.counts is None else torch.from_numpy(self.counts),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where another trainer, of the same method, data and settings, was."""
+        self.progress = Progress(**copy.deepcopy(state["progress"]))
+        self.counts = None if state["counts"] is None else state["counts"].numpy()
+        self.method.load_state_dict(state["method"])
+        self._restart()
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._schedule.load_state_dict(state["schedule"])
+        self._scaler.load_state_dict(state["scaler"])
+        for name, (epoch, used) in self.progress.streams.items():
+            self._streams[name].epoch, self._streams[name].used = epoch, used
+
+    def _begin(self, number: int, stage: Stage) -> None:
+        if self.progress.begun and number == self.progress.stage:
+            return
+        if number > self.progress.stage or not self.progress.begun:
+            if stage.fresh:
+                self.network.load_state_dict(self.first)
+            torch.manual_seed(hash64(self.seed, "baselines", "begin", number))
+            self.method.eval()
+            self.method.begin(stage, self)
+            self.progress.stage, self.progress.done, self.progress.begun = number, 0, True
+            self._restart()
+
+    def _restart(self) -> None:
+        """The optimiser, its schedule and the streams of a stage that begins."""
+        training, stage = self.training, self.stages[self.progress.stage]
+        encoder = {id(one) for one in self.network.encoder.parameters()}
+        parameters = self.method.trained(stage)
+        groups = [{"params": parameters, "lr": training.learning_rate}]
+        if training.encoder_rate != 1:
+            groups = [
+                {
+                    "params": [one for one in parameters if (id(one) in encoder) == inside],
+                    "lr": training.learning_rate * (training.encoder_rate if inside else 1),
+                }
+                for inside in (True, False)
+            ]
+        groups = [one for one in groups if one["params"]] or [{"params": [torch.zeros(1)], "lr": 0.0}]
+        self.optimizer = _optimizer(groups, training)
+        self._schedule = _schedule(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
+        self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
+        size, target = training.batch, self.data.target
+        self._streams = {"fit": Stream(self._fit_rows, size)}
+        if target is not None:
+            shuffled = FixedRows(np.arange(len(target)), seed=self.seed, names=("target",))
+            self._streams["target"] = Stream(
+                lambda epoch, begins: self.method.target_rows(self, shuffled, epoch, begins), size
+            )
+
+    def _fit_rows(self, epoch: int, begins: bool) -> IntArray:
+        return epoch_rows(self.sampler, epoch)
+
+    @property
+    def sampler(self) -> RowSampler | CellBatches:
+        """What draws the rows to fit: the rule's sampler, or each row as often as `counts` say."""
+        if self.counts is None:
+            return self.data.sampler
+        return FixedRows(
+            np.repeat(np.arange(len(self.counts)), self.counts), seed=self.seed, names=("counted",)
+        )
+
+    def _step(self, stage: Stage) -> None:
+        progress = self.progress
+        batch = self._batch(self.steps_of(stage))
+        torch.manual_seed(hash64(self.seed, "baselines", "step", progress.total, self._ranks.rank))
+        self.method.train()
+        kind = "cuda" if self.device.startswith("cuda") else "cpu"
+        dtype = getattr(torch, self.training.precision)
+        with torch.autocast(kind, dtype, enabled=self.training.precision != "float32"):
+            loss = self.method.step(batch, self)
+        self._schedule.step()
+        progress.done, progress.total = progress.done + 1, progress.total + 1
+        self.method.after_step(batch)
+        every = self.training.evaluate_every
+        if every and (progress.total % every == 0 or progress.done == self.steps_of(stage)):
+            self._evaluate(loss)
+
+    def _evaluate(self, loss: float) -> None:
+        """What the set to select by is predicted, and the mean loss there."""
+        data = self.data
+        if data.select is None or data.select_y is None:
+            raise InputError("evaluate_every needs a set with the role 'select': the task has none")
+        scores = torch.from_numpy(self.scores(data.select)).double()
+        held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
+        self.progress.history.append(
+            {"step": self.progress.total, "loss": loss, "select_loss": held, "predicted": scores.argmax(1)}
+        )
+        self.method.evaluated(self.progress.total, held)
+
+    def _batch(self, steps: int) -> Batch:
+        data, whole = self.data, self.training.batch == 0
+        drawn, weight = self._whole() if whole else (self._streams["fit"].take(), None)
+        drawn, weight = self._mine(drawn), None if weight is None else self._mine(weight)
+        x = self._view(data.rows[drawn], "shift")
+        target = target_row = None
+        if data.target is not None and "target" in self.method.needs:
+            target_row = np.arange(len(data.target)) if whole else self._streams["target"].take()
+            target_row = self._mine(target_row)
+            target = self._view(data.target[target_row], "target shift")
+        if weight is None:
+            weight = np.ones(len(drawn))
+
+        def there(values: Any) -> Tensor:
+            return torch.from_numpy(values).to(self.device)
+
+        return Batch(
+            x,
+            there(data.y[drawn]),
+            there(data.group[drawn]),
+            there(data.domain[drawn]),
+            there(drawn),
+            there(weight.astype(np.float32)),
+            progress=self.progress.done / steps,
+            step=self.progress.done,
+            stage=self.stages[self.progress.stage].name,
+            target=target,
+            target_row=None if target_row is None else there(target_row),
+        )
+
+    def _whole(self) -> tuple[IntArray, Any]:
+        """All rows at once, each with the weight that its sampler draws it by."""
+        sampler = self.sampler
+        if isinstance(sampler, Reweighted):
+            return np.arange(len(self.data.rows)), sampler.weights
+        return np.sort(epoch_rows(sampler, 0)), None
+
+    def _view(self, rows: IntArray, purpose: str) -> Tensor:
+        inputs = self.data.inputs
+        x = inputs.x[inputs.positions(rows)]
+        if inputs.is_pictures:
+            step = self.progress.total, *((self._ranks.rank,) if self._ranks.rank else ())
+            x = shifted(x, self.training.shift, rng(self.seed, "baselines", purpose, *step))
+        return self._prepare(x).to(self.device)
+
+    def _applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int) -> Floats:
+        was = self.method.training
+        self.method.eval()
+        with threads(self.training.threads), torch.inference_mode():
+            made = [
+                function(self.inputs(rows[at : at + CHUNK])).float().cpu().numpy()
+                for at in range(0, len(rows), CHUNK)
+            ]
+        self.method.train(was)
+        return np.concatenate([np.zeros((0, width), np.float32), *made])
+
+    def _mine(self, drawn: Any) -> Any:
+        """What this process takes of a batch that all of them draw alike."""
+        return drawn[self._ranks.rank :: self._ranks.world]
+
+    def _share_gradients(self, optimizer: torch.optim.Optimizer) -> None:
+        """The mean of the gradients of all processes."""
+        if self._ranks.world == 1:
+            return
+        for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+            if parameter.grad is None:  # every process must take part in every sum
+                parameter.grad = torch.zeros_like(parameter)
+            torch.distributed.all_reduce(parameter.grad)
+            parameter.grad /= self._ranks.world
+
+
+def _optimizer(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:
+    rate, decay = training.learning_rate, training.weight_decay
+    if training.optimizer == "sgd":
+        return torch.optim.SGD(groups, rate, momentum=training.momentum, weight_decay=decay)
+    kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
+    return kind(groups, rate, weight_decay=decay)
+
+
+def _schedule(optimizer: torch.optim.Optimizer, name: Schedule, steps: int) -> Any:
+    schedules = torch.optim.lr_scheduler
+    if name == "one-cycle":
+        rates = [group["lr"] for group in optimizer.param_groups]
+        return schedules.OneCycleLR(
+            optimizer, rates, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
+        )
+    factor: dict[str, Callable[[int], float]] = {
+        "constant": lambda step: 1.0,
+        "cosine": lambda step: (1 + math.cos(math.pi * min(1.0, step / steps))) / 2,
+        "inverse": lambda step: (1 + 10 * step / steps) ** -0.75,
+    }
+    return schedules.LambdaLR(optimizer, factor[name])
+
+
+def shifted(x: Any, most: int, generator: np.random.Generator) -> Any:
+    """Pictures, each moved by up to `most` pixels in each direction; the border is repeated."""
+    count, height, width = x.shape[:3]
+    down, right = generator.integers(-most, most + 1, (2, count, 1))
+    rows = np.clip(np.arange(height) + down, 0, height - 1)
+    columns = np.clip(np.arange(width) + right, 0, width - 1)
+    return x[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]

@@ -1,0 +1,247 @@
+"""What a method is: a loss over batches, its hyper-parameters, what it needs of a task, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
+
+import torch
+from torch import Tensor, nn
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.metrics.arrays import IntArray
+
+if TYPE_CHECKING:
+    from shiftdata.baselines.engine import Trainer
+    from shiftdata.baselines.models import Network
+    from shiftdata.sampling import RowSampler
+
+#: What a task, or a network, must have for a method:
+#: - groups: several groups among the rows to fit; domains: several nuisances among them;
+#: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
+#: - batch-norm: a network with such layers; pixels: pictures, not features.
+Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "pixels"]
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """A hyper-parameter: its default and the range that a search draws from, and who says so.
+
+    As an attribute of a `Method` it is a number: the default, or what was given.
+    """
+
+    default: float
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    choices: tuple[float, ...] = ()
+    source: str = ""
+    #: Defaults of the variants that differ.
+    variants: Mapping[str, float] | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Hyper: ...
+    @overload
+    def __get__(self, instance: Method, owner: type) -> float: ...
+    def __get__(self, instance: Method | None, owner: type) -> Hyper | float:
+        if instance is None:
+            return self
+        return instance.hyper[self.name]  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a method gets for a step: everything 1-D but `x`, one entry a row.
+
+    y are class numbers from 0, group and domain those of `Setup`, row positions among the rows to fit.
+    `weight` is 1 but where all rows are one batch: there it is what the sampler would draw a row by. Labels
+    of `target` are not here, by design. `strong` and `target_strong` are other views of the same rows, for
+    methods with `strong_views`.
+    """
+
+    x: Tensor
+    y: Tensor
+    group: Tensor
+    domain: Tensor
+    row: Tensor
+    weight: Tensor
+    #: The share of the stage's steps that is done, from 0 to below 1.
+    progress: float = 0.0
+    #: Steps done in this stage, and its name.
+    step: int = 0
+    stage: str = "train"
+    target: Tensor | None = None
+    target_row: Tensor | None = None
+    strong: Tensor | None = None
+    target_strong: Tensor | None = None
+
+    @property
+    def unlabelled(self) -> Tensor:
+        """The rows of the target; the engine gives them to methods that need "target"."""
+        assert self.target is not None
+        return self.target
+
+    def domains(self) -> list[Tensor]:
+        """The positions in the batch of the rows of each domain that is there, in the order of numbers."""
+        return [torch.nonzero(self.domain == one).ravel() for one in torch.unique(self.domain)]
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What is known before the first step: sizes of the problem, never a row."""
+
+    classes: int
+    groups: int
+    domains: int
+    rows: int
+    target_rows: int
+    features: int  # numbers that the encoder gives
+    #: Rows to fit of each class, group and domain.
+    class_counts: Tensor
+    group_counts: Tensor
+    domain_counts: Tensor
+    #: The class and the domain of each group.
+    group_class: Tensor
+    group_domain: Tensor
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a training, with an optimiser and a schedule of its own.
+
+    `share` of the steps that a training has, or `passes` over the unlabelled rows; with neither, only
+    `Method.begin` is called. `fresh` begins from the network's first weights. Batches are of the rows to fit,
+    and of the target where a method needs it.
+    """
+
+    name: str
+    share: float = 1.0
+    passes: float = 0.0
+    fresh: bool = False
+
+
+class Method(nn.Module):
+    """A training algorithm. A method of your own is a subclass with a `loss`.
+
+        @method("focal")
+        class Focal(Method):
+            '''Cross-entropy with less weight on rows that are right already.'''
+
+            gamma = Hyper(2.0, low=0.5, high=5.0)
+
+            def loss(self, batch):
+                losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
+                return mean((1 - torch.exp(-losses)) ** self.gamma * losses, batch.weight)
+
+    It is a torch module: what it keeps as a module, parameter or buffer is saved, resumed and moved with it.
+    Each step has a torch seed of its own, so that a resumed run draws what an uninterrupted one does.
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    #: The rule that draws the rows to fit: a name of `sampling.SAMPLERS`.
+    sampler: ClassVar[str] = "shuffle"
+    #: "fixed" is what the sources mean; "paper" and "code" what they say and what they do, if it differs.
+    variants: ClassVar[tuple[str, ...]] = ("fixed",)
+    #: Whether batches bring strongly augmented views.
+    strong_views: ClassVar[bool] = False
+    #: Raised with every change that changes a result: it is in the record of each run.
+    code_version: ClassVar[int] = 1
+
+    network: Network
+
+    def __init__(self, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__()
+        space = self.space()
+        if variant not in self.variants:
+            raise not_found(f"variant of {type(self).__name__}", variant, self.variants)
+        for name in given:
+            if name not in space:
+                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space)
+        defaults = {name: (one.variants or {}).get(variant, one.default) for name, one in space.items()}
+        self.variant, self.hyper = variant, defaults | {name: float(value) for name, value in given.items()}
+
+    @classmethod
+    def space(cls) -> dict[str, Hyper]:
+        """Its hyper-parameters by name."""
+        every = {name: one for part in reversed(cls.__mro__) for name, one in vars(part).items()}
+        return {name: one for name, one in every.items() if isinstance(one, Hyper)}
+
+    def setup(self, network: Network, known: Setup) -> None:
+        """Take the network, and make what else is trained or kept. Extend it: call it first."""
+        self.network, self.known = network, known
+
+    def stages(self) -> Sequence[Stage]:
+        """What the training consists of, in order."""
+        return [Stage("train")]
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        """Before the first step of a stage: mark rows, fit a head, freeze a part. Not called on resuming."""
+
+    def trained(self, stage: Stage) -> list[nn.Parameter]:
+        """What the optimiser of a stage moves."""
+        return [one for one in self.parameters() if one.requires_grad]
+
+    def loss(self, batch: Batch) -> Tensor:
+        """A number to make smaller."""
+        raise NotImplementedError(f"{type(self).__name__} has no loss")
+
+    def step(self, batch: Batch, trainer: Trainer) -> float:
+        """One step: the loss's gradient, and the optimiser's move. Methods with several moves replace it."""
+        return trainer.descend(self.loss(batch))
+
+    def after_step(self, batch: Batch) -> None:
+        """After the optimiser's move: averages of weights, say."""
+
+    def evaluated(self, step: int, loss: float) -> None:
+        """After an evaluation on the set to select by, with the mean loss there."""
+
+    def finish(self, trainer: Trainer) -> None:
+        """After the last step: put averaged weights in place, estimate label shares."""
+
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+        """The positions of an epoch's unlabelled rows; `begins` is false where a stopped epoch goes on."""
+        return shuffled.rows_of(epoch)
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Scores, one row a row of x and one column a class; called in eval mode, without gradients."""
+        scores: Tensor = self.network(x)
+        return scores
+
+
+def mean(losses: Tensor, weight: Tensor) -> Tensor:
+    """The weighted mean of one loss a row. Both must be 1-D: (B,) times (B, 1) would be a matrix."""
+    if losses.ndim != 1 or losses.shape != weight.shape:
+        raise InputError(f"one loss and one weight a row, not {tuple(losses.shape)}, {tuple(weight.shape)}")
+    return (losses * weight).sum() / weight.sum()
+
+
+#: Methods of one's own, by name.
+_OWN: dict[str, type[Method]] = {}
+
+
+def method(name: str) -> Callable[[type[Method]], type[Method]]:
+    """Give a method of your own a name: `train(task, "focal")` and records know it by that."""
+
+    def named(one: type[Method]) -> type[Method]:
+        if name in _OWN and _OWN[name].__qualname__ != one.__qualname__:
+            raise InputError(f"there is a method {name!r} already: {_OWN[name].__qualname__}")
+        _OWN[name] = one
+        return one
+
+    return named
+
+
+def with_target(batch: Batch, x: Tensor, target: Tensor) -> Batch:
+    """A batch with other views of its rows."""
+    return replace(batch, x=x, target=target)
+
+
+def check_1d(**tensors: Any) -> None:
+    """Refuse what is not one number a row: a matrix where a vector belongs averages weights away."""
+    for name, tensor in tensors.items():
+        if tensor.ndim != 1:
+            raise InputError(f"{name} has the shape {tuple(tensor.shape)}: give one number a row")

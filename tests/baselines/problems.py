@@ -1,0 +1,79 @@
+"""Small problems with known answers, for the tests of methods: rows as numbers, no dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from shiftdata.baselines import Inputs, Method, Trainer, Training
+from shiftdata.baselines.engine import Data
+from shiftdata.baselines.models import Network, build
+from shiftdata.sampling import make_sampler
+
+#: Plain gradient descent, so that a step is the gradient.
+PLAIN: dict[str, Any] = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "schedule": "constant"}
+
+
+def problem(
+    rows: int = 240,
+    numbers: int = 6,
+    classes: int = 3,
+    domains: int = 3,
+    target: int = 60,
+    seed: int = 0,
+    shift: float = 1.0,
+) -> Data:
+    """Classes that differ in some numbers, domains in others; the target's rows are moved by `shift`."""
+    generator = np.random.default_rng(seed)
+    total = rows + 2 * target
+    y = generator.integers(classes, size=total)
+    domain = generator.integers(domains, size=total)
+    x = generator.normal(size=(total, numbers))
+    x[np.arange(total), y % numbers] += 2.0
+    x[np.arange(total), (classes + domain) % numbers] += 1.0
+    x[rows : rows + target] += shift
+    every = np.arange(total)
+    fit, unlabelled, select = every[:rows], every[rows : rows + target], every[rows + target :]
+    _, group = np.unique(y[fit] * domains + domain[fit], return_inverse=True)
+    return Data(
+        Inputs(x.astype(np.float32), every),
+        fit,
+        y[fit],
+        classes,
+        group,
+        domain[fit],
+        make_sampler("shuffle", labels=y[fit]),  # type: ignore[arg-type]
+        target=unlabelled,
+        select=select,
+        select_y=y[select],
+        select_group=y[select] * domains + domain[select],
+    )
+
+
+def network_of(data: Data, backbone: str = "mlp", seed: int = 0) -> tuple[Network, Any]:
+    """A network for a problem, and what prepares its inputs; equal seeds, equal weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network, prepare, _ = build(backbone, data.inputs.x, data.inputs.positions(data.rows), data.classes)
+    return network, prepare
+
+
+def trainer_of(
+    method: Method, data: Data, *, backbone: str = "mlp", seed: int = 0, **settings: Any
+) -> Trainer:
+    """A trainer of a method on a problem; `settings` are those of `Training`."""
+    network, prepare = network_of(data, backbone, seed)
+    chosen = Training(**({"steps": 20, "batch": 30} | settings))
+    return Trainer(method, network, prepare, data, training=chosen, seed=seed)
+
+
+def weights_of(trainer: Trainer) -> list[torch.Tensor]:
+    """The network's parameters and buffers."""
+    return [one.detach().clone() for one in trainer.network.state_dict().values()]
+
+
+def same(first: Trainer, second: Trainer) -> bool:
+    """Whether two networks are equal bit for bit."""
+    return all(torch.equal(*pair) for pair in zip(weights_of(first), weights_of(second), strict=True))

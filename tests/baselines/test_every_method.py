@@ -1,0 +1,65 @@
+"""What every method promises: it goes on bit for bit, learns, and its numbers are documented."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from shiftdata.baselines import METHODS, make_method
+from tests.baselines.problems import problem, same, trainer_of
+
+
+@pytest.fixture(scope="module")
+def data():
+    return problem()
+
+
+def backbone_for(name: str) -> str:
+    needs = make_method(name).needs
+    return "mlp-bn" if "batch-norm" in needs else "mlp"
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("stop", [1, 7, 13])
+def test_one_that_was_stopped_ends_in_the_same_bits(name, stop, data):
+    whole = trainer_of(make_method(name), data, backbone=backbone_for(name), evaluate_every=4)
+    whole.run()
+    first = trainer_of(make_method(name), data, backbone=backbone_for(name), evaluate_every=4)
+    first.run(until=stop)
+    kept = io.BytesIO()
+    torch.save(first.state_dict(), kept)
+    kept.seek(0)
+    second = trainer_of(make_method(name), data, backbone=backbone_for(name), evaluate_every=4)
+    second.load_state_dict(torch.load(kept, weights_only=True))
+    second.run()
+    assert second.progress.total == whole.progress.total
+    assert same(whole, second)
+    rows = data.target
+    assert (whole.scores(rows) == second.scores(rows)).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_learns(name, data):
+    trainer = trainer_of(make_method(name), data, backbone=backbone_for(name), steps=120)
+    trainer.run()
+    assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.6  # chance: 0.33
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_its_numbers_are_documented(name):
+    for kind in [type(make_method(name))]:
+        assert kind.__doc__
+        for number in kind.space().values():
+            assert number.source
+            assert number.choices or number.low is None or number.low <= number.default <= number.high
+
+
+def test_predictions_do_not_depend_on_the_batch(data):
+    trainer = trainer_of(make_method("erm"), data)
+    trainer.run()
+    rows = data.select
+    alone = np.concatenate([trainer.scores(rows[[at]]) for at in range(len(rows))])
+    assert np.allclose(trainer.scores(rows), alone, atol=1e-5)
