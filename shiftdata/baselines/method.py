@@ -141,13 +141,13 @@ class Method(nn.Module):
     Each step has a torch seed of its own, so that a resumed run draws what an uninterrupted one does.
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: frozenset[Need] = frozenset()
     #: The rule that draws the rows to fit: a name of `sampling.SAMPLERS`.
-    sampler: ClassVar[str] = "shuffle"
+    sampler: str = "shuffle"
     #: "fixed" is what the sources mean; "paper" and "code" what they say and what they do, if it differs.
     variants: ClassVar[tuple[str, ...]] = ("fixed",)
     #: Whether batches bring strongly augmented views.
-    strong_views: ClassVar[bool] = False
+    strong_views: bool = False
     #: Raised with every change that changes a result: it is in the record of each run.
     code_version: ClassVar[int] = 1
 
@@ -210,6 +210,52 @@ class Method(nn.Module):
         """Scores, one row a row of x and one column a class; called in eval mode, without gradients."""
         scores: Tensor = self.network(x)
         return scores
+
+
+class Wrapper(Method):
+    """Something that goes around any method: other draws, averaged weights, other predictions.
+
+    Written before the method's name: "rs+rw+dann". Everything is the inner method's unless it is replaced.
+    """
+
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(**given)
+        self.inner, self.variant = inner, inner.variant
+        self.needs, self.sampler, self.strong_views = inner.needs, inner.sampler, inner.strong_views
+
+    def setup(self, network: Network, known: Setup) -> None:
+        super().setup(network, known)
+        self.inner.setup(network, known)
+
+    def stages(self) -> Sequence[Stage]:
+        return self.inner.stages()
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        self.inner.begin(stage, trainer)
+
+    def trained(self, stage: Stage) -> list[nn.Parameter]:
+        return self.inner.trained(stage)
+
+    def loss(self, batch: Batch) -> Tensor:
+        return self.inner.loss(batch)
+
+    def step(self, batch: Batch, trainer: Trainer) -> float:
+        return self.inner.step(batch, trainer)
+
+    def after_step(self, batch: Batch) -> None:
+        self.inner.after_step(batch)
+
+    def evaluated(self, step: int, loss: float) -> None:
+        self.inner.evaluated(step, loss)
+
+    def finish(self, trainer: Trainer) -> None:
+        self.inner.finish(trainer)
+
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+        return self.inner.target_rows(trainer, shuffled, epoch, begins)
+
+    def predict(self, x: Tensor) -> Tensor:
+        return self.inner.predict(x)
 
 
 def mean(losses: Tensor, weight: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -135,5 +134,5 @@ def build(name: str | nn.Module | None, x: Any, fit: Any, outputs: int) -> tuple
             if parameter.ndim == 4:  # twice as fast on processors
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
         return network, pixels, Backbone(name)
-    make = {"linear": linear, "mlp": mlp, "mlp-bn": partial(mlp, norm=True)}[name]
-    return make(x.shape[1], outputs), Standardised(x[fit]), Backbone(name)
+    network = linear(x.shape[1], outputs) if name == "linear" else mlp(x.shape[1], outputs, name == "mlp-bn")
+    return network, Standardised(x[fit]), Backbone(name)

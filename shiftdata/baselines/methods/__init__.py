@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from shiftdata.baselines.method import _OWN, Method
+from shiftdata.baselines.method import _OWN, Method, Wrapper
 from shiftdata.errors import InputError, not_found
 
 #: Name: module and class. Wrappers go around another method: "rs+rw+dann".
@@ -30,9 +30,20 @@ def method_class(name: str) -> type[Method]:
 
 
 def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -> Method:
-    """A method by its name, with its hyper-parameters."""
+    """A method by its name, with its hyper-parameters; "rs+rw+dann" has two wrappers around it."""
     if isinstance(name, Method):
         if hyper or variant != "fixed":
             raise InputError(f"{type(name).__name__} was made already: give it its hyper-parameters itself")
         return name
-    return method_class(name)(variant=variant, **hyper)
+    *around, inner = name.split("+")
+    if issubclass(method_class(inner), Wrapper):
+        return make_method(f"{name}+erm", variant=variant, **hyper)
+    wrappers = [method_class(one) for one in around]
+    for one in wrappers:
+        if not issubclass(one, Wrapper):
+            raise InputError(f"{name!r}: only wrappers stand before a +, and {one.__name__} is a method")
+    mine = {key for one in wrappers for key in one.space()}
+    made = method_class(inner)(variant=variant, **{key: hyper[key] for key in hyper.keys() - mine})
+    for one in reversed(wrappers):
+        made = one(made, **{key: hyper[key] for key in hyper.keys() & one.space().keys()})
+    return made
