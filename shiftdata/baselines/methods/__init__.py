@@ -38,12 +38,13 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
     *around, inner = name.split("+")
     if issubclass(method_class(inner), Wrapper):
         return make_method(f"{name}+erm", variant=variant, **hyper)
-    wrappers = [method_class(one) for one in around]
-    for one in wrappers:
+    wrappers: list[type[Wrapper]] = []
+    for one in map(method_class, around):
         if not issubclass(one, Wrapper):
             raise InputError(f"{name!r}: only wrappers stand before a +, and {one.__name__} is a method")
+        wrappers.append(one)
     mine = {key for one in wrappers for key in one.space()}
     made = method_class(inner)(variant=variant, **{key: hyper[key] for key in hyper.keys() - mine})
-    for one in reversed(wrappers):
-        made = one(made, **{key: hyper[key] for key in hyper.keys() & one.space().keys()})
+    for wrapper in reversed(wrappers):
+        made = wrapper(made, **{key: hyper[key] for key in hyper.keys() & wrapper.space().keys()})
     return made
