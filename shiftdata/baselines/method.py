@@ -219,7 +219,7 @@ class Wrapper(Method):
     """
 
     def __init__(self, inner: Method, **given: float) -> None:
-        super().__init__(**given)
+        super().__init__(variant=self.variants[0], **given)
         self.inner, self.variant = inner, inner.variant
         self.needs, self.sampler, self.strong_views = inner.needs, inner.sampler, inner.strong_views
 
