@@ -13,7 +13,7 @@ from shiftdata.metrics.statistics import wilson
 
 #: A ceiling below this leaves little room between itself and chance.
 ENOUGH = 0.85
-UNTOUCHED = "severity 0"
+UNTOUCHED = "untouched"
 AWARE = ("RWG", "SUBG")
 SUMMARY = (
     "protocol | mode | chance | ceiling: mean / worst | ERM | the best of ERM, RWG, SUBG | use this mode"

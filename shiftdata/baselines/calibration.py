@@ -2,7 +2,8 @@
 
 The ceiling of a split is the same model trained on rows of the test's own distribution: the train rows of the
 nuisances and labels that are tested (and, where domains are left out, of those that train), all of them.
-It is a bound: it reads labels that a method of the split must not see.
+It is a bound: it reads labels that a method of the split must not see. Severities are also judged by a model
+of untouched examples alone: the train rows of the base `content`, or where there is none those at severity 0.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ DOMAINS = (
     "flexible-dg",
 )
 FAIRNESS, CONTINUOUS = "group-fairness", "continuous"
+CONTENT = "content"  # the base of untouched examples
 K = 8
 TRAINS, TESTS = (list(SPLITS).index(name) for name in ("train", "test"))
 DIGITS = 4
@@ -85,6 +87,24 @@ class Plan:
     metadata: Metadata
     jobs: list[Job] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    #: The base of untouched examples, if a job trains on it: its row r is row len(metadata) + r.
+    content: Metadata | None = None
+
+    def numbers(self, name: str) -> IntArray:
+        """The labels, groups or nuisances of all rows; those of untouched examples count for nothing."""
+        mine: IntArray = getattr(self.metadata, name)
+        if self.content is None:
+            return mine
+        theirs = self.content.label if name == LABEL else np.full(len(self.content), -1)
+        return np.concatenate([mine, theirs])
+
+    def read(self, mode: Mode, used: IntArray) -> Inputs:
+        """The examples of some rows of both bases."""
+        size = len(self.metadata)
+        inputs = read_inputs(self.metadata, mode, used[used < size])
+        if self.content is None:
+            return inputs
+        return inputs.followed_by(read_inputs(self.content, mode, used[used >= size] - size))
 
 
 def calibrate(
@@ -138,7 +158,7 @@ def calibrate(
     total, late = len(modes) * len(plan.jobs), 0
     for mode in modes:
         on_job(f"reading {len(used):,} examples ({mode})", len(measures), total)
-        inputs = read_inputs(metadata, mode, used)
+        inputs = plan.read(mode, used)
         models: dict[str, tuple[Model, float]] = {}
         for number, job in enumerate(replace(one, mode=mode) for one in plan.jobs):
             text = f"{job.split}, {job.trained}, {mode}"
@@ -149,7 +169,7 @@ def calibrate(
                 continue
             on_job(text, modes.index(mode) * len(plan.jobs) + number, total)
             try:
-                measures += _measured(metadata, inputs, job, training, models)
+                measures += _measured(plan, inputs, job, training, models)
                 on_measured(known)
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
@@ -183,7 +203,7 @@ def _rows_of(job: Job) -> list[IntArray]:
 
 def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
     """The trainings for some canonical splits, those of one protocol next to each other."""
-    plan = Plan(metadata)
+    plan = Plan(metadata, content=_content(metadata, splits))
     of: dict[str, list[CanonicalSplit]] = {}
     for split in splits:
         of.setdefault(split.protocol.split()[0], []).append(split)
@@ -198,10 +218,19 @@ def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
         for split in _chosen(name, mine):
             try:
                 task = task_of(metadata, parse_protocol(split.protocol), on_empty="report")
-                plan.jobs.extend(_jobs(task, split.name, name))
+                plan.jobs.extend(_jobs(plan, task, split.name, name))
             except InputError as error:
                 plan.left_out.append(f"{split.name}: {error}")
     return plan
+
+
+def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata | None:
+    """The base of untouched examples, where severities are measured and there is one."""
+    opened = metadata.dataset
+    if opened is None or not any(split.protocol.split()[0] == CONTINUOUS for split in splits):
+        return None
+    there = CONTENT in {base.name for base in opened.manifest.bases} - {metadata.base}
+    return read_metadata(opened, CONTENT) if there else None
 
 
 def _chosen(protocol: str, splits: Sequence[CanonicalSplit]) -> list[CanonicalSplit]:
@@ -230,7 +259,7 @@ def _fairness_split(splits: Sequence[CanonicalSplit]) -> CanonicalSplit:
     return min(splits, key=order)
 
 
-def _jobs(task: Task, split: str, protocol: str) -> Iterator[Job]:
+def _jobs(plan: Plan, task: Task, split: str, protocol: str) -> Iterator[Job]:
     metadata, labels = task.metadata, task.label_ids
     name, fit_rows = task.set_of("test"), np.unique(task.rows(task.set_of("fit")))
     tested = np.unique(task.rows(name))
@@ -251,7 +280,10 @@ def _jobs(task: Task, split: str, protocol: str) -> Iterator[Job]:
         steps = np.unique(severity[tested]).tolist()
         test = [Test(f"severity {step:g}", tested[severity[tested] == step], NUISANCE) for step in steps]
         yield Job(split, "every severity", fit_rows, test, labels)
-        yield Job(split, "severity 0", fit_rows[severity[fit_rows] == 0], test, labels)
+        untouched = fit_rows[severity[fit_rows] == 0]
+        if plan.content is not None:
+            untouched = len(metadata) + np.flatnonzero(plan.content.columns["split"] == TRAINS)
+        yield Job(split, "untouched", untouched, test, labels)
         return
     marginal = None
     if "label-shift" in task.metrics:
@@ -271,19 +303,19 @@ def _jobs(task: Task, split: str, protocol: str) -> Iterator[Job]:
 
 
 def _measured(
-    metadata: Metadata,
+    plan: Plan,
     inputs: Inputs,
     job: Job,
     training: Training,
     models: dict[str, tuple[Model, float]],
 ) -> list[Measure]:
     """What the model of a job is worth on each of its tests."""
-    targets = metadata.label if job.target == LABEL else metadata.nuisance
+    metadata, targets = plan.metadata, plan.numbers(job.target)
     identity = job.identity(job.labels.tobytes())
     if identity not in models:
         begun = time.process_time()  # of one core, however busy the machine is
         wanted = targets[job.rows].astype(np.int64)
-        model = fit(inputs, job.rows, wanted, _sampler(metadata, job), outputs=job.labels, training=training)
+        model = fit(inputs, job.rows, wanted, _sampler(plan, job), outputs=job.labels, training=training)
         models[identity] = model, time.process_time() - begun
     model, seconds = models[identity]
     made = []
@@ -293,9 +325,9 @@ def _measured(
     return made
 
 
-def _sampler(metadata: Metadata, job: Job) -> RowSampler:
+def _sampler(plan: Plan, job: Job) -> RowSampler:
     """What draws the rows of a job; groups without a row are left out."""
-    labels, groups = metadata.label[job.rows], metadata.group[job.rows]
+    labels, groups = plan.numbers(LABEL)[job.rows], np.maximum(plan.numbers("group")[job.rows], 0)
     known = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
     share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
     sampler = make_sampler(job.rule, labels=labels, groups=groups, **known, **share)

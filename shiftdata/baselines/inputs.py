@@ -52,6 +52,11 @@ class Inputs:
             )
         return places
 
+    def followed_by(self, other: Inputs) -> Inputs:
+        """With the examples of another base: its row r is row len(self.place) + r."""
+        place = np.where(other.place < 0, -1, other.place + len(self.x))
+        return Inputs(np.concatenate([self.x, other.x]), np.concatenate([self.place, place]))
+
 
 def read_inputs(
     metadata: Metadata, mode: Mode, *rows: IntArray, side: int = SIDE, on_rows: Callable[[int], object] = int

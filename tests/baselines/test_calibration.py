@@ -19,7 +19,7 @@ from builders.cli.app import main as cli
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe import load_recipe, read_calibration
-from shiftdata.baselines import Training
+from shiftdata.baselines import Training, read_inputs
 from shiftdata.baselines.calibration import calibrate, planned
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
@@ -101,16 +101,35 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
 def test_severities_are_judged_one_by_one(tmp_path):
     folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
     made = calibrate(folder, modes=["scratch"], training=Training(steps=5))
-    mine = [one for one in made.measures if one.trained == "severity 0"]
+    mine = [one for one in made.measures if one.trained == "untouched"]
     task = sd.task(folder, mine[0].split)
     metadata = task.metadata
     severity = metadata.columns["severity"]
     steps = np.unique(severity[task.rows("test")]).tolist()
     assert [one.set for one in mine] == [f"severity {step:g}" for step in steps]
-    assert mine[0].fit == np.count_nonzero(severity[task.rows("train")] == 0)
+    content = read_metadata(folder, "content")
+    train = np.flatnonzero(content.columns["split"] == 0)
+    assert mine[0].fit == len(train) > 0
+    names = np.array(content.origin_names)[np.unique(content.origin[train])]
+    assert not set(names) & set(
+        np.array(metadata.origin_names)[np.unique(metadata.origin[task.rows("test")])]
+    )
     assert mine[0].cells == len(np.unique(metadata.nuisance[task.rows("test")]))
     card = render_card(replace(Manifest.read(folder), calibration=made))
     assert "the accuracy falls with the severity" in card
+
+
+def test_untouched_examples_of_another_base_are_read_as_they_are(tmp_path):
+    folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    metadata, content = read_metadata(folder), read_metadata(folder, "content")
+    plan = planned(metadata, Manifest.read(folder).canonical_splits)
+    rows, size = np.arange(5), len(metadata)
+    inputs = plan.read("scratch", np.concatenate([rows + 3, size + rows]))
+    for base, first, shift in ((metadata, 3, 0), (content, 0, size)):
+        alone = read_inputs(base, "scratch", rows + first)
+        mine = inputs.x[inputs.positions(rows + first + shift)]
+        assert (mine == alone.x[alone.positions(rows + first)]).all()
+        assert (plan.numbers("label")[rows + first + shift] == base.label[rows + first]).all()
 
 
 @pytest.mark.parametrize("kind", ["text", "table"])
