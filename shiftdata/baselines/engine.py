@@ -14,7 +14,8 @@ from torch import Tensor
 
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Batch, Method, Setup, Stage
-from shiftdata.baselines.models import Floats, Network, Prepare, threads
+from shiftdata.baselines.models import Floats, Prepare, threads
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler

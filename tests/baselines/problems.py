@@ -9,7 +9,8 @@ import torch
 
 from shiftdata.baselines import Inputs, Method, Trainer, Training
 from shiftdata.baselines.engine import Data
-from shiftdata.baselines.models import Network, build
+from shiftdata.baselines.models import build
+from shiftdata.baselines.networks import Network
 from shiftdata.sampling import make_sampler
 
 #: Plain gradient descent, so that a step is the gradient.
