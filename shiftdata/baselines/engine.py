@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shiftdata.baselines import views
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Batch, Method, Setup, Stage
 from shiftdata.baselines.models import Floats, Prepare, threads
@@ -50,6 +51,7 @@ class Training:
     schedule: Schedule = "one-cycle"
     encoder_rate: float = 1.0
     shift: int = 3
+    flip: bool = False  # for things, not for letters
     evaluate_every: int = 0
     threads: int = 1
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -173,6 +175,8 @@ class Trainer:
         self._prepare, self._ranks = prepare, Ranks.of()
         if training.batch % self._ranks.world:
             raise InputError(f"a batch of {training.batch} cannot be shared by {self._ranks.world} processes")
+        if self._ranks.world > 1 and not training.batch:
+            raise InputError("all rows in one batch (batch=0) are trained on by one process")
         self.first = copy.deepcopy(network.state_dict())
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
@@ -239,6 +243,7 @@ class Trainer:
                     if save_every and self.progress.total % save_every == 0:
                         save(self)
             if not self.progress.finished:
+                self._share_buffers()
                 self.method.eval()
                 self.method.finish(self)
                 self.progress.finished = True
@@ -365,11 +370,15 @@ class Trainer:
         drawn, weight = self._whole() if whole else (self._streams["fit"].take(), None)
         drawn, weight = self._mine(drawn), None if weight is None else self._mine(weight)
         x = self._view(data.rows[drawn], "shift")
-        target = target_row = None
+        both = self.method.strong_views and data.inputs.is_pictures
+        strong = self._view(data.rows[drawn], "strong", strong=True) if both else None
+        target = target_row = target_strong = None
         if data.target is not None and "target" in self.method.needs:
             target_row = np.arange(len(data.target)) if whole else self._streams["target"].take()
             target_row = self._mine(target_row)
             target = self._view(data.target[target_row], "target shift")
+            if both:
+                target_strong = self._view(data.target[target_row], "target strong", strong=True)
         if weight is None:
             weight = np.ones(len(drawn))
 
@@ -388,6 +397,8 @@ class Trainer:
             stage=self.stages[self.progress.stage].name,
             target=target,
             target_row=None if target_row is None else there(target_row),
+            strong=strong,
+            target_strong=target_strong,
         )
 
     def _whole(self) -> tuple[IntArray, Any]:
@@ -397,12 +408,14 @@ class Trainer:
             return np.arange(len(self.data.rows)), sampler.weights
         return np.sort(epoch_rows(sampler, 0)), None
 
-    def _view(self, rows: IntArray, purpose: str) -> Tensor:
+    def _view(self, rows: IntArray, purpose: str, *, strong: bool = False) -> Tensor:
         inputs = self.data.inputs
         x = inputs.x[inputs.positions(rows)]
         if inputs.is_pictures:
             step = self.progress.total, *((self._ranks.rank,) if self._ranks.rank else ())
-            x = shifted(x, self.training.shift, rng(self.seed, "baselines", purpose, *step))
+            make, training = (views.strong if strong else views.weak), self.training
+            drawn = rng(self.seed, "baselines", purpose, *step)
+            x = make(x, drawn, shift=training.shift, flip=training.flip)
         return self._prepare(x).to(self.device)
 
     def _applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int) -> Floats:
@@ -430,6 +443,12 @@ class Trainer:
             torch.distributed.all_reduce(parameter.grad)
             parameter.grad /= self._ranks.world
 
+    def _share_buffers(self) -> None:
+        """The running means of the first process for all: each has seen its own rows."""
+        if self._ranks.world > 1:
+            for buffer in self.method.buffers():
+                torch.distributed.broadcast(buffer, 0)
+
 
 def _optimizer(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:
     rate, decay = training.learning_rate, training.weight_decay
@@ -452,12 +471,3 @@ def _schedule(optimizer: torch.optim.Optimizer, name: Schedule, steps: int) -> A
         "inverse": lambda step: (1 + 10 * step / steps) ** -0.75,
     }
     return schedules.LambdaLR(optimizer, factor[name])
-
-
-def shifted(x: Any, most: int, generator: np.random.Generator) -> Any:
-    """Pictures, each moved by up to `most` pixels in each direction; the border is repeated."""
-    count, height, width = x.shape[:3]
-    down, right = generator.integers(-most, most + 1, (2, count, 1))
-    rows = np.clip(np.arange(height) + down, 0, height - 1)
-    columns = np.clip(np.arange(width) + right, 0, width - 1)
-    return x[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]

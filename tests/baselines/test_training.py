@@ -8,9 +8,9 @@ import torch
 
 import shiftdata as sd
 from shiftdata.baselines import Inputs, Training, fit, read_inputs, train
-from shiftdata.baselines.engine import shifted
 from shiftdata.baselines.inputs import hashed_ngrams
 from shiftdata.baselines.models import Standardised
+from shiftdata.baselines.views import shifted
 from shiftdata.errors import InputError
 
 QUICK = Training(steps=60, batch=32, learning_rate=0.01, shift=1)

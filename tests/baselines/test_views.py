@@ -1,0 +1,102 @@
+"""Views of pictures: as Pillow makes them, drawn from the generator alone, nothing at strength 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageEnhance, ImageOps
+
+from shiftdata.baselines.views import OPERATIONS, cutout, strong, weak
+
+
+def pictures(count: int = 6, side: int = 24) -> np.ndarray:
+    generator = np.random.default_rng(3)
+    smooth = generator.integers(0, 256, (count, 4, 4, 3), dtype=np.uint8)
+    return np.stack([np.asarray(Image.fromarray(one).resize((side, side), 3)) for one in smooth])
+
+
+def as_tensor(x: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(x.copy()).permute(0, 3, 1, 2).float() / 255
+
+
+def as_pixels(x: torch.Tensor) -> np.ndarray:
+    return (x.clamp(0, 1) * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
+
+
+ORACLES = {
+    "brightness": lambda one, s: ImageEnhance.Brightness(one).enhance(1 + 0.9 * s),
+    "colour": lambda one, s: ImageEnhance.Color(one).enhance(1 + 0.9 * s),
+    "contrast": lambda one, s: ImageEnhance.Contrast(one).enhance(1 + 0.9 * s),
+    "sharpness": lambda one, s: ImageEnhance.Sharpness(one).enhance(1 + 0.9 * s),
+    "autocontrast": lambda one, s: ImageOps.autocontrast(one),
+    "equalised": lambda one, s: ImageOps.equalize(one),
+    "posterised": lambda one, s: ImageOps.posterize(one, 8 - round(4 * abs(s))),
+    "solarised": lambda one, s: ImageOps.solarize(one, round(255 * (1 - abs(s)))),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ORACLES))
+@pytest.mark.parametrize("strength", [-0.8, 0.4])
+def test_colours_are_those_of_pillow(name, strength):
+    x = pictures()
+    made = as_pixels(OPERATIONS[name](as_tensor(x), torch.full((len(x),), strength)))
+    for mine, one in zip(made, x, strict=True):
+        theirs = np.asarray(ORACLES[name](Image.fromarray(one), strength))
+        apart = np.abs(mine.astype(int) - theirs)
+        if name == "solarised":  # one value lies on the threshold
+            assert (apart > 2).mean() < 0.01
+        else:
+            assert apart.max() <= 3
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"autocontrast", "equalised"}))
+def test_strength_zero_changes_nothing(name):
+    x = pictures()
+    assert (as_pixels(OPERATIONS[name](as_tensor(x), torch.zeros(len(x)))) == x).all()
+
+
+@pytest.mark.parametrize(("name", "axis"), [("translated", 2), ("translated down", 1)])
+def test_translation_is_along_its_axis(name, axis):
+    x = pictures(side=20)
+    made = as_pixels(OPERATIONS[name](as_tensor(x), torch.full((len(x),), 0.5)))  # by .15 of 20 pixels
+    moved = np.take(x, np.clip(np.arange(20) + 3, 0, 19), axis=axis)
+    assert np.abs(made.astype(int) - moved).max() <= 1
+
+
+def test_a_rotation_undoes_itself_near_the_centre():
+    x = as_tensor(pictures(side=32))
+    turned = OPERATIONS["rotated"](x, torch.full((len(x),), 0.7))
+    back = OPERATIONS["rotated"](turned, torch.full((len(x),), -0.7))
+    middle = slice(10, 22)
+    assert (turned - x)[:, :, middle, middle].abs().mean() > 4 * (back - x)[:, :, middle, middle].abs().mean()
+
+
+def test_each_picture_has_draws_of_its_own_and_the_generator_decides():
+    x = np.repeat(pictures(1), 40, axis=0)
+    first = strong(x, np.random.default_rng(1))
+    assert (first == strong(x, np.random.default_rng(1))).all()
+    assert len({one.tobytes() for one in first}) > 30
+    assert first.dtype == np.uint8
+    assert first.shape == x.shape
+    assert not (first == strong(x, np.random.default_rng(2))).all()
+
+
+def test_weak_views_move_and_mirror():
+    x = pictures()
+    assert (weak(x, np.random.default_rng(0), shift=0) == x).all()
+    mirrored = weak(x, np.random.default_rng(0), shift=0, flip=True)
+    same = (mirrored == x).all(axis=(1, 2, 3))
+    assert 0 < same.sum() < len(x)
+    assert (mirrored[~same] == x[~same][:, :, ::-1]).all()
+
+
+def test_cutout_covers_up_to_a_quarter():
+    x = torch.zeros(400, 3, 20, 20)
+    share = (cutout(x, np.random.default_rng(0)) == 0.5).float().mean((1, 2, 3))
+    assert share.max() <= 0.25
+    assert 0.05 < share.mean() < 0.1  # a twelfth, less what lies outside
+
+
+def test_no_picture_is_no_view():
+    assert strong(pictures()[:0], np.random.default_rng(0)).shape == (0, 24, 24, 3)
