@@ -170,7 +170,7 @@ def test_the_gap_is_honest(seed, with_prior):
     problem = regularized._Problem(confusion, observed, rho, prior)
     for kappa in (1e-6, 1e-4, 1e-2, 1.0):
         curvature, pull = confusion.T @ confusion, confusion.T @ observed
-        weights = regularized._ridge(curvature, pull, kappa, prior, np.ones(len(observed)))
+        weights = regularized.ridge(curvature, pull, kappa, prior, np.ones(len(observed)))
         now = problem.solution(weights, confusion @ weights - observed, kappa, 1)
         assert now.objective - now.gap - 1e-9 <= best <= now.objective + 1e-12
 
@@ -180,13 +180,13 @@ def test_quadratic_problems_are_solved_both_ways(seed, exponent):
     confusion, observed, prior, _ = random_problem(seed)
     kappa, ones = 10**exponent, np.ones(len(observed))
     matrix, aim = confusion.T @ confusion + kappa * np.eye(len(ones)), confusion.T @ observed + kappa
-    together = regularized._ridge(confusion.T @ confusion, confusion.T @ observed, kappa, None, ones)
+    together = regularized.ridge(confusion.T @ confusion, confusion.T @ observed, kappa, None, ones)
     single = regularized._one_by_one(matrix, aim, None, ones)
     stacked = np.vstack([confusion, np.sqrt(kappa) * np.eye(len(ones))])
     oracle = optimize.nnls(stacked, np.concatenate([observed, np.sqrt(kappa) * ones]))[0]
     assert together == pytest.approx(oracle, abs=1e-6)
     assert single == pytest.approx(oracle, abs=1e-6)
-    together = regularized._ridge(confusion.T @ confusion, confusion.T @ observed, kappa, prior, ones)
+    together = regularized.ridge(confusion.T @ confusion, confusion.T @ observed, kappa, prior, ones)
     assert regularized._one_by_one(matrix, aim, prior, ones) == pytest.approx(together, abs=1e-6)
 
 

@@ -204,6 +204,8 @@ class Trainer:
             self._share_gradients(optimizer)
             self._scaler.step(optimizer)
             self._scaler.update()
+        else:
+            optimizer.step()  # without gradients it moves nothing; schedules expect it
         return value
 
     def scores(self, rows: IntArray) -> Floats:

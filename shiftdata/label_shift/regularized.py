@@ -69,7 +69,7 @@ def solve(
     while best.gap > tolerance * best.objective and high - low > 1e-12:
         steps += 1
         kappa = float(np.exp((low + high) / 2))
-        weights = _ridge(curvature, confusion.T @ observed, kappa, prior, weights)
+        weights = ridge(curvature, confusion.T @ observed, kappa, prior, weights)
         misfit = confusion @ weights - observed
         now = problem.solution(weights, misfit, kappa, steps)
         best = min(best, now, key=lambda solution: solution.gap)
@@ -89,7 +89,7 @@ def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: f
     weights, asked = np.ones(len(problem.observed)), problem.observed
     tried: list[Solution] = []
     for step in range(1, 40):
-        weights = _ridge(curvature, problem.confusion.T @ asked, kappa, problem.prior, weights)
+        weights = ridge(curvature, problem.confusion.T @ asked, kappa, problem.prior, weights)
         fitted = problem.confusion @ weights
         now = problem.solution(weights, fitted - asked, kappa, step)
         tried.append(now)
@@ -100,7 +100,7 @@ def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: f
     return min(tried, key=lambda solution: solution.gap)
 
 
-def _ridge(
+def ridge(
     curvature: FloatArray, pull: FloatArray, kappa: float, prior: FloatArray | None, start: FloatArray
 ) -> FloatArray:
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).

@@ -14,6 +14,20 @@ _HOMES = {
     "rwy": "erm.RWY",
     "subg": "erm.SUBG",
     "suby": "erm.SUBY",
+    "dann": "dann.DANN",
+    "cdan": "cdan.CDAN",
+    "iw-dann": "importance.IWDANN",
+    "iw-cdan": "importance.IWCDAN",
+    "deepjdot": "deepjdot.DeepJDOT",
+    "pseudo-label": "pseudo_label.PseudoLabel",
+    "bn-adapt": "batch_norm.BNAdapt",
+    "tent": "batch_norm.TENT",
+    "dare": "dare.DARE",
+    "rs": "rs.RS",
+    "rw": "rw.RW",
+    "rw-bbse": "rw.RWBBSE",
+    "rw-mlls": "rw.RWMLLS",
+    "rw-mean": "rw.RWMean",
 }
 METHODS = tuple(sorted(_HOMES))
 

@@ -1,0 +1,102 @@
+"""DARE: a head on whitened features, whitened for each domain by its own covariance (Rosenfeld et al. 2022).
+
+    source (z - mu_s) S_s^-1/2 -> a logistic regression W, b;  predict W ((z - mu_t) S_t^-1/2) + b
+    S shrunk: .99 S + .01 (mean eigenvalue) I
+
+The encoder is ERM's. The head's problem is convex and solved to its minimum, with |W|^2 / (2 C N) beside the
+mean loss; the rows are those that the sampler draws in an epoch. A target c z + b of the source, c > 0, is
+predicted alike; a general linear map is undone only up to a rotation. All rows are predicted as the target's:
+scores of source rows mean little after `finish`.
+
+`code` (RLSbench, as "CORAL"): nothing is centred, S is the second moment. (It fits the head by 3 passes of
+SGD.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from shiftdata.baselines.engine import Trainer, epoch_rows
+from shiftdata.baselines.method import Hyper, Setup
+from shiftdata.baselines.methods.erm import ERM
+from shiftdata.errors import InputError
+
+SHRINKAGE = 0.01
+
+
+def whitening(z: Tensor, centred: bool = True) -> tuple[Tensor, Tensor]:
+    """The mean that is subtracted, and S^-1/2."""
+    mu = z.mean(0) if centred else torch.zeros_like(z[0])
+    moment = (z - mu).T @ (z - mu) / len(z)
+    level = moment.diagonal().mean()  # the mean eigenvalue
+    values, vectors = torch.linalg.eigh((1 - SHRINKAGE) * moment)
+    values = values.clamp(min=0) + SHRINKAGE * level
+    values = torch.where(values > 0, values, 1)  # all rows are equal: left as they are
+    return mu, vectors @ torch.diag(values.rsqrt()) @ vectors.T
+
+
+def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> tuple[Tensor, Tensor]:
+    """Weight and bias that minimise the mean cross-entropy + |weight|^2 / (2 strength N)."""
+    weight = torch.zeros(classes, z.shape[1], dtype=z.dtype, requires_grad=True)
+    bias = torch.zeros(classes, dtype=z.dtype, requires_grad=True)
+    solver = torch.optim.LBFGS(
+        [weight, bias],
+        max_iter=500,
+        tolerance_grad=1e-6,
+        tolerance_change=1e-10,
+        line_search_fn="strong_wolfe",
+    )
+
+    def evaluated() -> Tensor:
+        solver.zero_grad()
+        loss = cross_entropy(z @ weight.T + bias, y) + weight.square().sum() / (2 * strength * len(z))
+        torch.autograd.backward(loss)
+        return loss
+
+    solver.step(evaluated)  # type: ignore[no-untyped-call]
+    return weight.detach(), bias.detach()
+
+
+class DARE(ERM):
+    """ERM, then a new head on features that are whitened, the source's and the target's each by its own."""
+
+    needs = frozenset({"target"})
+    variants = ("fixed", "code")
+    strength = Hyper(1.0, low=1e-3, high=1e3, log=True, source="scikit-learn's C of logistic regression")
+
+    def setup(self, network: Any, known: Setup) -> None:
+        super().setup(network, known)
+        self.register_buffer("refitted", torch.tensor(False))
+        self.register_buffer("mu", torch.zeros(known.features))
+        self.register_buffer("whitener", torch.eye(known.features))
+        self.register_buffer("weight", torch.zeros(known.classes, known.features))
+        self.register_buffer("bias", torch.zeros(known.classes))
+
+    def finish(self, trainer: Trainer) -> None:
+        data, centred = trainer.data, self.variant == "fixed"
+        if data.target is None or not len(data.target):
+            raise InputError("dare whitens the target's features, and the target has no row")
+        drawn = epoch_rows(trainer.sampler, 0)
+        z, z_target = (
+            torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.target)
+        )
+        if not (torch.isfinite(z).all() and torch.isfinite(z_target).all()):
+            raise InputError("dare cannot whiten features that are not finite: lower learning_rate")
+        mu, whitener = whitening(z, centred)
+        y = torch.from_numpy(np.asarray(data.y[drawn]))
+        weight, bias = logistic_regression((z - mu) @ whitener, y, data.classes, self.strength)
+        mu, whitener = whitening(z_target, centred)
+        for name, value in {"mu": mu, "whitener": whitener, "weight": weight, "bias": bias}.items():
+            self.get_buffer(name).copy_(value)
+        self.get_buffer("refitted").fill_(True)
+
+    def predict(self, x: Tensor) -> Tensor:
+        if not self.get_buffer("refitted"):
+            return super().predict(x)
+        z = (self.network.features(x).float() - self.get_buffer("mu")) @ self.get_buffer("whitener")
+        return z @ self.get_buffer("weight").T + self.get_buffer("bias")

@@ -1,0 +1,47 @@
+"""RS: source batches balanced by label, target batches by pseudo-label (RLSbench). Around any method.
+
+Source rows are drawn with replacement, each class equally often; target rows too, by the class that the model
+predicts in eval mode when an epoch of the target begins. A class that is never predicted is not drawn. An
+epoch has as many draws as there are rows. The target's side costs a forward pass over it in each of its
+epochs, and exists only for methods that need it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Method, Setup, Wrapper
+from shiftdata.errors import InputError
+from shiftdata.metrics.arrays import IntArray
+from shiftdata.sampling import PseudoBalanced, RowSampler, cells_of
+
+
+class RS(Wrapper):
+    """Any method on rows drawn so that each class comes equally often, predicted classes on the target."""
+
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
+        if inner.sampler not in ("shuffle", "rwy", "class-balanced"):
+            raise InputError(
+                f"rs draws rows by class, and {type(inner).__name__} by a rule of its own "
+                f"({inner.sampler!r}): leave one of them out"
+            )
+        self.sampler = "rwy"
+
+    def setup(self, network: Any, known: Setup) -> None:
+        super().setup(network, known)
+        # What this epoch's draws rest on: a run that goes on within it must draw the same.
+        self.register_buffer("pseudo_labels", torch.zeros(known.target_rows, dtype=torch.int64))
+
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+        kept = self.get_buffer("pseudo_labels")
+        if begins:
+            assert trainer.data.target is not None
+            predicted = trainer.scores(trainer.data.target).argmax(axis=1)
+            kept.copy_(torch.from_numpy(predicted))
+        cells = cells_of(kept.cpu().numpy(), what="label", on_empty="drop")
+        names = ("target", trainer.progress.stage)
+        return PseudoBalanced(cells, seed=trainer.seed, names=names).rows_of(epoch)
