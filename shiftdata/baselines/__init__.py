@@ -12,8 +12,8 @@ require("torch", "training")
 
 from shiftdata.baselines.engine import TRAINING, DivergedError, Trainer, Training  # noqa: E402
 from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs  # noqa: E402
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, mean, method  # noqa: E402
-from shiftdata.baselines.methods import METHODS, make_method  # noqa: E402
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper, mean, method  # noqa: E402
+from shiftdata.baselines.methods import METHODS, make_method, method_class  # noqa: E402
 from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, train  # noqa: E402
 
 __all__ = [
@@ -28,5 +28,5 @@ __all__ = [
     "Mode",
     "Model",
 ]
-__all__ += ["PretrainingWarning", "Run", "Setup", "Stage", "Trainer", "Training"]
-__all__ += ["fit", "make_method", "mean", "method", "read_inputs", "train"]
+__all__ += ["PretrainingWarning", "Run", "Setup", "Stage", "Trainer", "Training", "Wrapper"]
+__all__ += ["fit", "make_method", "mean", "method", "method_class", "read_inputs", "train"]

@@ -199,7 +199,8 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     return _with_head(encoder, made.shape[1], outputs)
 
 
-def _unmade(features: int, outputs: int) -> tuple[Network, Prepare | None]:
+def unmade(features: int, outputs: int) -> tuple[Network, Prepare | None]:
+    """What is there already cannot be made: a module or an estimator of one's own."""
     raise NotImplementedError("a module of one's own is there already")
 
 
@@ -243,7 +244,7 @@ def build(
     standard: Prepare | None = Standardised(x[fit]) if reads == "numbers" else None
     if isinstance(backbone, nn.Module):
         prepare = standard or {"pixels": _PIXELS, "bytes": numbers}[reads]
-        about = Backbone(type(backbone).__name__, reads, "", _unmade, pretraining="not known")
+        about = Backbone(type(backbone).__name__, reads, "", unmade, pretraining="not known")
         return _own_network(backbone, prepare(x[fit][:2]), outputs), prepare, about
     about = backbone_of(backbone or default_backbone(x))
     if about.reads != reads:

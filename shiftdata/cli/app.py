@@ -16,6 +16,7 @@ APP = Verbs(
         "verify": "Check a dataset against its manifest, wherever it is.",
         "task": "Make a task by a protocol: its sets, keys and filters.",
         "evaluate": "Judge predictions: the official metrics of a task, by name.",
+        "train": "Train a reference method on a task, and judge it.",
         "export": "Write a dataset as tars, or as folders that existing code reads.",
         "serve": "Serve a folder of datasets as a Hub of your own.",
         "published": "Show, draw, rank and export the numbers of five papers.",
@@ -28,6 +29,7 @@ APP = Verbs(
       shiftdata fetch sma_emoji --select style=amber,embers
       shiftdata task sma_emoji group-fairness k=8 mu=0.1 --freeze mine.parquet
       shiftdata evaluate mine.parquet predictions.csv
+      shiftdata train sma_emoji group-fairness k=8 mu=0.1 --method rwg
       shiftdata export sma_emoji --help       explains a verb, with examples
 
     A dataset is looked for in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of
