@@ -375,7 +375,7 @@ class Trainer:
         both = self.method.strong_views and data.inputs.is_pictures
         strong = self._view(data.rows[drawn], "strong", strong=True) if both else None
         target = target_row = target_strong = None
-        if data.target is not None and "target" in self.method.needs:
+        if data.target is not None and self.method.reads_target(self.stages[self.progress.stage]):
             target_row = np.arange(len(data.target)) if whole else self._streams["target"].take()
             target_row = self._mine(target_row)
             target = self._view(data.target[target_row], "target shift")

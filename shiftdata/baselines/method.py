@@ -206,6 +206,10 @@ class Method(nn.Module):
         """The positions of an epoch's unlabelled rows; `begins` is false where a stopped epoch goes on."""
         return shuffled.rows_of(epoch)
 
+    def reads_target(self, stage: Stage) -> bool:
+        """Whether the batches of a stage bring rows of the target."""
+        return "target" in self.needs
+
     def predict(self, x: Tensor) -> Tensor:
         """Scores, one row a row of x and one column a class; called in eval mode, without gradients."""
         scores: Tensor = self.network(x)
@@ -253,6 +257,9 @@ class Wrapper(Method):
 
     def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return self.inner.target_rows(trainer, shuffled, epoch, begins)
+
+    def reads_target(self, stage: Stage) -> bool:
+        return self.inner.reads_target(stage)
 
     def predict(self, x: Tensor) -> Tensor:
         return self.inner.predict(x)

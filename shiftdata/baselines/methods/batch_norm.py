@@ -67,6 +67,9 @@ class BNAdapt(ERM):
     def trained(self, stage: Stage) -> list[nn.Parameter]:
         return super().trained(stage) if stage.name == "train" else []
 
+    def reads_target(self, stage: Stage) -> bool:
+        return stage.name != "train"
+
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == "train":
             return super().loss(batch)

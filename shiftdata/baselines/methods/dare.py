@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.engine import Trainer, epoch_rows
-from shiftdata.baselines.method import Hyper, Setup
+from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
 
@@ -76,6 +76,9 @@ class DARE(ERM):
         self.register_buffer("whitener", torch.eye(known.features))
         self.register_buffer("weight", torch.zeros(known.classes, known.features))
         self.register_buffer("bias", torch.zeros(known.classes))
+
+    def reads_target(self, stage: Stage) -> bool:
+        return False  # but all of it at the end
 
     def finish(self, trainer: Trainer) -> None:
         data, centred = trainer.data, self.variant == "fixed"
