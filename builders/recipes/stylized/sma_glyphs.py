@@ -8,6 +8,7 @@ from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import OnGround, Stylize
 from builders.shifts.styles.bank import read_strengths
+from builders.shifts.styles.pairs import PAIRS
 from shiftdata.protocols import UDA, GroupFairness, UniDA
 
 GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
@@ -15,34 +16,6 @@ GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JP
 PER_GROUP = 200
 #: By how legible the letters are in each style (scripts/calibrate_styles.py).
 STRENGTHS = read_strengths(Path(__file__).with_suffix(".styles.tsv"))
-
-#: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
-PAIRS = tuple(
-    (source, target)
-    for source, targets in {
-        "green_hatching": ("green_etching",),
-        "pale_watercolour": ("pale_cream",),
-        "terracotta": ("amber", "deep_blue"),
-        "dark_olive": ("green_hatching",),
-        "glossy_red": ("emerald_woodcut", "rainbow_outlines"),
-        "green_etching": ("ink_on_sand",),
-        "rainbow_outlines": ("bright_crayon",),
-        "ink_on_sand": ("black_ink",),
-        "embers": ("orange_and_teal", "mist"),
-        "midnight": ("deep_blue", "pale_cream"),
-        "amber": ("terracotta",),
-        "black_ink": ("pale_watercolour",),
-        "crimson_print": ("charcoal",),
-        "deep_blue": ("embers",),
-        "mist": ("midnight",),
-        "pale_cream": ("bright_crayon",),
-        "charcoal": ("emerald_woodcut",),
-        "orange_and_teal": ("green_etching", "green_hatching"),
-        "emerald_woodcut": ("crimson_print",),
-        "bright_crayon": ("glossy_red",),
-    }.items()
-    for target in targets
-)
 
 RECIPE = Recipe(
     name="sma_glyphs",
