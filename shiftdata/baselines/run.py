@@ -137,11 +137,12 @@ class Run:
         predicted: IntArray = self.model.outputs[self.scores.argmax(axis=1)]
         return predicted
 
-    @property
-    def predictions(self) -> dict[str, str]:
-        """The name of the predicted label by key, for every set that tests."""
-        names = np.array(self.task.metadata.labels)[self.predicted]
-        return dict(zip(self.task.metadata.keys(self.rows).to_pylist(), names.tolist(), strict=True))
+    def predictions(self, name: str | None = None) -> dict[str, str]:
+        """The name of the predicted label for each key of the test, or of another set that tests."""
+        name = name or self.task.set_of("test")
+        numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
+        names = np.array(self.task.metadata.labels)[numbers].tolist()
+        return dict(zip(self.task.keys(name), names, strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
         """The task's official metrics on its test, or on another set."""
@@ -152,12 +153,14 @@ class Run:
         return self.task.evaluate(self.model.predict(rows), name)
 
     def save(self, folder: str | Path) -> None:
-        """Write run.json, predictions.parquet and, of a network, model.pt."""
+        """Write run.json, a file of predictions for each set that tests and, of a network, model.pt."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        predicted = self.predictions
-        table = {"key": list(predicted), "prediction": list(predicted.values())}
-        pq.write_table(pa.table(table), folder / "predictions.parquet")
+        for name in (one for one, rows in self.task.sets.items() if rows.role == "test"):
+            predicted = self.predictions(name)
+            table = {"key": list(predicted), "prediction": list(predicted.values())}
+            file = f"predictions-{name.replace('/', '-')}.parquet"
+            pq.write_table(pa.table(table), folder / file)
         if isinstance(self.model.scorer, Trainer):
             torch.save(self.model.scorer.method.state_dict(), folder / "model.pt")
         history = [one | {"predicted": one["predicted"].tolist()} for one in self.history]

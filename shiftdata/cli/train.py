@@ -25,7 +25,7 @@ from shiftdata.tasks import OnEmpty
       shiftdata train dom_glyphs uda source=serif target=script --method dann --folder runs/dann
       shiftdata train dom_glyphs uda source=serif target=script --method rs+rw+dann --format json
 
-    With --folder the run is kept: run.json, predictions.parquet, model.pt; a stopped one goes on there.
+    With --folder the run is kept: run.json, predictions, model.pt; a stopped one goes on there.
     On several GPUs: torchrun --nproc-per-node 4 -m shiftdata train ... --device cuda
     Needs torch; frozen features need EfficientNet-Lite0: pip install 'shiftdata[baselines]'.
     """,

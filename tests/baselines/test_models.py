@@ -147,7 +147,7 @@ def test_estimators_of_scikit_learn_come_through_the_same_door(table, estimator,
     task = sd.task(table)
     run = train(task, method, backbone=estimator, folder=tmp_path)
     assert run.evaluate().mean >= 1 / len(task.labels)
-    assert list(run.predictions) == task.keys("test")
+    assert list(run.predictions()) == task.keys("test")
     assert (tmp_path / "run.json").exists()
     assert not (tmp_path / "model.pt").exists()
 

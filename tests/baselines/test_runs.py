@@ -74,7 +74,7 @@ def test_a_run_says_all_that_determines_it_and_is_kept(task, inputs, tmp_path):
     assert (kept["method"], kept["variant"], kept["seed"]) == ("rwg", "fixed", 3)
     assert [one["step"] for one in kept["history"]] == [6, 12]
     assert len(kept["history"][0]["predicted"]) == len(task.rows("validation"))
-    table = pq.read_table(tmp_path / "predictions.parquet")
+    table = pq.read_table(tmp_path / "predictions-test.parquet")
     assert task.evaluate(table).mean == run.evaluate().mean
     assert not (tmp_path / "checkpoint.pt").exists()
     assert run.evaluate("validation").n == len(task.rows("validation"))
@@ -116,7 +116,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_in_the_same_bits(tiny, tmp_path):
     assert int(steps[1][0]) == 1
     states = [torch.load(tmp_path / name / "model.pt") for name in ("killed", "whole")]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-    tables = [pq.read_table(tmp_path / name / "predictions.parquet") for name in ("killed", "whole")]
+    tables = [pq.read_table(tmp_path / name / "predictions-test.parquet") for name in ("killed", "whole")]
     assert tables[0] == tables[1]
 
 

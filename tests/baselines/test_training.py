@@ -48,9 +48,9 @@ def test_what_can_be_told_apart_is_learned(numbers):
 
 def test_a_task_of_pictures_is_learned_and_judged_by_key(task, inputs):
     run = train(task, "rwg", inputs=inputs, training=QUICK)
-    assert list(run.predictions) == task.keys("test")
-    assert task.evaluate(run.predictions).mean == run.evaluate().mean > 0.5  # chance: 0.25
-    assert run.scores.shape == (len(run.predictions), len(task.labels))
+    assert list(run.predictions()) == task.keys("test")
+    assert task.evaluate(run.predictions()).mean == run.evaluate().mean > 0.5  # chance: 0.25
+    assert run.scores.shape == (len(run.predictions()), len(task.labels))
 
 
 def test_equal_seeds_give_equal_models_and_others_do_not(task, inputs):
