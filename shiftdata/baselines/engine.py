@@ -38,8 +38,9 @@ class Training:
     "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
     divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
     `shift` pixels in each direction, their border repeated. The encoder's rate is
-    `encoder_rate` times that of the rest. `evaluate_every` so many steps the set to select by is predicted;
-    0: never.
+    `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep the statistics that they
+    came with, as DomainBed does with pretrained weights. `evaluate_every` so many steps the set to select by
+    is predicted; 0: never.
     """
 
     steps: int = 800
@@ -50,6 +51,7 @@ class Training:
     momentum: float = 0.9  # of sgd
     schedule: Schedule = "one-cycle"
     encoder_rate: float = 1.0
+    frozen_norm: bool = False
     shift: int = 3
     flip: bool = False  # for things, not for letters
     evaluate_every: int = 0
@@ -344,16 +346,28 @@ class Trainer:
         batch = self._batch(self.steps_of(stage))
         torch.manual_seed(hash64(self.seed, "baselines", "step", progress.total, self._ranks.rank))
         self.method.train()
+        if self.training.frozen_norm:
+            _freeze_norms(self.network.encoder)
         kind = "cuda" if self.device.startswith("cuda") else "cpu"
         dtype = getattr(torch, self.training.precision)
         with torch.autocast(kind, dtype, enabled=self.training.precision != "float32"):
-            loss = self.method.step(batch, self)
+            loss = self._loss_of(batch)
         self._schedule.step()
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
         every = self.training.evaluate_every
         if every and (progress.total % every == 0 or progress.done == self.steps_of(stage)):
             self._evaluate(loss)
+
+    def _loss_of(self, batch: Batch) -> float:
+        try:
+            return self.method.step(batch, self)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                "batch norm has no statistics of a batch of one row: take a larger batch, or frozen_norm=True"
+            ) from error
 
     def _evaluate(self, loss: float) -> None:
         """What the set to select by is predicted, and the mean loss there."""
@@ -450,6 +464,13 @@ class Trainer:
         if self._ranks.world > 1:
             for buffer in self.method.buffers():
                 torch.distributed.broadcast(buffer, 0)
+
+
+def _freeze_norms(encoder: torch.nn.Module) -> None:
+    """Batch norms use and keep their running statistics; their weights are trained all the same."""
+    for module in encoder.modules():  # nested ones too
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            module.eval()
 
 
 def _optimizer(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:

@@ -1,0 +1,122 @@
+"""The engine: rates, schedules, precision, frozen norms, whole batches, streams that go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from shiftdata.baselines import Training, make_method
+from shiftdata.baselines.engine import Stream
+from shiftdata.errors import InputError
+from shiftdata.sampling import make_sampler
+from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
+
+
+@pytest.fixture(scope="module")
+def data():
+    return problem()
+
+
+def test_a_stream_gives_each_epoch_whole_and_goes_on_anywhere():
+    def draw(epoch: int, begins: bool) -> np.ndarray:
+        return 10 * epoch + np.arange(4)
+
+    whole = Stream(draw, 3)
+    taken = [whole.take().tolist() for _ in range(8)]
+    assert np.concatenate(taken).tolist() == [10 * epoch + place for epoch in range(6) for place in range(4)]
+    for stop in range(8):
+        again = Stream(draw, 3)
+        again.epoch, again.used = divmod(3 * stop, 4)
+        assert [again.take().tolist() for _ in range(8 - stop)] == taken[stop:]
+
+
+def test_an_epoch_without_rows_is_a_reason():
+    with pytest.raises(InputError, match="the sampler keeps none"):
+        Stream(lambda epoch, begins: np.zeros(0, np.int64), 3).take()
+
+
+def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
+    """A step of plain descent on all rows, weighted by groups: the gradient of the mean of group means."""
+    weighted = replace(data, sampler=make_sampler("rwg", groups=data.group))
+    trainer = trainer_of(make_method("rwg"), weighted, backbone="linear", batch=0, steps=1, **PLAIN)
+    trainer.run()
+    network = trainer_of(make_method("erm"), data, backbone="linear").network
+    x, y = trainer.inputs(data.rows), torch.from_numpy(data.y)
+    losses = torch.nn.functional.cross_entropy(network(x), y, reduction="none")
+    of_groups = [losses[torch.from_numpy(data.group == one)].mean() for one in np.unique(data.group)]
+    torch.stack(of_groups).mean().backward()
+    moved = trainer.network.head.weight.detach()
+    assert torch.allclose(moved, -0.01 * network.head.weight.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_it_learns_in_half_precision(data, precision):
+    trainer = trainer_of(make_method("erm"), data, steps=80, precision=precision)
+    trainer.run()
+    assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.6
+    assert {one.dtype for one in trainer.network.parameters()} == {torch.float32}
+
+
+def test_frozen_norms_keep_their_statistics_and_train_their_weights(data):
+    trainer = trainer_of(make_method("erm"), data, backbone="mlp-bn", frozen_norm=True)
+    norm = trainer.network.encoder[1]
+    trainer.run()
+    assert torch.equal(norm.running_mean, torch.zeros_like(norm.running_mean))
+    assert not torch.equal(norm.weight, torch.ones_like(norm.weight))
+    free = trainer_of(make_method("erm"), data, backbone="mlp-bn")
+    free.run()
+    assert not torch.equal(free.network.encoder[1].running_mean, norm.running_mean)
+
+
+def test_one_row_has_no_batch_statistics(data):
+    with pytest.raises(InputError, match="a batch of one row: take a larger batch"):
+        trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=1).run()
+    trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=1, frozen_norm=True).run()
+    trainer_of(make_method("erm"), data, batch=1).run()
+
+
+def test_the_encoder_may_have_a_rate_of_its_own(data):
+    still = trainer_of(make_method("erm"), data, encoder_rate=0.0, weight_decay=0.0)
+    before = weights_of(still)
+    still.run()
+    after = weights_of(still)
+    names = list(still.network.state_dict())
+    for name, *pair in zip(names, before, after, strict=True):
+        assert torch.equal(*pair) == name.startswith("encoder")
+
+
+def test_schedules_end_where_they_say(data):
+    rates = {"one-cycle": 0.0, "cosine": 0.0, "inverse": 11**-0.75, "constant": 1.0}
+    for name, end in rates.items():
+        trainer = trainer_of(make_method("erm"), data, schedule=name, steps=30, optimizer="sgd")
+        trainer.run()
+        last = trainer.optimizer.param_groups[0]["lr"]
+        assert last == pytest.approx(0.01 * end, abs=1e-6)
+
+
+def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
+    first = trainer_of(make_method("erm"), data)
+    second = trainer_of(make_method("erm"), data, evaluate_every=3)
+    torch.manual_seed(5)
+    first.run()
+    torch.manual_seed(6)
+    second.run()
+    assert same(first, second)
+    assert [one["step"] for one in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
+
+
+def test_evaluations_need_a_set_to_select_by(data):
+    alone = replace(data, select=None, select_y=None, select_group=None)
+    with pytest.raises(InputError, match="needs a set with the role 'select'"):
+        trainer_of(make_method("erm"), alone, evaluate_every=3).run()
+
+
+@pytest.mark.parametrize(
+    "given", [{"steps": 0}, {"batch": -1}, {"learning_rate": -1}, {"threads": 0}, {"schedule": "cosin"}]
+)
+def test_settings_out_of_range_are_refused(given):
+    with pytest.raises(InputError):
+        Training(**given)
