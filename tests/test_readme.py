@@ -17,11 +17,12 @@ def test_the_python_of_the_readme_runs(tiny: Path, in_tiny_out: Path, monkeypatc
     for said, here in {"sma_emoji": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
         text = text.replace(said, here)
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     task = names["task"]
     assert isinstance(task, sd.Task)
+    assert names["run"].evaluate().n == len(task.keys("test"))  # type: ignore[attr-defined]
     assert names["scores"].shape == (len(task.keys("test")), len(task.labels))  # type: ignore[attr-defined]
     assert task.evaluate(task.table("test")["label"]).mean == 1
