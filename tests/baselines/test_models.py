@@ -182,3 +182,18 @@ def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
     assert network(prepare(x)).shape == (4, 3)
     assert prepare(np.full((1, 8, 8, 3), 255, np.uint8)).unique().tolist() == [2.0]
     assert about.pretraining == "timm tiny"
+
+
+def test_models_of_transformers_read_texts(tmp_path):
+    library = pytest.importorskip("transformers")
+    (tmp_path / "vocab.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "bird"])
+    )
+    library.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    sizes = {"vocab_size": 7, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    library.BertModel(library.BertConfig(**sizes, intermediate_size=64)).save_pretrained(tmp_path)
+    y = np.random.default_rng(0).integers(2, size=80)
+    inputs = Inputs(np.array([("red" if one else "bird") for one in y], object), np.arange(80))
+    quick = Training(steps=60, batch=16, learning_rate=0.003)
+    model = fit(inputs, np.arange(60), y[:60], backbone=f"transformers:{tmp_path}", training=quick)
+    assert (model.predict(np.arange(60, 80)) == y[60:]).all()
