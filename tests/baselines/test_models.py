@@ -186,10 +186,8 @@ def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
 
 def test_models_of_transformers_read_texts(tmp_path):
     library = pytest.importorskip("transformers")
-    (tmp_path / "vocab.txt").write_text(
-        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "bird"])
-    )
-    library.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "bird"]
+    library.BertTokenizerFast(vocab=dict(zip(words, range(7), strict=True))).save_pretrained(tmp_path)
     sizes = {"vocab_size": 7, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     library.BertModel(library.BertConfig(**sizes, intermediate_size=64)).save_pretrained(tmp_path)
     y = np.random.default_rng(0).integers(2, size=80)
