@@ -323,7 +323,9 @@ class Trainer:
         self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
         size, target = training.batch, self.data.target
         self._streams = {"fit": Stream(self._fit_rows, size)}
-        if target is not None:
+        if target is not None and "target" in self.method.needs:
+            if not len(target):
+                raise InputError(f"{type(self.method).__name__} reads unlabelled rows, and the set has none")
             shuffled = FixedRows(np.arange(len(target)), seed=self.seed, names=("target",))
             self._streams["target"] = Stream(
                 lambda epoch, begins: self.method.target_rows(self, shuffled, epoch, begins), size
