@@ -1,0 +1,263 @@
+"""Hundreds of linear heads at once: each is what the engine makes of it alone, whatever stands beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
+
+from shiftdata.baselines import METHODS, Hyper, Method, Stage, head_runs, make_method, mean
+from shiftdata.baselines.engine import Data
+from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_heads
+from shiftdata.baselines.inputs import Inputs
+from shiftdata.errors import InputError
+from shiftdata.sampling import make_sampler
+from shiftdata.stable import hash64
+from tests.baselines.problems import trainer_of
+
+STEPS = 40
+CLOSE = 1e-4
+
+
+class GroupDRO(Method):
+    """The worst group weighs most."""
+
+    eta = Hyper(0.1)
+
+    def setup(self, network, known):
+        super().setup(network, known)
+        self.register_buffer("q", torch.ones(known.groups, dtype=torch.float64) / known.groups)
+
+    def loss(self, batch):
+        losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
+        means = torch.stack([losses[batch.group == one].mean() for one in range(len(self.q))])
+        self.q *= torch.exp(self.eta * means.detach().double())
+        self.q /= self.q.sum()
+        return (self.q.float() * means).sum()
+
+
+class JTT(Method):
+    """A second stage in which the first one's errors come `up` times."""
+
+    first, up = Hyper(0.15), Hyper(20)
+
+    def stages(self):
+        return [Stage("first", self.first), Stage("second", 1 - self.first, fresh=True)]
+
+    def begin(self, stage, trainer):
+        if stage.name == "second":
+            trainer.network.load_state_dict(self.learned)
+            wrong = trainer.scores(trainer.data.rows).argmax(1) != trainer.data.y
+            trainer.counts = np.where(wrong, round(self.up), 1)
+            trainer.network.load_state_dict(trainer.first)
+
+    def after_step(self, batch):
+        if batch.stage == "first":
+            self.learned = {name: one.clone() for name, one in self.network.state_dict().items()}
+
+    def loss(self, batch):
+        return mean(cross_entropy(self.network(batch.x), batch.y, reduction="none"), batch.weight)
+
+
+def method_of(spec):
+    own = {"group-dro": GroupDRO, "jtt": JTT}
+    if spec.method in METHODS:
+        return make_method(spec.method, **spec.hyper)
+    return own[spec.method](**spec.hyper)
+
+
+def rows_of(rows, numbers, classes=3, seed=0, others=30):
+    """Features that are standardised already, so that the engine leaves them as they are."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(classes, size=rows)
+    group = y * 2 + (generator.random(rows) < np.where(y == 0, 0.1, 0.7))
+    y[:classes], group[: 2 * classes] = np.arange(classes), np.arange(2 * classes)
+    y[: 2 * classes] = group[: 2 * classes] // 2
+    x = generator.normal(size=(rows + others, numbers))
+    x[np.arange(rows), y % numbers] += 1.0
+    x[np.arange(rows), (y + group) % numbers] += 0.7
+    x = (x - x[:rows].mean(0)) / x[:rows].std(0)
+    return x.astype(np.float32), y, group
+
+
+def alone(x, y, group, spec, steps=STEPS):
+    """A trainer that has trained one spec."""
+    every = np.arange(len(x))
+    rule = make_sampler(HEAD_METHODS[spec.method].sampler, labels=y, groups=group, seed=spec.seed)
+    data = Data(Inputs(x, every), every[: len(y)], y, int(y.max()) + 1, group, group % 2, rule)
+    trainer = trainer_of(
+        method_of(spec),
+        data,
+        backbone="linear",
+        seed=spec.seed,
+        batch=0,
+        steps=steps,
+        optimizer="sgd",
+        schedule="constant",
+        momentum=spec.momentum,
+        learning_rate=spec.learning_rate,
+        weight_decay=spec.weight_decay,
+    )
+    weights = first_weights(spec, x.shape[1], data.classes)
+    state = {"head.weight": weights[:, :-1], "head.bias": weights[:, -1]}
+    trainer.network.load_state_dict(state)
+    trainer.first = {name: one.clone() for name, one in state.items()}
+    trainer.run()
+    return trainer
+
+
+def specs_of(method, seeds=(0, 1)):
+    hyper = {"group-dro": [{"eta": 0.01}, {"eta": 1.0}], "jtt": [{"first": 0.1, "up": 5}, {"first": 0.5}]}
+    return [
+        HeadSpec(method=method, learning_rate=rate, weight_decay=decay, momentum=momentum, seed=seed,
+                 start=start, hyper=own)
+        for seed in seeds
+        for own in hyper.get(method, [{}])
+        for rate, decay, momentum, start in (
+            (0.1, 0.0, 0.9, "uniform"), (0.01, 1.0, 0.5, "uniform"), (0.5, 0.01, 0.0, "zeros"))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", HEAD_METHODS)
+@pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
+def test_each_is_what_the_engine_makes_of_it_alone(method, shape):
+    x, y, group = rows_of(*shape)
+    specs = specs_of(method)
+    made = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x])
+    assert not made.failed
+    for run, spec in enumerate(specs):
+        scores = alone(x, y, group, spec).scores(np.arange(len(x)))
+        assert np.abs(made.scores(run, x) - scores).max() < CLOSE
+        assert (made.predicted[0][run, -1] == scores.argmax(1)).mean() > 0.98
+
+
+def test_its_methods_have_the_hyper_parameters_of_the_engine():
+    for name, about in HEAD_METHODS.items():
+        if name in METHODS:
+            assert make_method(name).hyper == about.hyper
+            assert make_method(name).sampler == about.sampler or about.kind != "fixed"
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.integers(8, 60),
+    numbers=st.integers(1, 40),
+    classes=st.integers(2, 4),
+    seed=st.integers(0, 99),
+    rate=st.floats(1e-3, 0.3),
+    decay=st.floats(0, 1),
+)
+def test_both_forms_agree(rows, numbers, classes, seed, rate, decay):
+    x, y, group = rows_of(max(rows, 2 * classes), numbers, classes, seed)
+    specs = [
+        HeadSpec(method=one, learning_rate=rate, weight_decay=decay, seed=seed % 3) for one in HEAD_METHODS
+    ]
+    made = []
+    for dual in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(head_runs, "is_dual", lambda rows, numbers, dual=dual: dual)
+            made.append(train_heads(x[: len(y)], y, group, specs, steps=25, classes=classes))
+    fixed = [at for at, one in enumerate(specs) if one.method != "jtt"]  # a tie may be marked or not
+    assert np.abs(made[0].weights[fixed] - made[1].weights[fixed]).max() < CLOSE
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
+def test_nothing_depends_on_what_is_trained_together(shape):
+    x, y, group = rows_of(*shape)
+    specs = [one for method in HEAD_METHODS for one in specs_of(method)]
+    order = np.random.default_rng(0).permutation(len(specs))
+    whole = train_heads(x, *padded(x, y, group), specs, steps=STEPS, evaluate=[x], every=10)
+    parts = train_heads(
+        x, *padded(x, y, group), [specs[at] for at in order], steps=STEPS, evaluate=[x], every=10,
+        workers=2, working_set=5_000,
+    )  # fmt: skip
+    assert whole.steps == parts.steps == (10, 20, 30, 40)
+    assert np.abs(whole.weights[order] - parts.weights).max() < CLOSE
+    assert (whole.predicted[0][order] == parts.predicted[0]).mean() > 0.999
+
+
+def padded(x, y, group):
+    more = len(x) - len(y)
+    return np.concatenate([y, y[:more]]), np.concatenate([group, group[:more]])
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
+def test_predictions_on_the_way_are_those_of_a_shorter_training(shape):
+    x, y, group = rows_of(*shape)
+    specs = [one for method in HEAD_METHODS if method != "jtt" for one in specs_of(method, (0,))]
+    whole = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x[:7], x], every=15)
+    short = train_heads(x[: len(y)], y, group, specs, steps=15, evaluate=[x])
+    assert whole.steps == (15, 30, 40)
+    assert [one.shape[2] for one in whole.predicted] == [7, len(x)]
+    assert (whole.predicted[1][:, 0] == short.predicted[0][:, 0]).mean() > 0.99
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
+@pytest.mark.parametrize("method", ["erm", "group-dro", "jtt"])
+def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
+    x, y, group = rows_of(*shape)
+    good = [HeadSpec(method=method, learning_rate=0.1, seed=seed) for seed in range(3)]
+    bad = HeadSpec(method=method, learning_rate=1e30, weight_decay=1e9)
+    made = train_heads(x[: len(y)], y, group, [*good[:1], bad, *good[1:]], steps=STEPS, evaluate=[x])
+    apart = train_heads(x[: len(y)], y, group, good, steps=STEPS, evaluate=[x])
+    assert list(made.failed) == [1]
+    assert "learning_rate, now 1e+30" in made.failed[1]
+    assert (made.predicted[0][1] == -1).all()
+    assert np.abs(made.weights[[0, 2, 3]] - apart.weights).max() < CLOSE
+    assert (made.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
+
+
+def test_an_absent_class_and_a_group_of_one_row():
+    x, y, group = rows_of(60, 40)
+    group = np.where(np.arange(60) == 0, 9, group)
+    specs = [HeadSpec(method=one, learning_rate=0.1) for one in ("erm", "rwg", "group-dro", "jtt", "subg")]
+    made = train_heads(x[:60], y, group, specs, steps=STEPS, classes=5)
+    assert made.weights.shape == (5, 5, 41)
+    assert np.isfinite(made.weights).all()
+    assert not made.failed
+    for run in range(4):
+        assert set(made.scores(run, x[:60]).argmax(1)) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"method": "dann"}, {"method": "group-dro", "hyper": {"etta": 1}}, {"learning_rate": -1},
+     {"weight_decay": float("nan")}, {"start": "ones"}],
+)  # fmt: skip
+def test_a_run_that_cannot_be_trained_is_refused(wrong):
+    with pytest.raises(InputError):
+        HeadSpec(**wrong)
+
+
+@pytest.mark.parametrize("wrong", ["groups", "nan", "steps", "rows"])
+def test_rows_that_cannot_be_trained_on_are_refused(wrong):
+    x, y, group = rows_of(20, 5)
+    x = np.where(x[:20] > 1, np.nan, x[:20]) if wrong == "nan" else x[:20]
+    if wrong == "rows":
+        y = y[:3]
+    if wrong == "groups":
+        group = 0 * group
+    with pytest.raises(InputError):
+        train_heads(x, y, group, [HeadSpec(method="subg")], steps=0 if wrong == "steps" else 2)
+
+
+def test_first_weights_are_those_of_a_linear_layer():
+    spec = HeadSpec(seed=3)
+    torch.manual_seed(hash64(3, "baselines", "weights"))
+    layer = torch.nn.Linear(17, 4)
+    made = first_weights(spec, 17, 4)
+    assert torch.allclose(made[:, :-1], layer.weight, atol=1e-7)
+    assert torch.allclose(made[:, -1], layer.bias, atol=1e-7)
+    assert not first_weights(HeadSpec(start="zeros"), 17, 4).any()
+
+
+def test_it_says_how_many_runs_have_ended():
+    x, y, group = rows_of(60, 40)
+    ended = []
+    specs = [one for method in HEAD_METHODS for one in specs_of(method)]
+    train_heads(x[:60], y, group, specs, steps=3, on_runs=ended.append)
+    assert sum(ended) == len(specs)
+    assert len(ended) > 3
