@@ -12,6 +12,7 @@ from shiftdata.baselines.models import Floats, efficientnet, threads
 from shiftdata.extras import require
 
 FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
+PRETRAINING = "supervised on ImageNet-1k: frozen features of EfficientNet-Lite0"
 
 
 class FrozenFeatures:

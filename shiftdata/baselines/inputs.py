@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.baselines.frozen import FrozenFeatures
+from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.baselines.models import Floats
 from shiftdata.errors import InputError, not_found
 from shiftdata.loading.batches import Examples, Loader
@@ -36,11 +36,13 @@ BATCH = 256
 class Inputs:
     """The examples of some rows: `x` has uint8 pixels (n x height x width x 3) or features (n x numbers).
 
-    `place` has the position in `x` of each row of the base, -1 for a row that was not read.
+    `place` has the position in `x` of each row of the base, -1 for a row that was not read; `pretraining` says
+    what the network has seen whose features these are.
     """
 
     x: NDArray[Any]
     place: IntArray
+    pretraining: str = ""
 
     @property
     def is_pictures(self) -> bool:
@@ -58,7 +60,9 @@ class Inputs:
     def followed_by(self, other: Inputs) -> Inputs:
         """With the examples of another base: its row r is row len(self.place) + r."""
         place = np.where(other.place < 0, -1, other.place + len(self.x))
-        return Inputs(np.concatenate([self.x, other.x]), np.concatenate([self.place, place]))
+        return Inputs(
+            np.concatenate([self.x, other.x]), np.concatenate([self.place, place]), self.pretraining
+        )
 
 
 def read_inputs(
@@ -92,7 +96,7 @@ def read_inputs(
         on_rows(len(made[-1]))
     place = np.full(len(metadata), -1)
     place[wanted] = which
-    return Inputs(np.concatenate(made), place)
+    return Inputs(np.concatenate(made), place, PRETRAINING if mode == "frozen" else "")
 
 
 def _described(examples: Examples, mode: Form) -> Callable[[Any], NDArray[Any]]:

@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -222,8 +222,9 @@ def train(
         identity = _identity(task, method, made, about, training, seed)
     else:
         scorer, about = _trainer(made, data, backbone, training, seed, device)
+        about = replace(about, pretraining=about.pretraining or inputs.pretraining)
         _warn_pretraining(task, about)
-        identity = _identity(task, method, made, about, training, seed)
+        identity = _identity(task, method, made, about, training, seed) | {"input": [*inputs.x.shape[1:]]}
         _run(scorer, folder, identity, save_every, on_step)
     scores = scorer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}

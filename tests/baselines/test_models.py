@@ -195,3 +195,12 @@ def test_models_of_transformers_read_texts(tmp_path):
     quick = Training(steps=60, batch=16, learning_rate=0.003)
     model = fit(inputs, np.arange(60), y[:60], backbone=f"transformers:{tmp_path}", training=quick)
     assert (model.predict(np.arange(60, 80)) == y[60:]).all()
+
+
+def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
+    monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: lambda x: x.mean((1, 2)) / 255)
+    task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
+    run = train(task, backbone="linear", training=Training(steps=2))
+    assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")
+    assert run.about["input"] == [3]
+    assert train(task, training=Training(steps=2)).about["pretraining"] == ""
