@@ -36,8 +36,8 @@ BATCH = 256
 class Inputs:
     """The examples of some rows: `x` has uint8 pixels (n x height x width x 3) or features (n x numbers).
 
-    `place` has the position in `x` of each row of the base, -1 for a row that was not read; `pretraining` says
-    what the network has seen whose features these are.
+    `place` has the position in `x` of each row of the base, -1 for a row that was not read.
+    `pretraining` says what the network has seen whose features these are.
     """
 
     x: NDArray[Any]
