@@ -13,7 +13,7 @@ from shiftdata.metrics.statistics import wilson
 
 #: A ceiling below this leaves little room between itself and chance.
 ENOUGH = 0.85
-UNTOUCHED = "untouched"
+UNTOUCHED, CONTENT = "untouched", "content"
 AWARE = ("RWG", "SUBG")
 SUMMARY = (
     "protocol | mode | chance | ceiling: mean / worst | ERM | the best of ERM, RWG, SUBG | use this mode"
@@ -102,7 +102,9 @@ def calibration_lines(manifest: Manifest) -> list[str]:
     if calibration is None:
         return []
     measures = calibration.measures
-    lines = [*_falls(measures, manifest.roles.nuisance), _cells(measures)] if measures else []
+    apart = any(base.name == CONTENT for base in manifest.bases) and calibration.base != CONTENT
+    of = f"untouched examples, the train rows of `{CONTENT}`" if apart else "untouched examples"
+    lines = [*_falls(measures, manifest.roles.nuisance, of), _cells(measures)] if measures else []
     if calibration.left_out:
         lines.append(f"Not measured: {'; '.join(calibration.left_out)}.")
     return lines
@@ -120,7 +122,7 @@ def calibration_warning(manifest: Manifest) -> str:
     )
 
 
-def _falls(measures: Sequence[Measure], nuisance: str) -> Iterator[str]:
+def _falls(measures: Sequence[Measure], nuisance: str, untouched: str) -> Iterator[str]:
     """For how many nuisances the accuracy falls at each severity."""
     for mode in dict.fromkeys(one.mode for one in measures):
         steps = [one for one in measures if one.mode == mode and one.trained == UNTOUCHED]
@@ -131,7 +133,7 @@ def _falls(measures: Sequence[Measure], nuisance: str) -> Iterator[str]:
             falls.append(f"{fewer} of {len(both)} at {after.set.removeprefix('severity ')}")
         if falls:
             yield (
-                f"Trained on untouched examples ({mode}), the accuracy falls with the severity in so many "
+                f"Trained on {untouched} ({mode}), the accuracy falls with the severity in so many "
                 f"{nuisance}s: {', '.join(falls)}."
             )
 
