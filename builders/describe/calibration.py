@@ -103,7 +103,7 @@ def calibration_lines(manifest: Manifest) -> list[str]:
         return []
     measures = calibration.measures
     apart = any(base.name == CONTENT for base in manifest.bases) and calibration.base != CONTENT
-    of = f"untouched examples, the train rows of `{CONTENT}`" if apart else "untouched examples"
+    of = f"untouched examples, the train rows of the base {CONTENT}" if apart else "untouched examples"
     lines = [*_falls(measures, manifest.roles.nuisance, of), _cells(measures)] if measures else []
     if calibration.left_out:
         lines.append(f"Not measured: {'; '.join(calibration.left_out)}.")
