@@ -33,20 +33,31 @@ def batch_norms(network: nn.Module) -> list[_BatchNorm]:
 
 
 @contextmanager
-def batch_statistics(network: nn.Module, pooled: bool) -> Iterator[None]:
-    """Eval mode but for batch norm, which takes and collects the statistics of batches."""
-    was, layers = network.training, batch_norms(network)
-    momenta = [one.momentum for one in layers]
-    network.eval()
-    for layer in layers:
-        layer.train()
-        layer.momentum = None if pooled else layer.momentum
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Eval mode, and afterwards each part's own mode again: some norms may be frozen."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
     try:
         yield
     finally:
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
-        network.train(was)
+        for part, mode in modes.items():
+            part.training = mode
+
+
+@contextmanager
+def batch_statistics(network: nn.Module, pooled: bool) -> Iterator[None]:
+    """Eval mode but for batch norm, which takes and collects the statistics of batches."""
+    layers = batch_norms(network)
+    momenta = [one.momentum for one in layers]
+    with evaluating(network):
+        for layer in layers:
+            layer.train()
+            layer.momentum = None if pooled else layer.momentum
+        try:
+            yield
+        finally:
+            for layer, momentum in zip(layers, momenta, strict=True):
+                layer.momentum = momentum
 
 
 def entropies(scores: Tensor) -> Tensor:

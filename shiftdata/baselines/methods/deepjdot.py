@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize, one_hot
 
 from shiftdata.baselines.method import Batch, Hyper, Method, mean
+from shiftdata.baselines.methods.batch_norm import evaluating
 from shiftdata.baselines.methods.dann import both_features
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import FloatArray
@@ -89,11 +90,9 @@ class DeepJDOT(Method):
     @torch.no_grad()
     def plan(self, batch: Batch) -> Tensor:
         """The coupling, with the network as it is; equal everywhere if costs are no numbers any more."""
-        was = self.training
-        self.eval()
-        z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
-        scores = self.network.head(z_target)
-        self.train(was)
+        with evaluating(self):
+            z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
+            scores = self.network.head(z_target)
         cost = self.costs(batch.y, z, z_target, scores)
         if self.variant == "fixed":
             truth = one_hot(batch.y, scores.shape[1]).to(scores.dtype)

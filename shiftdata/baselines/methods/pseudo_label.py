@@ -11,6 +11,7 @@ RLSbench's code multiplies the mean over the confident rows by their share: with
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -22,9 +23,9 @@ def pseudo_label_losses(scores: Tensor, tau: float) -> Tensor:
     """The loss of each row with its own prediction as the label, 0 for rows that are not confident."""
     confidence, label = scores.detach().softmax(1).max(1)
     confident = confidence >= tau
-    losses = scores.new_zeros(len(scores))
+    losses = scores.new_zeros(len(scores), dtype=torch.float32)
     return losses.masked_scatter(
-        confident, cross_entropy(scores[confident], label[confident], reduction="none")
+        confident, cross_entropy(scores[confident].float(), label[confident], reduction="none")
     )
 
 

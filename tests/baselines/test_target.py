@@ -1,0 +1,464 @@
+"""Methods that adapt after training, wrappers for label shift, and what all that read the target promise."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+import shiftdata as sd
+from shiftdata.baselines import METHODS, Inputs, Training, make_method, read_inputs, train
+from shiftdata.baselines.methods import batch_norm, dare, rw
+from shiftdata.errors import InputError
+from shiftdata.sampling import FixedRows
+from tests.baselines.problems import PLAIN, problem, same, trainer_of
+
+AROUND = ("rs+rw+dann", "rw+rs+pseudo-label", "rs+bn-adapt")
+WITH_TARGET = [*(name for name in METHODS if "target" in make_method(name).needs), *AROUND]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return problem()
+
+
+def backbone_for(name):
+    return "mlp-bn" if "batch-norm" in make_method(name).needs else "mlp"
+
+
+def with_x(data, x):
+    return replace(data, inputs=Inputs(x.astype(np.float32), data.inputs.place))
+
+
+# What every method that reads the target promises.
+
+
+@pytest.fixture(scope="module")
+def uda(tiny):
+    return sd.task(tiny, "uda", source="red", target="blue")
+
+
+@pytest.fixture(scope="module")
+def inputs(uda):
+    return read_inputs(uda.metadata, "scratch", np.arange(len(uda.metadata)), side=16)
+
+
+@pytest.mark.parametrize("name", ["erm", *WITH_TARGET])
+@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
+def test_labels_of_the_target_have_no_say(name, uda, inputs, monkeypatch):
+    def scores():
+        quick = Training(steps=3, batch=16)
+        return train(uda, name, inputs=inputs, training=quick, backbone="small-cnn").scores
+
+    seen, truth = scores(), uda.metadata.label
+    hidden = np.concatenate(
+        [rows.indices for rows in uda.sets.values() if rows.role in ("unlabelled", "test")]
+    )
+    for rows, matters in ((hidden, False), (uda.rows(uda.set_of("fit")), True)):
+        if matters and name not in ("erm", "dann"):
+            continue  # two are enough to see that the poison works
+        poisoned = truth.copy()
+        poisoned[rows] = np.roll(truth[rows], 1)
+        monkeypatch.setattr(sd.Metadata, "label", poisoned)
+        assert (scores() == seen).all() != matters
+
+
+@pytest.mark.parametrize("name", WITH_TARGET)
+@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
+def test_few_rows_and_absent_classes(name, data):
+    """A target of three rows, of which one class is absent; a class without a row of the source."""
+    few = replace(data, target=data.target[:3])
+    without = data.rows[data.y != 2]
+    y = data.y[data.y != 2]
+    sampler = FixedRows(np.arange(len(y)))
+    absent = replace(
+        few,
+        rows=without,
+        y=y,
+        group=data.group[data.y != 2],
+        domain=data.domain[data.y != 2],
+        sampler=sampler,
+    )
+    for one, settings in ((few, {}), (absent, {}), (absent, {"batch": 2}), (data, {"batch": 0})):
+        trainer = trainer_of(make_method(name), one, backbone=backbone_for(name), steps=4, **settings)
+        trainer.run()
+        assert np.isfinite(trainer.scores(data.select)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_TARGET if backbone_for(name) == "mlp"])
+@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
+def test_batches_of_one_row_and_half_precision(name, data):
+    trainer = trainer_of(make_method(name), replace(data, target=data.target[:2]), batch=1, steps=5)
+    trainer.run()
+    assert np.isfinite(trainer.scores(data.select)).all()
+    half = trainer_of(make_method(name), data, steps=5, precision="bfloat16")
+    half.run()
+    assert np.isfinite(half.scores(data.select)).all()
+
+
+@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("stop", [1, 5, 21])
+def test_wrapped_ones_end_in_the_same_bits(name, stop, data):
+    def fresh():
+        return trainer_of(make_method(name), data, backbone=backbone_for(name), batch=25)
+
+    whole, first, second = fresh(), fresh(), fresh()
+    whole.run()
+    first.run(until=stop)
+    kept = io.BytesIO()
+    torch.save(first.state_dict(), kept)
+    kept.seek(0)
+    second.load_state_dict(torch.load(kept, weights_only=True))
+    second.run()
+    assert same(whole, second)
+    assert (whole.scores(data.target) == second.scores(data.target)).all()
+
+
+# Batch norm.
+
+
+class WithDropout(nn.Module):
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.dropout, self.head = nn.BatchNorm1d(4), nn.Dropout(dropout), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.dropout(self.norm(x)))
+
+
+def test_only_batch_norm_takes_statistics_and_all_is_put_back():
+    torch.manual_seed(0)
+    network, x = WithDropout(0.9), torch.randn(50, 4) + 3
+    network.train()
+    network.head.eval()
+    with batch_norm.batch_statistics(network, pooled=True):
+        network.norm.reset_running_stats()
+        made = network(x)
+        network(x + 1)
+    expected = network.head((x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt())
+    assert torch.allclose(made, expected, atol=1e-5)  # no dropout
+    assert torch.allclose(network.norm.running_mean, x.mean(0) + 0.5)
+    assert torch.allclose(network.norm.running_var, x.var(0))
+    assert network.norm.momentum == 0.1
+    assert network.training
+    assert network.dropout.training
+    assert not network.head.training
+
+
+@pytest.mark.parametrize("name", ["bn-adapt", "tent"])
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+def test_what_test_time_methods_move(data, name, variant):
+    before = trainer_of(make_method("erm"), data, backbone="mlp-bn")
+    before.run()
+    after = trainer_of(make_method(name, variant=variant), data, backbone="mlp-bn")
+    after.run()
+    moved = {
+        key
+        for (key, one), other in zip(
+            before.network.state_dict().items(), after.network.state_dict().values(), strict=True
+        )
+        if not torch.equal(one, other)
+    }
+    norms = {f"encoder.{place}." for place in (1, 4)}
+    wanted = {"running_mean", "running_var", "num_batches_tracked"}
+    wanted |= {"weight", "bias"} if name == "tent" else set()
+    assert moved == {norm + one for norm in norms for one in wanted}
+
+
+def test_bn_adapt_pools_the_target_or_moves_towards_it(data):
+    for variant in ("fixed", "code"):
+        erm = trainer_of(make_method("erm"), data, backbone="mlp-bn")
+        erm.run()
+        trainer = trainer_of(make_method("bn-adapt", variant=variant), data, backbone="mlp-bn")
+        trainer.run()
+        assert trainer.progress.total == 22  # 60 rows in two batches
+        with torch.no_grad():
+            z = trainer.network.encoder[0](trainer.inputs(data.target))
+        mean = trainer.network.encoder[1].running_mean
+        if variant == "fixed":
+            assert torch.allclose(mean, z.mean(0), atol=1e-5)
+        else:
+            past = 0.81 * erm.network.encoder[1].running_mean
+            assert torch.allclose(mean - past, 0.19 * z.mean(0), atol=0.1)
+            assert not torch.allclose(mean, z.mean(0), atol=0.1)
+
+
+def test_bn_adapt_undoes_an_affine_shift_of_inputs(data):
+    x = data.inputs.x.copy()
+    target = data.target
+    plain = trainer_of(make_method("bn-adapt"), with_x(data, x), backbone="mlp-bn")
+    x[target] = 3 * x[target] - 5
+    moved = trainer_of(make_method("bn-adapt"), with_x(data, x), backbone="mlp-bn")
+    erm = trainer_of(make_method("erm"), with_x(data, x), backbone="mlp-bn")
+    for one in (plain, moved, erm):
+        one.run()
+    assert np.allclose(plain.scores(target), moved.scores(target), atol=1e-3)
+    assert not np.allclose(plain.scores(target), erm.scores(target), atol=0.5)
+
+
+def test_entropy_of_predictions():
+    made = batch_norm.entropies(torch.tensor([[0.0, 0, 0, 0], [1000, 0, 0, 0], [0, 0, math.log(2), -1e9]]))
+    assert made.tolist() == pytest.approx([math.log(4), 0, 1.5 * math.log(2)])
+
+
+@pytest.mark.parametrize("settings", [PLAIN, {"weight_decay": 0.5}])
+def test_tents_step_goes_down_the_entropy_of_the_batch(data, settings):
+    """A step of its own rate, whatever that of the training, and without decay, in train mode."""
+    trainer = trainer_of(make_method("tent", rate=0.01), data, backbone="mlp-bn", batch=60, **settings)
+    trainer.run(until=21)  # trained, and the statistics are taken
+    network = trainer.network
+    norms = [network.encoder[place] for place in (1, 4)]
+    parameters = [one for norm in norms for one in (norm.weight, norm.bias)]
+    before = [one.detach().clone() for one in parameters]
+    network.train()
+    p = network(trainer.inputs(data.target)).softmax(1)
+    entropy = -(p * p.log()).sum(1).mean()
+    wanted = torch.autograd.grad(entropy, parameters)
+    network.load_state_dict(network.state_dict())
+    trainer.run()
+    assert trainer.progress.total == 22
+    for parameter, old, gradient in zip(parameters, before, wanted, strict=True):
+        clear = gradient.abs() > 1e-5  # others may lie on a kink
+        step = gradient if settings is PLAIN else gradient.sign()  # Adam's first
+        assert torch.allclose((parameter - old)[clear], -0.01 * step[clear], atol=1e-4)
+    with torch.no_grad():
+        p = network.train()(trainer.inputs(data.target)).softmax(1)
+    assert -(p * p.log()).sum(1).mean() < entropy
+
+
+def test_adapting_needs_two_rows(data):
+    trainer = trainer_of(make_method("tent"), data, backbone="mlp-bn", batch=1, steps=2, frozen_norm=True)
+    with pytest.raises(InputError, match=r"TENT .* give 2 rows or more"):
+        trainer.run()
+
+
+# DARE.
+
+
+def test_whitened_features_have_no_correlation():
+    torch.manual_seed(0)
+    z = (torch.randn(400, 3) @ torch.tensor([[2.0, 0, 0], [1, 1, 0], [0, 3, 0.5]]) + 4).double()
+    for centred in (True, False):
+        mu, whitener = dare.whitening(z, centred)
+        assert torch.allclose(mu, z.mean(0) if centred else torch.zeros(3).double())
+        moment = (z - mu).T @ (z - mu) / 400
+        shrunk = 0.99 * moment + 0.01 * torch.trace(moment) / 3 * torch.eye(3)
+        assert torch.allclose(whitener @ shrunk @ whitener, torch.eye(3).double(), atol=1e-8)
+        assert torch.allclose(whitener, whitener.T)
+    mu, whitener = dare.whitening(torch.ones(1, 3).double())
+    assert torch.equal(whitener, torch.eye(3).double())
+
+
+def test_the_head_is_scikit_learns():
+    generator = np.random.default_rng(0)
+    y = generator.integers(3, size=200)
+    z = generator.normal(size=(200, 5)) + np.eye(5)[y] * 2
+    for strength in (0.01, 1.0, 100.0):
+        weight, bias = dare.logistic_regression(torch.from_numpy(z), torch.from_numpy(y), 3, strength)
+        oracle = LogisticRegression(C=strength, tol=1e-8, max_iter=2000).fit(z, y)
+        assert weight.numpy() == pytest.approx(oracle.coef_, abs=1e-3)
+        assert (bias - bias.mean()).numpy() == pytest.approx(oracle.intercept_, abs=1e-3)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(3.0, 0.0), (1.0, 4.0), (0.5, -2.0)])
+def test_dare_undoes_a_scale_and_centred_a_shift_of_features(data, scale, shift):
+    for variant in ("fixed", "code"):
+        x = data.inputs.x.copy()
+        plain = trainer_of(make_method("dare", variant=variant), with_x(data, x), backbone="linear")
+        # Standardised inputs are scaled and shifted alike.
+        mean, spread = x[data.rows].mean(0), x[data.rows].std(0)
+        x[data.target] = scale * (x[data.target] - mean) + mean + shift * spread
+        moved = trainer_of(make_method("dare", variant=variant), with_x(data, x), backbone="linear")
+        plain.run()
+        moved.run()
+        undone = np.allclose(plain.scores(data.target), moved.scores(data.target), atol=1e-3)
+        assert undone == (variant == "fixed" or shift == 0)
+
+
+def test_dare_is_a_rotation_off_after_a_general_map(data):
+    torch.manual_seed(0)
+    z, matrix = torch.randn(500, 4).double(), (torch.eye(4) + 0.3 * torch.randn(4, 4)).double()
+    moved = z @ matrix + 1
+    white, other = ((one - mu) @ w for one, (mu, w) in ((one, dare.whitening(one)) for one in (z, moved)))
+    assert not torch.allclose(white, other, atol=0.7)
+    u, _, v = torch.linalg.svd(white.T @ other)
+    assert torch.allclose(white @ u @ v, other, atol=0.35)  # what shrinkage leaves
+
+
+def test_dare_predicts_as_the_network_until_its_head_is_fitted(data):
+    trainer = trainer_of(make_method("dare"), data)
+    trainer.run(until=19)
+    assert not trainer.method.refitted
+    before = trainer.scores(data.select)
+    assert np.allclose(before, trainer.network(trainer.inputs(data.select)).detach().numpy(), atol=1e-6)
+    trainer.run()
+    assert not np.allclose(before, trainer.scores(data.select))
+    weights = {"refitted", "mu", "whitener", "weight", "bias"}
+    assert weights <= trainer.method.state_dict().keys()
+
+
+def test_dare_fits_the_rows_that_the_sampler_draws(data):
+    first = np.flatnonzero(data.y == 1)
+    one = replace(data, sampler=FixedRows(np.concatenate([first, np.flatnonzero(data.y == 0)[:2]])))
+    trainer = trainer_of(make_method("dare"), one, backbone="linear")
+    trainer.run()
+    assert (trainer.scores(data.target).argmax(1) == 1).mean() > 0.9
+
+
+# RS.
+
+
+def test_rs_balances_what_is_predicted(data):
+    trainer = trainer_of(make_method("rs+pseudo-label"), data)
+    trainer.run()
+    shuffled = FixedRows(np.arange(60))
+    drawn = trainer.method.target_rows(trainer, shuffled, 3, True)
+    predicted = trainer.scores(data.target).argmax(1)
+    assert len(drawn) == 60
+    assert np.ptp(np.bincount(predicted)) > 8
+    many = np.concatenate([trainer.method.target_rows(trainer, shuffled, epoch, True) for epoch in range(40)])
+    share = np.bincount(predicted[many], minlength=3) / len(many)
+    assert share == pytest.approx(np.full(3, 1 / 3), abs=0.05)
+    # Within an epoch that began before, the model's new predictions change nothing.
+    with torch.no_grad():
+        trainer.network.head.weight.neg_()
+    assert (trainer.method.target_rows(trainer, shuffled, 3, False) == drawn).all()
+    assert (trainer.method.target_rows(trainer, shuffled, 3, True) != drawn).any()
+
+
+def test_rs_draws_no_class_that_is_never_predicted(data):
+    trainer = trainer_of(make_method("rs+dann"), data)
+    with torch.no_grad():
+        trainer.network.head.bias.copy_(torch.tensor([100.0, -1e4, 100.0]))
+    drawn = trainer.method.target_rows(trainer, FixedRows(np.arange(60)), 0, True)
+    predicted = trainer.scores(data.target).argmax(1)
+    assert set(predicted[drawn].tolist()) == {0, 2}
+
+
+def test_rs_draws_the_source_by_class_and_goes_around_no_other_rule(uda, inputs):
+    assert make_method("rs+dann").sampler == make_method("rs+deepjdot").sampler == "rwy"
+    for inner in ("rwg", "subg"):
+        with pytest.raises(InputError, match=r"rs draws rows by class.*leave one of them out"):
+            make_method(f"rs+{inner}")
+    run = train(uda, "rs+erm", inputs=inputs, training=Training(steps=2, batch=8))
+    assert run.model.scorer.data.sampler.kind == "rwy"
+
+
+# RW.
+
+
+def gaussian(shares, rows, seed=0):
+    """Two classes around -1 and 1, and the probability of the second one under given shares."""
+    generator = np.random.default_rng(seed)
+    y = (generator.random(rows) < shares[1]).astype(np.int64)
+    return generator.normal(size=rows) + 2 * y - 1, y
+
+
+def posterior(x, shares):
+    p = 1 / (1 + shares[0] / shares[1] * np.exp(-2 * x))
+    return np.stack([1 - p, p], 1)
+
+
+def reweighted(log_ratio, scores):
+    wrapper = make_method("rw+erm")
+    wrapper.register_buffer("log_ratio", torch.as_tensor(log_ratio).float())
+    wrapper.inner.predict = lambda x: x
+    return wrapper.predict(torch.from_numpy(scores)).softmax(1).numpy()
+
+
+def test_equal_shares_change_no_prediction_and_true_ones_are_bayes_optimal():
+    x, _ = gaussian((0.5, 0.5), 500)
+    scores = np.log(posterior(x, (0.7, 0.3))) + 3  # not normalised
+    assert reweighted([0.0, 0.0], scores) == pytest.approx(posterior(x, (0.7, 0.3)), abs=1e-5)
+    ratio = np.log(np.array([0.1, 0.9]) / [0.7, 0.3])
+    assert reweighted(ratio, scores) == pytest.approx(posterior(x, (0.1, 0.9)), abs=1e-5)
+
+
+@pytest.mark.parametrize("estimator", ["rlls", "bbse", "mlls"])
+@pytest.mark.parametrize("trained", [(0.7, 0.3), (0.5, 0.5)])
+def test_ratios_are_those_of_target_and_training(estimator, trained):
+    """Posteriors under the shares that a model was trained on: the source's, or equal ones after RS."""
+    held, labels = gaussian((0.7, 0.3), 20_000)
+    target, truth = gaussian((0.15, 0.85), 20_000, seed=1)
+    made = rw.log_ratios(
+        estimator, posterior(held, trained), labels, posterior(target, trained), np.array(trained)
+    )
+    exact = np.log(np.bincount(truth) / 20_000 / trained)
+    assert made == pytest.approx(exact, abs=0.08)
+    better = (np.log(posterior(target, trained)) + made).argmax(1)
+    best = (np.log(posterior(target, (0.15, 0.85)))).argmax(1)
+    assert (better == best).mean() > 0.98
+
+
+def test_the_mean_prediction_is_biased_and_is_what_it_says():
+    held, labels = gaussian((0.5, 0.5), 1000)
+    p = posterior(gaussian((0.1, 0.9), 1000)[0], (0.5, 0.5))
+    made = rw.log_ratios("mean", posterior(held, (0.5, 0.5)), labels, p, np.array([0.5, 0.5]))
+    assert made == pytest.approx(np.log(p.mean(0) / 0.5))
+
+
+def test_classes_without_a_row_keep_their_scores_and_failures_are_said():
+    held, labels = gaussian((0.5, 0.5), 2000)
+    p = posterior(held, (0.5, 0.5))
+    wide, trained = np.concatenate([p, np.full((2000, 1), 1e-9)], 1), np.array([0.5, 0.5, 0.0])
+    made = rw.log_ratios("rlls", wide, labels, wide, trained)
+    assert made[2] == 0
+    assert made[:2] == pytest.approx(np.zeros(2), abs=0.1)
+    flat = np.full((50, 2), 0.5)
+    with pytest.warns(rw.EstimateWarning, match=r"cannot be inverted.*the mean prediction"):
+        assert rw.log_ratios("bbse", flat, np.arange(50) % 2, flat, np.array([0.5, 0.5])).tolist() == [0, 0]
+
+
+def test_shares_that_a_sampler_trains_on(data):
+    known = replace(
+        data.known(6),
+        class_counts=torch.tensor([6, 3, 0]),
+        group_class=torch.tensor([0, 0, 0, 1]),
+    )
+    for rule, shares in (("shuffle", [2 / 3, 1 / 3, 0]), ("rwy", [0.5, 0.5, 0]), ("rwg", [0.75, 0.25, 0])):
+        assert rw.trained_shares(rule, known).tolist() == pytest.approx(shares)
+
+
+@pytest.mark.parametrize("name", ["rw", "rw-mlls", "rw-bbse", "rs+rw+erm", "rw+rs+erm"])
+def test_label_shift_is_undone(name):
+    data = problem(rows=900, target=500, shift=0.0, domains=1)
+    truth = np.zeros(len(data.inputs.x), np.int64)
+    truth[data.rows], truth[data.select] = data.y, data.select_y
+    generator = np.random.default_rng(5)
+    x = data.inputs.x.copy()
+    truth[data.target] = generator.choice(3, size=500, p=[0.8, 0.15, 0.05])
+    x[data.target] = generator.normal(size=(500, 6))
+    x[data.target, truth[data.target]] += 2
+    x[data.target, 3] += 1
+    x[np.arange(len(x)), truth] -= 0.8  # classes overlap
+    data = with_x(data, x)
+    erm = trainer_of(make_method("erm"), data, backbone="linear", steps=150, learning_rate=0.05)
+    corrected = trainer_of(make_method(name), data, backbone="linear", steps=150, learning_rate=0.05)
+    erm.run()
+    corrected.run()
+    accuracy = [(one.scores(data.target).argmax(1) == truth[data.target]).mean() for one in (erm, corrected)]
+    assert accuracy[1] > accuracy[0] + 0.05
+    ratio = corrected.method.state_dict()["log_ratio" if name.startswith("rw") else "inner.log_ratio"]
+    trained = np.bincount(data.y) / 900 if name.startswith("rw-") or name == "rw" else np.full(3, 1 / 3)
+    assert ratio.exp().numpy() * trained == pytest.approx(np.bincount(truth[data.target]) / 500, abs=0.08)
+
+
+def test_rw_estimates_once_from_rows_to_select_by_and_not_from_itself(data):
+    moved = replace(data, select_y=(data.select_y + 1) % 3)
+    ratios = []
+    for one in (data, moved, replace(data, select=None, select_y=None, select_group=None)):
+        trainer = trainer_of(make_method("rw"), one)
+        trainer.run(until=19)
+        assert trainer.method.log_ratio.tolist() == [0, 0, 0]
+        trainer.run()
+        before = trainer.network(trainer.inputs(data.target)).detach()
+        ratios.append(trainer.method.log_ratio.tolist())
+        expected = before.log_softmax(1) + trainer.method.log_ratio
+        assert np.allclose(trainer.scores(data.target), expected, atol=1e-5)
+    assert ratios[0] != ratios[1] != ratios[2]
