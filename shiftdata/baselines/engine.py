@@ -210,6 +210,10 @@ class Trainer:
             optimizer.step()  # without gradients it moves nothing; schedules expect it
         return value
 
+    def restart_optimizer(self) -> None:
+        """Forget the optimiser's moments, as where the loss changes; rates and schedule go on."""
+        self.optimizer.state.clear()
+
     def scores(self, rows: IntArray) -> Floats:
         """The method's scores of some rows of the base, in eval mode."""
         return self._applied(self.method.predict, rows, self.data.classes)

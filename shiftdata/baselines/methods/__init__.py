@@ -23,6 +23,7 @@ _HOMES = {
     "bn-adapt": "batch_norm.BNAdapt",
     "tent": "batch_norm.TENT",
     "dare": "dare.DARE",
+    "coral": "coral.CORAL",
     "rs": "rs.RS",
     "rw": "rw.RW",
     "rw-bbse": "rw.RWBBSE",
