@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import platform
 import re
-import sys
-import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-import shiftdata
-from builders.albums import Album, Raw
+from builders.albums import Album
 from builders.datasheet import Datasheet
 from builders.encode import Encoding
 from builders.filters import Filters
-from builders.parts import RECIPE_MODULE, check_part, identity_of, part_identity
+from builders.parts import check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
-from shiftdata.errors import InputError, ShiftdataError, not_found
-from shiftdata.files import sha256_of
+from shiftdata.errors import InputError, not_found
 from shiftdata.format.names import check_names, is_path_part, text_fault
 from shiftdata.format.records import Calibration
 from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
-from shiftdata.format.typed import read_json, record
 from shiftdata.protocols import Protocol as TaskProtocol
 from shiftdata.stable import content_hash
 from shiftdata.tasks import OnEmpty
-
-RECIPES = Path(__file__).parent / "recipes"
 
 #: The fields that determine no row and no pixel: they can change without building anything again.
 DESCRIPTION = (
@@ -51,9 +40,6 @@ DESCRIPTION = (
 
 #: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
 PIXEL_LIBRARIES = ("numpy", "onnxruntime", "pillow", "resvg_py")
-
-#: A module with a table of recipes, not one.
-TABLE = re.compile(r"^RECIPES\b", re.MULTILINE)
 
 #: Part of every identity: raise it when a build itself (folds, bases, what steps are given) gives other rows.
 BUILD_VERSION = 1
@@ -290,137 +276,5 @@ def file_versions() -> dict[str, str]:
     return library_versions() | {name: version(name) for name in ("pyarrow", "shiftdata")}
 
 
-def node_versions(reference: str) -> dict[str, str]:
-    """What must be the same on every node that builds a recipe: `file_versions`, processor, recipe, code."""
-    code = [
-        f"{path.relative_to(folder).as_posix()} {sha256_of(path)}"
-        for folder in (RECIPES.parent, Path(shiftdata.__file__).parent)
-        for path in sorted(folder.rglob("*.py"))
-    ]
-    return file_versions() | {
-        "processor": platform.machine(),
-        "recipe": sha256_of(recipe_path(reference))[:8],
-        "code": content_hash(*code)[:8],
-    }
-
-
 def _hash_of(identity: Any) -> str:
     return content_hash(json.dumps([BUILD_VERSION, identity], sort_keys=True))
-
-
-def recipe_names() -> list[str]:
-    """Every recipe of this package: the modules in `builders/recipes/<family>/`, and what tables list."""
-    return sorted(
-        name for path in _modules() for name in ([recipe.name for recipe in _table(path)] or [path.stem])
-    )
-
-
-def embedded_recipes() -> list[str]:
-    """Those of them that need no raw dataset."""
-    return [name for name in recipe_names() if not isinstance(load_recipe(name).album, Raw)]
-
-
-def recipe_of(dataset: str) -> Recipe | None:
-    """The recipe of this package for a dataset of that name; None for one whose raw data is elsewhere."""
-    recipe = load_recipe(dataset) if dataset in recipe_names() else None
-    album = recipe.album if recipe else None
-    return None if isinstance(album, Raw) and not album.is_here else recipe
-
-
-def load_recipe(reference: str) -> Recipe:
-    """The recipe of that name in this package, or in a Python file that assigns `RECIPE`.
-
-    `<name>=<place>` says where the raw dataset of its album lies.
-    """
-    named, place = _place_of(reference)
-    path = recipe_path(named)
-    module = _run_file(path)
-    table = {recipe.name: recipe for recipe in getattr(module, "RECIPES", ())}
-    recipe = table[named] if table else getattr(module, "RECIPE", None)
-    if not isinstance(recipe, Recipe):
-        raise InputError(
-            f"{path} must assign a builders.recipe.Recipe to RECIPE, not a {type(recipe).__name__}"
-        )
-    written = calibration_path(reference, recipe)
-    if written.is_file():
-        recipe = dataclasses.replace(recipe, calibration=read_calibration(written))
-    if not place:
-        return recipe
-    if not isinstance(recipe.album, Raw):
-        raise InputError(f"the recipe {named} is made from no raw dataset: leave --raw out")
-    album, shift = recipe.album.at(Path(place)), recipe.shift
-    return dataclasses.replace(
-        recipe, album=album, shift=shift.of(album) if isinstance(shift, OfAlbum) else shift
-    )
-
-
-def calibration_path(reference: str, recipe: Recipe) -> Path:
-    """Where the calibration of a recipe is written: beside its file."""
-    return recipe_path(reference).with_name(f"{recipe.name}.calibration.json")
-
-
-def read_calibration(path: Path) -> Calibration:
-    """What `python -m builders calibrate` wrote."""
-    try:
-        return record(Calibration, read_json(path.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} is not a calibration: {error}. Remove it, or run `python -m builders calibrate` again"
-        ) from error
-
-
-def recipe_path(reference: str) -> Path:
-    """The file of a recipe that is named, or given by its path."""
-    named, _ = _place_of(reference)
-    if named.endswith(".py"):
-        path = Path(named)
-        if not path.is_file():
-            raise InputError(
-                f"there is no recipe file {named}; name a file, or one of {', '.join(recipe_names())}"
-            )
-        return path
-    for path in _modules():
-        if path.stem == named or named in [recipe.name for recipe in _table(path, named)]:
-            return path
-    raise not_found("recipe", named, recipe_names(), "Or give the path of a .py file that assigns RECIPE.")
-
-
-def _place_of(reference: str) -> tuple[str, str]:
-    """A recipe's name or file, and the place of its raw dataset."""
-    named, equals, place = reference.partition("=")
-    return (named, place) if equals and not Path(reference).is_file() else (reference, "")
-
-
-def _modules() -> list[Path]:
-    return sorted(path for path in RECIPES.glob("*/*.py") if path.stem != "__init__")
-
-
-def _table(path: Path, named: str = "") -> Sequence[Recipe]:
-    """The recipes of a module that assigns several to `RECIPES`, whose names begin with the module's."""
-    if (named and not named.startswith(path.stem)) or not TABLE.search(path.read_text(encoding="utf-8")):
-        return ()
-    recipes: Sequence[Recipe] = _run_file(path).RECIPES
-    return recipes
-
-
-def _run_file(path: Path) -> ModuleType:
-    name = f"{RECIPE_MODULE}{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    module = ModuleType(name)
-    module.__file__ = str(path)
-    sys.modules[name] = module  # dataclasses defined in the file look themselves up here
-    try:
-        # Not by an import: that takes cached bytecode, which an edit within the same second leaves stale.
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    except ShiftdataError:
-        raise
-    except Exception as error:  # a recipe is anybody's Python
-        where = place_of(error, {str(path)}) or str(path)
-        raise InputError(f"{where}: {type(error).__name__}: {error}") from error
-    return module
-
-
-def place_of(error: Exception, files: Collection[str]) -> str | None:
-    """File and line of some files that were last at work when an error was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f"{frame.filename}, line {frame.lineno}" for frame in frames if frame.filename in files]
-    return lines[-1] if lines else None

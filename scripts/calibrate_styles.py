@@ -46,7 +46,8 @@ from PIL import Image
 from tqdm import tqdm
 
 from builders.make import assign
-from builders.recipe import Base, Recipe, load_recipe, recipe_path
+from builders.recipe import Base, Recipe
+from builders.recipe_files import load_recipe, recipe_path
 from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import read_strengths

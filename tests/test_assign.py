@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.make import assign
-from builders.recipe import Base, load_recipe
+from builders.recipe import Base
+from builders.recipe_files import load_recipe
 from builders.sample import Item
 from shiftdata.errors import InputError
 from shiftdata.format.schema import split_of_fold

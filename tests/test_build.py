@@ -21,7 +21,7 @@ from builders.cli.app import main
 from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import embedded_recipes, load_recipe
+from builders.recipe_files import embedded_recipes, load_recipe
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format import writer
 from shiftdata.format.manifest import Manifest

@@ -17,7 +17,7 @@ from builders.describe.card import CARDS, front_matter, render_card
 from builders.describe.renderings import card_of_recipe
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import embedded_recipes, load_recipe
+from builders.recipe_files import embedded_recipes, load_recipe
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.attribution import credited, terms
 from shiftdata.format.manifest import Manifest

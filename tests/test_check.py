@@ -11,7 +11,8 @@ import pytest
 from builders.__main__ import main
 from builders.describe.renderings import describe
 from builders.make.check import check
-from builders.recipe import Expected, load_recipe
+from builders.recipe import Expected
+from builders.recipe_files import load_recipe
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.records import Credit
 from tests.tiny import edit_file

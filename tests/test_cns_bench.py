@@ -19,7 +19,8 @@ import shiftdata as sd
 from builders.make import assign
 from builders.make.build import build
 from builders.raw.album import RawAlbum
-from builders.recipe import Base, load_recipe
+from builders.recipe import Base
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.verifying import verify
 from tests.replicas import cns_bench as replica

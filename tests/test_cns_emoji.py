@@ -17,7 +17,7 @@ from builders.albums.emoji import EmojiAlbum
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.sample import Item, Sample
 from builders.shifts.steps import Continuous
 from builders.shifts.styles import network
@@ -33,7 +33,8 @@ SMALL = """
     from pathlib import Path
 
     from builders.albums.emoji import EmojiAlbum
-    from builders.recipe import Base, load_recipe
+    from builders.recipe import Base
+    from builders.recipe_files import load_recipe
     from builders.shifts.steps import OnGround
     from builders.shifts.steps import Continuous
 

@@ -18,7 +18,7 @@ from PIL import Image
 import shiftdata as sd
 from builders.make.build import build
 from builders.raw.album import RawAlbum
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.protocols import LeaveOneDomainOut
 from tests.replicas import pacs
@@ -169,7 +169,7 @@ def test_numbers_of_domains_are_those_of_the_sorted_names(raw, tmp_path):
 
 HUB = """
 import sys
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 print(load_recipe(sys.argv[1]).album.fingerprint())
 """
 

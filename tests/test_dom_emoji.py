@@ -17,7 +17,7 @@ from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
 from builders.make.render import render_item
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 from shiftdata.tasks import LeakWarning
@@ -28,7 +28,7 @@ SMALL = """
     from dataclasses import replace
 
     from builders.albums.emoji import EmojiAlbum
-    from builders.recipe import load_recipe
+    from builders.recipe_files import load_recipe
     from builders.shifts.steps import OnGround
 
     GROUND = OnGround(size=32)

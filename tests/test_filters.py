@@ -29,7 +29,7 @@ from builders.filters.scorers import linear_classifier
 from builders.filters.scoring import asked
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from scripts.calibrate_filter import calibrate
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.manifest import Manifest

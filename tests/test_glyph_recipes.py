@@ -13,7 +13,7 @@ import shiftdata as sd
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.format.manifest import Manifest
 from shiftdata.protocols import GroupFairness
 
@@ -21,7 +21,8 @@ SMALL = """
     from dataclasses import replace
 
     from builders.albums.glyphs import GlyphAlbum
-    from builders.recipe import Base, load_recipe
+    from builders.recipe import Base
+    from builders.recipe_files import load_recipe
     from builders.shifts.steps import Domains
     from shiftdata.protocols import GroupFairness, LeaveOneDomainOut
 

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.make.build import build
-from builders.recipe import Base, Recipe, load_recipe
+from builders.recipe import Base, Recipe
+from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from builders.shifts.steps import OnGround
 from shiftdata.errors import InputError

@@ -18,7 +18,7 @@ from builders.albums.emoji import EmojiAlbum
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.format.manifest import Manifest
 from shiftdata.label_shift import estimate_marginal
 from tests.contracts.readers import READERS, pyarrow

@@ -17,7 +17,8 @@ from PIL import Image
 import shiftdata as sd
 from builders.albums.folder import FolderAlbum
 from builders.make.assign import check_items
-from builders.recipe import Base, load_recipe
+from builders.recipe import Base
+from builders.recipe_files import load_recipe
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.exporting.folders import read_back

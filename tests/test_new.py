@@ -16,7 +16,8 @@ from PIL import Image
 import shiftdata.cli.app
 from builders.cli.app import main
 from builders.encode import ImageEncoding
-from builders.recipe import Recipe, load_recipe
+from builders.recipe import Recipe
+from builders.recipe_files import load_recipe
 from builders.shifts.steps import CropSquare, OnGround, Pad, Resize
 
 OWNER = ["--license", "CC0-1.0", "--attribution", "A. Maker", "--creator", "Ann's Lab"]

@@ -14,7 +14,7 @@ import shiftdata as sd
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.shifts.contexts.domains import COMMON, unique_of
 from shiftdata.format.manifest import Manifest
 from shiftdata.metadata import Metadata, metadata_from_table
@@ -23,7 +23,8 @@ SMALL = """
     from dataclasses import replace
 
     from builders.albums.emoji import EmojiAlbum
-    from builders.recipe import Base, load_recipe
+    from builders.recipe import Base
+    from builders.recipe_files import load_recipe
     from builders.shifts.steps import Contexts
 
     RECIPE = replace(

@@ -21,7 +21,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.make.plan import plan_blocks
 from builders.make.render import render_item
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from builders.make.build import build
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 

@@ -22,7 +22,7 @@ from builders.make import build as building
 from builders.make import progress
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.spool import Spool
 from shiftdata.errors import InputError
 from shiftdata.executors import Here, Pool, Rank

@@ -17,7 +17,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.counting import compare
 from builders.raw.sources import Counts, RawFile, Source
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe_files import load_recipe, recipe_names
 from tests.replicas import pacs
 from tests.replicas.drawing import put
 

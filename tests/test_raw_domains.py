@@ -10,7 +10,7 @@ import pytest
 
 from builders.make import assign
 from builders.raw.album import RawAlbum
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.sample import Item
 from tests.replicas import domain_trees as replicas
 from tests.replicas.drawing import picture, put

@@ -12,7 +12,7 @@ import pytest
 import shiftdata as sd
 from builders.make.build import build
 from builders.raw.album import RawAlbum
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.tasks import LeakWarning
 from shiftdata.verifying import verify

@@ -16,7 +16,7 @@ from builders.make.check import check as check_dataset
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import CONTENT, source
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from tests.replicas import cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.

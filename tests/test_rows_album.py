@@ -20,7 +20,7 @@ from builders.albums import Album
 from builders.albums.rows import Columns, RowsAlbum
 from builders.make import assign
 from builders.make.build import build
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.sample import BadItem
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.schema import KEY_PATTERN

@@ -15,7 +15,7 @@ from builders.make.workshop import wanted_bases
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe_files import load_recipe, recipe_names
 from builders.sample import Item
 from shiftdata.errors import InputError
 from tests.replicas import sma

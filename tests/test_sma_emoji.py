@@ -13,7 +13,7 @@ import pytest
 from builders.albums.emoji import EmojiAlbum
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import RENDERINGS
 from tests.few_emoji import few_classes
@@ -23,7 +23,8 @@ SMALL = """
     from pathlib import Path
 
     from builders.albums.emoji import EmojiAlbum
-    from builders.recipe import Base, load_recipe
+    from builders.recipe import Base
+    from builders.recipe_files import load_recipe
     from builders.shifts.steps import OnGround
 
     GROUND = OnGround(size=48)

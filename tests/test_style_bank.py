@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from builders.cli.app import main
-from builders.recipe import load_recipe, recipe_path
+from builders.recipe_files import load_recipe, recipe_path
 from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles import network

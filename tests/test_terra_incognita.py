@@ -11,7 +11,7 @@ import pytest
 
 from builders.make import assign
 from builders.raw.album import RawAlbum
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from tests.replicas import terra_incognita as replica
 

@@ -13,7 +13,7 @@ from builders.describe.renderings import write_without_pixels
 from builders.make.build import build
 from builders.make.check import check
 from builders.publish.publishing import Publication
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.exporting.webdataset import export
 from shiftdata.format.manifest import Manifest

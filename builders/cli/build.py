@@ -15,7 +15,7 @@ from builders.filters import Stages, judged_rows, slider_report
 from builders.make.build import Format, build
 from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.raw.rows import whole_place
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
 from shiftdata.errors import InputError

@@ -10,7 +10,7 @@ import click
 
 from builders.cli.check import built_argument, built_folder, recipe_option
 from builders.describe.calibration import calibration_lines, calibration_summary, calibration_table
-from builders.recipe import calibration_path, load_recipe, read_calibration
+from builders.recipe_files import calibration_path, load_recipe, read_calibration
 from shiftdata.baselines.calibration import calibrate
 from shiftdata.baselines.engine import TRAINING, Training
 from shiftdata.baselines.inputs import Mode

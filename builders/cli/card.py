@@ -6,7 +6,7 @@ import click
 
 from builders.describe.card import CARDS
 from builders.describe.renderings import card_of_recipe
-from builders.recipe import embedded_recipes, load_recipe
+from builders.recipe_files import embedded_recipes, load_recipe
 from shiftdata.cli.verbs import verb
 from shiftdata.files import write_text
 

@@ -9,7 +9,7 @@ import click
 from builders.describe.calibration import calibration_warning
 from builders.describe.shortcuts import warnings
 from builders.make.check import check
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest

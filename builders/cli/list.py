@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders.albums import Raw
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe_files import load_recipe, recipe_names
 from shiftdata.cli.verbs import verb
 
 

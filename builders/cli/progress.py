@@ -12,7 +12,7 @@ from builders.make.build import spools_of
 from builders.make.progress import ENDED, PHASES, STOPPED, Status, statuses
 from builders.make.workshop import Workshop
 from builders.objects import writable
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from builders.spool import Spool
 from shiftdata.cli.verbs import verb
 from shiftdata.format.manifest import FILE_NAME, Manifest

@@ -11,7 +11,7 @@ from builders.cli.check import built_argument, built_folder, recipe_option
 from builders.publish.hub import Gated, RepoOptions
 from builders.publish.publishing import WORK, Publication
 from builders.publish.target import Verify
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, read_token, verb
 from shiftdata.format.manifest import Manifest
 

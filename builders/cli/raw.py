@@ -17,7 +17,7 @@ from builders.raw.getting import Progress, get
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.rows import whole_place
 from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
-from builders.recipe import load_recipe, recipe_names
+from builders.recipe_files import load_recipe, recipe_names
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.files import absolute

@@ -29,7 +29,8 @@ from builders.make.progress import Reporter, Status, statuses
 from builders.make.render import Block, render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
-from builders.recipe import Recipe, load_recipe, node_versions
+from builders.recipe import Recipe
+from builders.recipe_files import load_recipe, node_versions
 from builders.sample import BadItem, Item
 from builders.spool import Spool
 from shiftdata.errors import InputError, LockedError

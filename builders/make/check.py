@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from builders.describe.renderings import description_of, renderings
 from builders.make.shortcuts import measure
-from builders.recipe import Recipe, recipe_of
+from builders.recipe import Recipe
+from builders.recipe_files import recipe_of
 from builders.terms import spdx_problem
 from shiftdata.extras import require
 from shiftdata.format.manifest import FILE_NAME, Manifest

@@ -15,7 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from builders.recipe import Recipe, SomeNuisances, load_recipe, node_versions, place_of
+from builders.recipe import Recipe, SomeNuisances
+from builders.recipe_files import load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
 from shiftdata.errors import InputError, ShiftdataError

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from builders.describe.renderings import description_of, renderings
 from builders.make.check import check
 from builders.publish.target import Source
-from builders.recipe import Recipe, recipe_of
+from builders.recipe import Recipe
+from builders.recipe_files import recipe_of
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import write_text
 from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld

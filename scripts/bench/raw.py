@@ -29,7 +29,7 @@ from builders.make.build import build
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import source
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 
 RECIPE = "domainnet"
 SIDE = 32

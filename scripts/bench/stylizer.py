@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.make import render
-from builders.recipe import Recipe, load_recipe
+from builders.recipe import Recipe
+from builders.recipe_files import load_recipe
 from builders.sample import Item
 from builders.shifts.styles.bank import StyleBank
 from builders.spool import Spool

@@ -18,7 +18,7 @@ import shiftdata as sd
 from builders.cli.app import main as cli
 from builders.describe.card import render_card
 from builders.make.build import build
-from builders.recipe import load_recipe, read_calibration
+from builders.recipe_files import load_recipe, read_calibration
 from shiftdata.baselines import Training, read_inputs
 from shiftdata.baselines.calibration import calibrate, planned
 from shiftdata.errors import InputError

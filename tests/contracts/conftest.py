@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from builders.make.build import build
-from builders.recipe import Recipe, load_recipe
+from builders.recipe import Recipe
+from builders.recipe_files import load_recipe
 from shiftdata.format.manifest import Manifest
 from tests.contracts.kinds import KINDS, prepare
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from builders.make.build import build
 from builders.make.check import check
 from builders.publish.checks import refuse_withheld
-from builders.recipe import load_recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.exporting.webdataset import export
 from shiftdata.format.attribution import ATTRIBUTION, attribution_text

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass
-from builders.recipe import Recipe, load_recipe
+from builders.recipe import Recipe
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 
 #: The recipes that read the authors' files, and a copy of each.
