@@ -32,6 +32,11 @@ def absolute(path: str | Path) -> Path:
     return Path(os.path.expanduser(path)).absolute()
 
 
+def cache_folder(name: str) -> Path:
+    """`shiftdata/<name>` in $XDG_CACHE_HOME, or else in `~/.cache`: for what can be computed again."""
+    return absolute(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "shiftdata" / name
+
+
 def sha256_of(path: Path) -> str:
     """The sha256 of a file, in hexadecimal digits."""
     with path.open("rb") as stream:

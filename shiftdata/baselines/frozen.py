@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.baselines.models import Floats, efficientnet, threads
+from shiftdata.baselines.models import Floats, efficientnet, efficientnet_weights, threads
 from shiftdata.extras import require
+from shiftdata.files import sha256_of
 
 FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
 PRETRAINING = "supervised on ImageNet-1k: frozen features of EfficientNet-Lite0"
+#: Raised with every change that changes a feature.
+FEATURES_VERSION = 1
+
+
+def fingerprint() -> str:
+    """What determines the features of a picture: the weights, and this code."""
+    return f"efficientnet-lite0 {sha256_of(efficientnet_weights())} {FEATURES_VERSION}"
 
 
 class FrozenFeatures:

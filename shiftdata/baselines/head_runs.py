@@ -69,7 +69,7 @@ class HeadSpec:
             raise not_found("method of linear heads", self.method, HEAD_METHODS)
         if self.start not in ("uniform", "zeros"):
             raise not_found("start", self.start, ("uniform", "zeros"))
-        if not min(self.learning_rate, self.weight_decay, self.momentum) >= 0:
+        if not all(one >= 0 for one in (self.learning_rate, self.weight_decay, self.momentum)):
             raise InputError(f"{self}: give no negative number")
         defaults = HEAD_METHODS[self.method].hyper
         for name in self.hyper:

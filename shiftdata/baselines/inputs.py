@@ -1,4 +1,4 @@
-"""What models read: the examples of some rows of a base, read once and kept in memory."""
+"""What models read: the examples of some rows of a base, read once, and kept in memory or in files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import PIL
 from numpy.typing import NDArray
 
-from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures
+from shiftdata.baselines.features import FeatureCache
+from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures, fingerprint
 from shiftdata.baselines.models import Floats
 from shiftdata.errors import InputError, not_found
 from shiftdata.loading.batches import Examples, Loader
@@ -30,14 +33,17 @@ GRAMS = (1, 2, 3, 4)  # characters
 BUCKETS = 4096
 LENGTH = 256  # bytes of a text that are read
 BATCH = 256
+#: Raised with every change of inputs that are not frozen features.
+INPUTS_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """The examples of some rows: `x` has uint8 pixels (n x height x width x 3) or features (n x numbers).
 
-    `place` has the position in `x` of each row of the base, -1 for a row that was not read.
-    `pretraining` says what the network has seen whose features these are.
+    `place` has the position in `x` of each row of the base, -1 for a row that was not read. `x` may be a map
+    of a file that has room for more rows: take rows by their positions. `pretraining` says what the network
+    has seen whose features these are.
     """
 
     x: NDArray[Any]
@@ -59,44 +65,127 @@ class Inputs:
 
     def followed_by(self, other: Inputs) -> Inputs:
         """With the examples of another base: its row r is row len(self.place) + r."""
-        place = np.where(other.place < 0, -1, other.place + len(self.x))
+        mine, others = self._in_memory(), other._in_memory()
+        place = np.where(others.place < 0, -1, others.place + len(mine.x))
         return Inputs(
-            np.concatenate([self.x, other.x]), np.concatenate([self.place, place]), self.pretraining
+            np.concatenate([mine.x, others.x]), np.concatenate([mine.place, place]), self.pretraining
         )
+
+    def _in_memory(self) -> Inputs:
+        """Only what was read, of a file that has room for all rows."""
+        if not isinstance(self.x, np.memmap):
+            return self
+        read = self.place >= 0
+        used, which = np.unique(self.place[read], return_inverse=True)
+        place = np.full_like(self.place, -1)
+        place[read] = which
+        return Inputs(self.x[used], place, self.pretraining)
 
 
 def read_inputs(
-    metadata: Metadata, mode: Form, *rows: IntArray, side: int = SIDE, on_rows: Callable[[int], object] = int
+    metadata: Metadata,
+    mode: Form,
+    *rows: IntArray,
+    side: int = SIDE,
+    cache: bool | str | Path | None = None,
+    on_rows: Callable[[int], object] = int,
 ) -> Inputs:
     """Read the examples of some rows of a base.
 
     Pictures become pixels of one small size, or ("frozen") the features of EfficientNet-Lite0. Texts become
     hashed n-grams of characters, tables their numbers, with a column for each category; neither has "frozen"
-    features. `on_rows` gets how many rows were read since its last call.
+    features. With `cache` they are kept in the user's cache folder, or in the one given, and computed only
+    where they are not there; by default frozen features are. `on_rows` gets how many rows were read since its
+    last call.
     """
+    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+    modality = _modality(metadata, mode, len(wanted))
+    # By the first row that shows a picture: untouched ones start many trajectories.
+    first, which = np.unique(metadata.picture[wanted], return_inverse=True)
+    size = (FROZEN_SIDE if mode == "frozen" else side) if modality == "image" else None
+    kept = _cache(metadata, mode, size, cache)
+    x, where = _kept_or_made(metadata, mode, size, first, kept, on_rows)
+    place = np.full(len(metadata), -1)
+    place[wanted] = where[which]
+    return Inputs(x, place, PRETRAINING if mode == "frozen" else "")
+
+
+def _modality(metadata: Metadata, mode: Form, wanted: int) -> str:
+    """What the examples are, if they can be read so."""
     if mode not in get_args(Form):
         raise not_found("mode", mode, get_args(Form))
-    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
-    if not len(wanted):
+    if not wanted:
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
-    modality = "table" if metadata.dataset is None else metadata.dataset.manifest.roles.modality
-    pictures = modality == "image"
-    if mode == "frozen" and not pictures:
+    modality = "table" if metadata.dataset is None else str(metadata.dataset.manifest.roles.modality)
+    if mode == "frozen" and modality != "image":
         raise InputError(f"{metadata.name} has no pictures, so it lacks frozen features: use 'scratch'")
     if mode in ("bytes", "texts") and modality != "text":
         raise InputError(f"{metadata.name} is of the modality {modality}, and {mode!r} is for texts")
-    # By the first row that shows a picture: untouched ones start many trajectories.
-    _, first, which = np.unique(metadata.picture[wanted], return_index=True, return_inverse=True)
-    size = (FROZEN_SIDE if mode == "frozen" else side) if pictures else None
-    examples = Examples(metadata, wanted[first], size=size)
-    describe = _described(examples, mode)
-    made = []
-    for x, *_ in Loader(examples, None, batch_size=BATCH):
-        made.append(describe(x))
-        on_rows(len(made[-1]))
-    place = np.full(len(metadata), -1)
-    place[wanted] = which
-    return Inputs(np.concatenate(made), place, PRETRAINING if mode == "frozen" else "")
+    return modality
+
+
+def _cache(
+    metadata: Metadata, mode: Form, size: int | None, cache: bool | str | Path | None
+) -> FeatureCache | None:
+    """Where such inputs of that base are kept, if they are."""
+    if cache is None:
+        cache = mode == "frozen"
+    opened = metadata.dataset
+    if cache is False or opened is None or mode == "texts":  # a table of one's own has no identity
+        return None
+    about = {
+        "content_id": opened.manifest.base(metadata.base).content_id,
+        "base": metadata.base,
+        "mode": mode,
+        "side": size,
+        "made_by": fingerprint() if mode == "frozen" else f"{INPUTS_VERSION} pillow {PIL.__version__}",
+    }
+    return FeatureCache(None if cache is True else Path(cache), about, len(metadata))
+
+
+def _kept_or_made(
+    metadata: Metadata,
+    mode: Form,
+    size: int | None,
+    rows: IntArray,
+    kept: FeatureCache | None,
+    on_rows: Callable[[int], object],
+) -> tuple[NDArray[Any], IntArray]:
+    """The inputs of some rows, and where each is among them."""
+    new = rows if kept is None else rows[kept.missing(rows)]
+    if len(new) < len(rows):
+        on_rows(len(rows) - len(new))
+    made, not_kept = [], []
+    if len(new):
+        examples = Examples(metadata, new, size=size)
+        describe, at = _described(examples, mode), 0
+        for x, *_ in Loader(examples, None, batch_size=BATCH):
+            one, some = describe(x), new[at : at + len(x)]
+            if kept is None or not kept.put(some, one):
+                made.append(one)
+                not_kept.append(some)
+            at += len(some)
+            on_rows(len(some))
+    if kept is None:
+        return np.concatenate(made), np.arange(len(rows))
+    lost = np.setdiff1d(rows[kept.missing(rows)], np.concatenate([rows[:0], *not_kept]))
+    if len(lost):  # another process has thrown them away meanwhile
+        return _kept_or_made(metadata, mode, size, rows, None, lambda _: None)
+    if not made and kept.x is not None:
+        return kept.x, rows
+    return _together(kept, rows, np.concatenate(not_kept), np.concatenate(made))
+
+
+def _together(
+    kept: FeatureCache, rows: IntArray, new: IntArray, made: NDArray[Any]
+) -> tuple[NDArray[Any], IntArray]:
+    """In memory, what was made and could not be kept, and the rest from the files."""
+    x = np.empty((len(rows), *made.shape[1:]), made.dtype)
+    is_new = np.isin(rows, new)
+    x[is_new] = made
+    if kept.x is not None and not is_new.all():
+        x[~is_new] = kept.x[rows[~is_new]]
+    return x, np.arange(len(rows))
 
 
 def _described(examples: Examples, mode: Form) -> Callable[[Any], NDArray[Any]]:

