@@ -14,6 +14,8 @@ _HOMES = {
     "rwy": "erm.RWY",
     "subg": "erm.SUBG",
     "suby": "erm.SUBY",
+    "group-dro": "group_dro.GroupDRO",
+    "group-dro-domains": "group_dro.GroupDRODomains",
     "dann": "dann.DANN",
     "cdan": "cdan.CDAN",
     "iw-dann": "importance.IWDANN",
