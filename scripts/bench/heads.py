@@ -1,6 +1,6 @@
 """A grid of linear heads on frozen features: time, memory, and a plain loop beside it.
 
-    python scripts/bench/heads.py build/shift/sma_glyphs [--cells 84] [--threads 2] [--plain 6] [--cache DIR]
+    python scripts/bench/heads.py build/shift/sma_glyphs [--cells 84] [--trials 15] [--threads 2] [--plain 6]
 
 The grid: 7 methods x K 2, 4, 8, 12 x mu .05, .1, .2, each with 15 random trials of the rate (1e-4 to 1e-1),
 weight decay (1e-4 to 1) and the method's own numbers, and 5 seeds each: 6,300 trainings of 300 full-batch
@@ -8,7 +8,8 @@ steps on the canonical splits. Each is predicted on validation and test after ev
 
 The plain loop: a `torch.nn.Linear`, `torch.optim.SGD` and `cross_entropy` for one run at a time, all rows in
 one batch, features already standardised tensors, no sampler, no predictions, with as many threads; on the
-cell --plain-cell (K, mu), for ERM and for SUBG. Both in turns, the median of three rounds.
+cell --plain-cell (K, mu), for ERM and for SUBG. Both in turns, the median of three rounds; with one thread
+also by processor time, which holds on a busy machine.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def main() -> None:
     )
     parser.add_argument("folder")
     parser.add_argument("--cells", type=int, default=84, help="the first so many, those of a task together")
+    parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plain", type=int, default=6, help="runs of the plain loop; 0: none")
     parser.add_argument("--plain-cell", type=float, nargs=2, default=(8, 0.1), metavar=("K", "MU"))
@@ -55,9 +57,10 @@ def main() -> None:
     if options.plain:
         k, mu = options.plain_cell
         for method in ("erm", "subg"):
-            beside_plain(tasks[int(k), mu], inputs, method, options.plain, options.threads)
+            for threads in sorted({1, options.threads}):
+                beside_plain(tasks[int(k), mu], inputs, method, options.plain, threads)
     if options.cells:
-        grid(tasks, inputs, options.cells, options.threads)
+        grid(tasks, inputs, options.cells, options.trials, options.threads)
 
 
 def features(tasks: Sequence[Task], cache: Path | None) -> Inputs:
@@ -74,11 +77,11 @@ def features(tasks: Sequence[Task], cache: Path | None) -> Inputs:
     return inputs
 
 
-def specs_of(methods: Sequence[str]) -> list[HeadSpec]:
-    """15 random trials of each method, 5 seeds each."""
+def specs_of(methods: Sequence[str], trials: int = TRIALS) -> list[HeadSpec]:
+    """Random trials of each method, 5 seeds each."""
     made = []
     for method in methods:
-        for trial in range(TRIALS):
+        for trial in range(trials):
             draw = rng(0, "heads", method, trial)
             rate, decay = 10 ** draw.uniform(-4, -1), 10 ** draw.uniform(-4, 0)
             own = {"eta": 10 ** draw.uniform(-3, 0), "first": draw.uniform(0.05, 0.5)}
@@ -91,7 +94,7 @@ def specs_of(methods: Sequence[str]) -> list[HeadSpec]:
     return made
 
 
-def grid(tasks: dict[Any, Task], inputs: Inputs, cells: int, threads: int) -> None:
+def grid(tasks: dict[Any, Task], inputs: Inputs, cells: int, trials: int, threads: int) -> None:
     """Train the cells, those of a task together."""
     methods, total, lost = list(HEAD_METHODS), 0, 0
     begun, used = time.perf_counter(), time.process_time()
@@ -100,7 +103,7 @@ def grid(tasks: dict[Any, Task], inputs: Inputs, cells: int, threads: int) -> No
         cells -= len(some)
         if not some:
             break
-        since, specs = time.perf_counter(), specs_of(some)
+        since, specs = time.perf_counter(), specs_of(some, trials)
         made = train_grid(task, specs, steps=STEPS, every=EVERY, inputs=inputs, workers=threads)
         total, lost = total + len(specs), lost + len(made.results.failed)
         worst = worst_groups(made, specs)
@@ -143,32 +146,45 @@ def beside_plain(task: Task, inputs: Inputs, method: str, runs: int, threads: in
     _, group = np.unique(metadata.group[rows], return_inverse=True)
     x = inputs.x[inputs.positions(rows)]
     x, specs = Standardised(x)(x).numpy(), specs_of([method])
+    torch.set_num_threads(threads)
     kept = {
         seed: np.sort(make_sampler(method, labels=y, groups=group, seed=seed).rows_of(0))  # type: ignore[union-attr]
         if method == "subg"
         else np.arange(len(y))
         for seed in range(SEEDS)
     }
-    times: dict[str, list[float]] = {"batched": [], "plain": []}
+    times: dict[str, list[tuple[float, float]]] = {"batched": [], "plain": []}
     off = 0.0
     chosen = rng(0, "plain", method).choice(len(specs), runs, replace=False)
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = now()
         made = train_heads(x, y, group, specs, steps=STEPS, workers=threads)
-        times["batched"].append((time.perf_counter() - begun) / len(specs))
-        begun = time.perf_counter()
+        times["batched"].append(since(begun, len(specs)))
+        begun = now()
         for run in chosen:
             some = kept[specs[run].seed]
             layer = plain(torch.from_numpy(x[some]), torch.from_numpy(y[some]), specs[run])
             with torch.no_grad():
                 off = max(off, float(np.abs(layer(torch.from_numpy(x)).numpy() - made.scores(run, x)).max()))
-        times["plain"].append((time.perf_counter() - begun) / runs)
-    fast, slow = median(times["batched"]), median(times["plain"])
-    print(
-        f"{task.describe()} {method}, {len(kept[0]):,} rows: {1e3 * fast / STEPS:.3f} ms a run and step, "
-        f"plain loop {1e3 * slow / STEPS:.3f}: {slow / fast:.1f} x; scores differ by {off:.1e} at most",
-        flush=True,
-    )
+        times["plain"].append(since(begun, runs))
+    for at, what in enumerate(("", " of processor time")[: 2 if threads == 1 else 1]):
+        fast, slow = (1e3 * median(one[at] for one in times[name]) / STEPS for name in times)
+        print(
+            f"{task.describe()} {method}, {len(kept[0]):,} rows, {threads} threads: {fast:.3f} ms{what} a "
+            f"run and step, plain loop {slow:.3f}: {slow / fast:.1f} x; scores differ by {off:.1e} at most",
+            flush=True,
+        )
+
+
+def now() -> tuple[float, float]:
+    """The time, and this process's."""
+    return time.perf_counter(), time.process_time()
+
+
+def since(begun: tuple[float, float], runs: int) -> tuple[float, float]:
+    """Both since then, a run."""
+    wall, used = now()
+    return (wall - begun[0]) / runs, (used - begun[1]) / runs
 
 
 def plain(x: torch.Tensor, y: torch.Tensor, spec: HeadSpec) -> torch.nn.Linear:

@@ -301,7 +301,7 @@ class Chunk:
         if done == self.steps:
             results.weights[self.runs] = heads.transpose(0, 1).numpy()
         for other, predicted in zip(self.others, results.predicted, strict=True):
-            best = (heads @ other.T).argmax(0).numpy()
+            best = (heads @ other.T).max(0).indices.numpy()  # argmax takes five times as long
             predicted[runs, at] = best[well]
 
     def _look(self, done: int) -> None:
