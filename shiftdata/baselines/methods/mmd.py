@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from shiftdata.baselines.methods.coral import CORAL
 from shiftdata.baselines.methods.domains import exactly
@@ -23,9 +24,8 @@ GAMMAS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 def kernels(z: Tensor) -> Tensor:
     """The sum of the Gaussian kernels between all rows."""
-    z = z - z.detach().mean(0)  # small numbers leave small rounding
-    squares = (z * z).sum(1)
-    distances = (squares[:, None] + squares - 2 * z @ z.T).clamp(min=0)
+    # From differences: the rounding of |x|^2 + |y|^2 - 2 xy, times 1000, would part a row from itself.
+    distances = torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist") ** 2
     return torch.stack([torch.exp(-gamma * distances) for gamma in GAMMAS]).sum(0)
 
 
@@ -35,11 +35,12 @@ def mmd(sets: Sequence[Tensor]) -> Tensor:
     if n < 2:
         return torch.zeros(())
     with exactly(sets[0]):
-        every = kernels(torch.cat(list(sets)).float())
-        sizes = [len(one) for one in sets]
-        blocks = [[block.mean() for block in row.split(sizes, 1)] for row in every.split(sizes)]
-        pairs = [blocks[i][i] + blocks[j][j] - 2 * blocks[i][j] for i in range(n) for j in range(i + 1, n)]
-        return torch.stack(pairs).mean()
+        z = torch.cat(list(sets)).float()
+        sizes = torch.tensor([len(one) for one in sets], device=z.device)
+        of = one_hot(torch.arange(n, device=z.device).repeat_interleave(sizes), n) / sizes
+        between = of.T @ kernels(z) @ of  # mean kernels, n x n
+        gap: Tensor = 2 * (n * between.trace() - between.sum()) / (n * (n - 1))
+        return gap
 
 
 class MMD(CORAL):
