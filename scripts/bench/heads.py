@@ -86,7 +86,7 @@ def specs_of(methods: Sequence[str], trials: int = TRIALS) -> list[HeadSpec]:
             rate, decay = 10 ** draw.uniform(-4, -1), 10 ** draw.uniform(-4, 0)
             own = {"eta": 10 ** draw.uniform(-3, 0), "first": draw.uniform(0.05, 0.5)}
             own["up"] = float(draw.choice([4, 20, 50, 100]))
-            hyper = {name: own[name] for name in HEAD_METHODS[method].hyper}
+            hyper = {name: own[name] for name in HEAD_METHODS[method].hyper if name in own}
             made += [
                 HeadSpec(method=method, learning_rate=rate, weight_decay=decay, seed=seed, hyper=hyper)
                 for seed in range(SEEDS)

@@ -43,7 +43,7 @@ HEAD_METHODS: Mapping[str, HeadMethod] = MappingProxyType(
         "subg": HeadMethod("subg", needs_groups=True),
         "rwy": HeadMethod("rwy"),
         "rwg": HeadMethod("rwg", needs_groups=True),
-        "group-dro": HeadMethod("shuffle", "groups", True, {"eta": 0.1}),
+        "group-dro": HeadMethod("shuffle", "groups", True, {"eta": 0.1, "adjustment": 0.0}),
         "jtt": HeadMethod("shuffle", "errors", hyper={"first": 0.15, "up": 20.0}),
     }
 )
@@ -269,10 +269,12 @@ class Chunk:
         self.each = 1 / members.sum(0)
         self.log_q = torch.zeros(len(self.runs), len(found))
         self.eta = torch.tensor([[one.hyper["eta"]] for one in self.specs])
+        adjustment = torch.tensor([[one.hyper["adjustment"]] for one in self.specs])
+        self.bonus = adjustment * self.each.sqrt()
 
     def _weigh(self, losses: Tensor) -> None:
         """GroupDRO: log q grows with the groups' mean losses, and each row weighs q / rows of its group."""
-        self.log_q.addcmul_(self.eta, losses @ self.means)
+        self.log_q.addcmul_(self.eta, losses @ self.means + self.bonus)
         self.log_q -= self.log_q.logsumexp(1, keepdim=True)
         torch.index_select(self.log_q.exp() * self.each, 1, self.group, out=self.weights)
 

@@ -22,23 +22,6 @@ STEPS = 40
 CLOSE = 1e-4
 
 
-class GroupDRO(Method):
-    """The worst group weighs most."""
-
-    eta = Hyper(0.1)
-
-    def setup(self, network, known):
-        super().setup(network, known)
-        self.register_buffer("q", torch.ones(known.groups, dtype=torch.float64) / known.groups)
-
-    def loss(self, batch):
-        losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
-        means = torch.stack([losses[batch.group == one].mean() for one in range(len(self.q))])
-        self.q *= torch.exp(self.eta * means.detach().double())
-        self.q /= self.q.sum()
-        return (self.q.float() * means).sum()
-
-
 class JTT(Method):
     """A second stage in which the first one's errors come `up` times."""
 
@@ -63,10 +46,7 @@ class JTT(Method):
 
 
 def method_of(spec):
-    own = {"group-dro": GroupDRO, "jtt": JTT}
-    if spec.method in METHODS:
-        return make_method(spec.method, **spec.hyper)
-    return own[spec.method](**spec.hyper)
+    return JTT(**spec.hyper) if spec.method == "jtt" else make_method(spec.method, **spec.hyper)
 
 
 def rows_of(rows, numbers, classes=3, seed=0, others=30):
@@ -110,7 +90,10 @@ def alone(x, y, group, spec, steps=STEPS):
 
 
 def specs_of(method, seeds=(0, 1)):
-    hyper = {"group-dro": [{"eta": 0.01}, {"eta": 1.0}], "jtt": [{"first": 0.1, "up": 5}, {"first": 0.5}]}
+    hyper = {
+        "group-dro": [{"eta": 0.01}, {"eta": 1.0, "adjustment": 2.0}],
+        "jtt": [{"first": 0.1, "up": 5}, {"first": 0.5}],
+    }
     return [
         HeadSpec(method=method, learning_rate=rate, weight_decay=decay, momentum=momentum, seed=seed,
                  start=start, hyper=own)
