@@ -49,7 +49,8 @@ class FittedEstimator:
 
 def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator:
     """Fit an estimator on the rows that a method's sampler draws in its first epoch."""
-    if type(method).loss is not ERM.loss:
+    kind = type(method)
+    if (kind.loss, kind.stages, kind.finish) != (ERM.loss, ERM.stages, ERM.finish):
         raise InputError(
             f"{type(method).__name__} trains networks: with an estimator only the draw of rows can be "
             "chosen, by erm, rwy, rwg, suby or subg"

@@ -148,6 +148,8 @@ class Method(nn.Module):
     variants: ClassVar[tuple[str, ...]] = ("fixed",)
     #: Whether batches bring strongly augmented views.
     strong_views: bool = False
+    #: Whether it fits the rows to select by: then its score there cannot choose between runs.
+    trains_on_select: bool = False
     #: Raised with every change that changes a result: it is in the record of each run.
     code_version: ClassVar[int] = 1
 
@@ -202,6 +204,10 @@ class Method(nn.Module):
     def finish(self, trainer: Trainer) -> None:
         """After the last step: put averaged weights in place, estimate label shares."""
 
+    def report(self) -> dict[str, Any]:
+        """What a record should say of the training besides, in numbers and words."""
+        return {}
+
     def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         """The positions of an epoch's unlabelled rows; `begins` is false where a stopped epoch goes on."""
         return shuffled.rows_of(epoch)
@@ -222,10 +228,14 @@ class Wrapper(Method):
     Written before the method's name: "rs+rw+dann". Everything is the inner method's unless it is replaced.
     """
 
-    def __init__(self, inner: Method, **given: float) -> None:
-        super().__init__(variant=self.variants[0], **given)
-        self.inner, self.variant = inner, inner.variant
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(variant=variant, **given)
+        self.inner, self.own_variant = inner, variant
+        if inner.variant != inner.variants[0]:
+            self.variant = inner.variant  # what a record says: the one that is not the default
+        self.hyper = inner.hyper | self.hyper
         self.needs, self.sampler, self.strong_views = inner.needs, inner.sampler, inner.strong_views
+        self.trains_on_select = inner.trains_on_select
 
     def setup(self, network: Network, known: Setup) -> None:
         super().setup(network, known)
@@ -254,6 +264,9 @@ class Wrapper(Method):
 
     def finish(self, trainer: Trainer) -> None:
         self.inner.finish(trainer)
+
+    def report(self) -> dict[str, Any]:
+        return self.inner.report()
 
     def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return self.inner.target_rows(trainer, shuffled, epoch, begins)

@@ -230,7 +230,7 @@ def train(
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
     history = scorer.progress.history if isinstance(scorer, Trainer) else []
     model = Model(scorer, task.label_ids)
-    run = Run(task, {**identity, **cost}, sets.tested, scores, history, model)
+    run = Run(task, {**identity, **cost, "report": made.report()}, sets.tested, scores, history, model)
     if folder is not None and Ranks.of().rank == 0:
         run.save(folder)
         (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
@@ -284,6 +284,7 @@ def _identity(
         "variant": method.variant,
         "code_version": method.code_version,
         "hyper": method.hyper,
+        "trains_on_select": method.trains_on_select,
         "backbone": about.name,
         "pretraining": about.pretraining,
         "training": asdict(training),

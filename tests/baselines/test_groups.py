@@ -10,10 +10,13 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import Batch, make_method
+from shiftdata.baselines import Batch, Inputs, make_method
+from shiftdata.baselines.methods import dfr
 from shiftdata.baselines.methods.group_dro import group_means, raised
+from shiftdata.baselines.methods.jtt import ErrorSetWarning, copies
 from shiftdata.errors import InputError
-from tests.baselines.problems import PLAIN, problem, trainer_of, weights_of
+from shiftdata.sampling import make_sampler
+from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +121,194 @@ def test_one_group_is_erm():
     other.run()
     for pair in zip(weights_of(one), weights_of(other), strict=True):
         assert torch.allclose(*pair, atol=1e-6)
+
+
+def spurious(rows=400, rare=0.1, seed=0):
+    """Two classes: one number that is true, three louder ones that a share `rare` of the rows contradicts."""
+    made = problem(rows=rows, numbers=4, classes=2, domains=2, target=rows // 2, seed=seed)
+    generator = np.random.default_rng(seed)
+    y = generator.integers(2, size=2 * rows)
+    select = np.arange(len(y)) >= 1.5 * rows
+    against = generator.random(len(y)) < np.where(select, 0.3, rare)
+    x = 0.3 * generator.normal(size=(len(y), 4))
+    x[:, 0] += 2 * y - 1
+    x[:, 1:] += 4 * (2 * (y ^ against) - 1)[:, None]
+    fit, select = np.flatnonzero(~select)[:rows], np.flatnonzero(select)
+    domain = (y ^ against).astype(np.int64)
+    return replace(
+        made,
+        inputs=Inputs(x.astype(np.float32), np.arange(len(y))),
+        rows=fit,
+        y=y[fit],
+        group=2 * y[fit] + domain[fit],
+        domain=domain[fit],
+        select=select,
+        select_y=y[select],
+        select_group=2 * y[select] + domain[select],
+        sampler=make_sampler("shuffle", labels=y[fit]),
+    )
+
+
+def test_jtt_marks_the_minority_groups_and_copies_them():
+    data = spurious()
+    trainer = trainer_of(make_method("jtt", first=0.1, up=5), data, backbone="linear", steps=100)
+    trainer.run()
+    minority = data.y != data.domain
+    assert (trainer.method.wrong.numpy() == minority).all()
+    assert trainer.method.report() == {"error_set": minority.sum()}
+    assert (trainer.counts == np.where(minority, 5, 1)).all()
+    assert trainer.counts.sum() == len(minority) + 4 * minority.sum()
+    assert len(trainer.sampler.rows_of(0)) == trainer.counts.sum()
+
+
+def test_jtt_without_copies_is_erm_trained_again(data):
+    twice, once = (trainer_of(make_method(*one), data) for one in (("erm",), ("erm",)))
+    once.run()
+    twice = trainer_of(make_method("jtt", up=1), data)
+    twice.run()
+    assert twice.progress.total == 23
+    assert same(once, twice)
+    copied = trainer_of(make_method("jtt", up=2), data)
+    copied.run()
+    assert not same(once, copied)
+
+
+def test_jtt_variants():
+    assert copies(np.array([True, False]), 3).tolist() == [3, 1]
+    totals = {one: make_method("jtt", variant=one, up=4).total_copies for one in ("fixed", "paper", "code")}
+    assert totals == {"fixed": 4, "paper": 5, "code": 4}
+    shares = [stage.share for stage in make_method("jtt", variant="code", first=0.25).stages()]
+    assert shares == [0.25, 0, 0.75]
+    with pytest.raises(InputError, match="whole copies"):
+        trainer_of(make_method("jtt", up=0), problem())
+
+
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+def test_jtt_marks_with_frozen_statistics(variant, data):
+    trainer = trainer_of(make_method("jtt", variant=variant), data, backbone="mlp-bn", steps=40)
+    trainer.run(until=6)
+    norm = trainer.network.encoder[1]
+    before = norm.running_mean.clone()
+    wrong = trainer.scores(data.rows).argmax(1) != data.y
+    trainer.method.eval()
+    trainer.method.begin(trainer.method.stages()[1], trainer)
+    assert torch.equal(before, norm.running_mean) == (variant == "fixed")
+    assert (trainer.method.wrong.numpy() == wrong).all() == (variant == "fixed")
+
+
+def test_jtt_says_that_there_is_no_error():
+    trainer = trainer_of(make_method("jtt", first=1.0), spurious(rare=0.0), backbone="linear", steps=80)
+    with pytest.warns(ErrorSetWarning, match="nothing to copy: lower first"):
+        trainer.run()
+    assert trainer.method.report() == {"error_set": 0}
+    assert trainer.counts is None
+
+
+def test_jtt_takes_all_rows_at_once_as_often_as_it_copies_them():
+    trainer = trainer_of(
+        make_method("jtt", first=0.1, up=3), spurious(), backbone="linear", batch=0, steps=60
+    )
+    trainer.run()
+    drawn, weight = trainer._whole()
+    assert weight is None
+    assert (np.bincount(drawn) == trainer.counts).all()
+    assert trainer.counts.max() == 3
+
+
+def test_jtt_refuses_another_rule_of_drawing(data):
+    with pytest.raises(InputError, match="leave 'rwy' out"):
+        trainer_of(make_method("rs+jtt"), data).run()
+
+
+def test_dfr_ignores_what_is_spurious():
+    data = spurious(rare=0.02)
+    weights = {}
+    for name in ("erm", "dfr"):
+        trainer = trainer_of(make_method(name), data, backbone="linear", steps=100)
+        trainer.run()
+        head = trainer.network.head.weight
+        weights[name] = (head[1] - head[0]).detach()
+    core, wrong = weights["erm"][0].abs(), weights["erm"][1:].abs().sum()
+    assert wrong > core  # of the standardised numbers
+    core, wrong = weights["dfr"][0].abs(), weights["dfr"][1:].abs().sum()
+    assert wrong < 0.05 * core
+
+
+def test_dfr_is_a_mean_of_sparse_regressions_in_the_features_own_units(data):
+    trainer = trainer_of(make_method("dfr", c=0.3, fits=3), data)
+    trainer.run()
+    z = trainer.features(data.select).astype(float)
+    mean, deviation = dfr.standard(z)
+    made = []
+    for number in range(3):
+        rows = dfr.balanced(data.select_group, dfr.rng(0, "baselines", "dfr", number))
+        assert len(set(np.bincount(data.select_group[rows]).tolist())) == 1
+        scaled = (z[rows] - mean) / deviation
+        made.append(dfr.sparse_regression(scaled, data.select_y[rows], 0.3, 3, number))
+    fitted = np.mean(made, 0)
+    scores = (z - mean) / deviation @ fitted[:, :-1].T + fitted[:, -1]
+    assert np.allclose(trainer.scores(data.select), scores, atol=1e-4)
+    assert (np.mean(np.abs(fitted[:, :-1]) < 1e-9)) > 0.2  # it is sparse
+    assert math.isclose(trainer.method.report()["c"], 0.3)
+    assert trainer.method.trains_on_select
+    assert make_method("rw+dfr").trains_on_select
+    assert not make_method("erm").trains_on_select
+
+
+def test_dfr_keeps_the_encoder_of_erm(data):
+    one, other = (trainer_of(make_method(name), data) for name in ("dfr", "erm"))
+    one.run()
+    other.run()
+    pairs = zip(one.network.encoder.parameters(), other.network.encoder.parameters(), strict=True)
+    assert all(torch.equal(*pair) for pair in pairs)
+
+
+def test_dfr_fits_what_scikit_learn_fits():
+    """Its minimum for two classes is the one that another solver has, the bias aside."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    generator = np.random.default_rng(0)
+    z = generator.normal(size=(80, 3))
+    y = (z[:, 0] + 0.5 * generator.normal(size=80) > 0).astype(int)
+    made = dfr.sparse_regression(z, y, 0.5, 2, 0)
+    oracle = linear_model.LogisticRegression(C=0.5, l1_ratio=1.0, solver="liblinear", intercept_scaling=100)
+    oracle.fit(z, y)
+    assert np.allclose((made[1] - made[0])[:-1], oracle.coef_[0], atol=0.02)
+
+
+def test_dfr_with_a_class_that_validation_lacks_or_a_row_a_group(data):
+    kept = data.select_y != 2
+    for few in (
+        kept,
+        np.isin(np.arange(len(kept)), [int(np.argmax(data.select_y == one)) for one in (0, 1)]),
+    ):
+        less = replace(
+            data, select=data.select[few], select_y=data.select_y[few], select_group=data.select_group[few]
+        )
+        trainer = trainer_of(make_method("dfr", fits=2), less)
+        trainer.run()
+        assert set(trainer.scores(data.rows).argmax(1)) == {0, 1} or len(less.select) == 2
+        assert 2 not in trainer.scores(data.rows).argmax(1)
+    one = replace(
+        less, select=less.select[:1], select_y=less.select_y[:1], select_group=less.select_group[:1]
+    )
+    with pytest.raises(InputError, match="two classes"):
+        trainer_of(make_method("dfr"), one).run()
+
+
+def test_dfr_code_scales_the_last_fits_by_the_rows_to_fit(data):
+    trainer = trainer_of(make_method("dfr", variant="code", c=0.3, fits=1), data)
+    trainer.run()
+    z, z_fit = (trainer.features(rows).astype(float) for rows in (data.select, data.rows))
+    mean, deviation = dfr.standard(z_fit)
+    rows = dfr.balanced(data.select_group, dfr.rng(0, "baselines", "dfr", 0))
+    fitted = dfr.sparse_regression((z[rows] - mean) / deviation, data.select_y[rows], 0.3, 3, 0)
+    scores = (z - mean) / deviation @ fitted[:, :-1].T + fitted[:, -1]
+    assert np.allclose(trainer.scores(data.select), scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["jtt", "dfr"])
+def test_an_estimator_is_no_network_to_train_twice_or_to_refit(name, data):
+    from shiftdata.baselines.estimators import fit_estimator
+
+    with pytest.raises(InputError, match="trains networks"):
+        fit_estimator(object(), make_method(name), data)

@@ -16,6 +16,8 @@ _HOMES = {
     "suby": "erm.SUBY",
     "group-dro": "group_dro.GroupDRO",
     "group-dro-domains": "group_dro.GroupDRODomains",
+    "jtt": "jtt.JTT",
+    "dfr": "dfr.DFR",
     "dann": "dann.DANN",
     "cdan": "cdan.CDAN",
     "iw-dann": "importance.IWDANN",
@@ -52,7 +54,10 @@ def method_class(name: str) -> type[Method]:
 
 
 def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -> Method:
-    """A method by its name, with its hyper-parameters; "rs+rw+dann" has two wrappers around it."""
+    """A method by its name, with its hyper-parameters; "rs+rw+dann" has two wrappers around it.
+
+    The variant is that of each part that has it; one of them must.
+    """
     if isinstance(name, Method):
         if hyper or variant != "fixed":
             raise InputError(f"{type(name).__name__} was made already: give it its hyper-parameters itself")
@@ -66,7 +71,13 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
             raise InputError(f"{name!r}: only wrappers stand before a +, and {one.__name__} is a method")
         wrappers.append(one)
     mine = {key for one in wrappers for key in one.space()}
-    made = method_class(inner)(variant=variant, **{key: hyper[key] for key in hyper.keys() - mine})
+    kind = method_class(inner)
+    theirs = any(variant in one.variants for one in wrappers) and variant not in kind.variants
+    made = kind(
+        variant=kind.variants[0] if theirs else variant, **{key: hyper[key] for key in hyper.keys() - mine}
+    )
     for wrapper in reversed(wrappers):
-        made = wrapper(made, **{key: hyper[key] for key in hyper.keys() & wrapper.space().keys()})
+        own = variant if variant in wrapper.variants else wrapper.variants[0]
+        given = {key: hyper[key] for key in hyper.keys() & wrapper.space().keys()}
+        made = wrapper(made, variant=own, **given)
     return made

@@ -22,8 +22,8 @@ from shiftdata.sampling import PseudoBalanced, RowSampler, cells_of
 class RS(Wrapper):
     """Any method on rows drawn so that each class comes equally often, predicted classes on the target."""
 
-    def __init__(self, inner: Method, **given: float) -> None:
-        super().__init__(inner, **given)
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(inner, variant=variant, **given)
         if inner.sampler not in ("shuffle", "rwy", "class-balanced"):
             raise InputError(
                 f"rs draws rows by class, and {type(inner).__name__} by a rule of its own "

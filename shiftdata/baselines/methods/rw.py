@@ -79,8 +79,8 @@ class RW(Wrapper):
 
     estimator: ClassVar[str] = "rlls"
 
-    def __init__(self, inner: Method, **given: float) -> None:
-        super().__init__(inner, **given)
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(inner, variant=variant, **given)
         self.needs = inner.needs | {"target"}
 
     def setup(self, network: Any, known: Setup) -> None:

@@ -1,0 +1,99 @@
+"""JTT: train again, with more copies of the rows that a first model gets wrong (Liu et al., ICML 2021).
+
+    identify   ERM for a share `first` of the steps; error set E = rows to fit that it then predicts wrongly
+    retrain    from the first weights, on N + (up - 1) |E| rows: each of E `up` times, the others once
+
+E is marked in eval mode, so that the statistics of batch norm stay as they are. The first model must be held
+back (few steps, strong weight decay), or it makes no error and JTT is ERM: |E| is in the record, and an
+`ErrorSetWarning` says that it is 0. The group labels of the set to select by choose `first` and `up`. With up
+= 1 the second training is ERM's, bit for bit.
+
+`paper` (and the authors' code): 1 + up copies. `code` (BalancingGroups, SMA): errors are marked in train
+mode, with the statistics of batches, and the second training has the steps that the first leaves. (SMA's adds
+nothing, silently, if its list of errors has another length; older BalancingGroups copied the rows that were
+right.)
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shiftdata.baselines.engine import CHUNK, Trainer
+from shiftdata.baselines.method import Hyper, Setup, Stage
+from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.networks import Network
+from shiftdata.errors import InputError
+from shiftdata.metrics.arrays import IntArray
+
+
+class ErrorSetWarning(UserWarning):
+    """The first model of JTT makes no error on the rows to fit: there is nothing to copy."""
+
+
+def copies(wrong: NDArray[np.bool_], total: int) -> IntArray:
+    """How often each row comes: `total` times if it was predicted wrongly, else once."""
+    return np.where(wrong, total, 1)
+
+
+class JTT(ERM):
+    """Just train twice: ERM, then ERM with copies of the rows that the first model got wrong."""
+
+    variants: ClassVar[tuple[str, ...]] = ("fixed", "paper", "code")
+
+    first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
+    up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
+
+    def setup(self, network: Network, known: Setup) -> None:
+        super().setup(network, known)
+        if min(self.up, self.first) < 0 or self.up != round(self.up) or self.total_copies < 1:
+            raise InputError(f"jtt with first={self.first:g}, up={self.up:g}: give a share, and whole copies")
+        self.register_buffer("wrong", torch.zeros(known.rows, dtype=torch.bool))
+
+    @property
+    def total_copies(self) -> int:
+        """How often a row of the error set comes."""
+        return int(self.up) + (self.variant == "paper")
+
+    def stages(self) -> Sequence[Stage]:
+        again = max(0.0, 1 - self.first) if self.variant == "code" else 1.0
+        return [Stage("identify", self.first), Stage("mark", 0.0), Stage("retrain", again, fresh=True)]
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        if stage.name == "identify" and trainer.method.sampler != "shuffle":
+            raise InputError(f"jtt chooses how often a row comes: leave {trainer.method.sampler!r} out")
+        if stage.name != "mark":
+            return
+        data = trainer.data
+        scores = _batch_scores(self, trainer) if self.variant == "code" else trainer.scores(data.rows)
+        wrong = scores.argmax(axis=1) != data.y
+        self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
+        if not wrong.any():
+            warnings.warn(
+                f"jtt: the first model is right on all {len(wrong):,} rows to fit, so there is nothing to "
+                f"copy: lower first ({self.first:g}), or raise weight_decay",
+                ErrorSetWarning,
+                stacklevel=2,
+            )
+        elif self.total_copies > 1:
+            trainer.counts = copies(wrong, self.total_copies)
+
+    def report(self) -> dict[str, Any]:
+        return {"error_set": int(self.get_buffer("wrong").sum())}
+
+
+@torch.no_grad()
+def _batch_scores(method: JTT, trainer: Trainer) -> NDArray[np.float32]:
+    """Scores in train mode, batch by batch: with the statistics of batches, which move the running ones."""
+    rows = trainer.data.rows
+    parts = np.array_split(rows, math.ceil(len(rows) / max(2, trainer.training.batch or CHUNK)))
+    method.train()
+    made = [method.network(trainer.inputs(part)).float().cpu().numpy() for part in parts]
+    method.eval()
+    return np.concatenate(made)
