@@ -326,7 +326,9 @@ class Trainer:
         self._schedule = _schedule(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
         self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
         size, target = training.batch, self.data.target
-        self._streams = {"fit": Stream(self._fit_rows, size)}
+        # Batches that are made to a plan stay whole: as many rows of each domain, say.
+        planned = self.sampler.batch_size if isinstance(self.sampler, CellBatches) else size
+        self._streams = {"fit": Stream(self._fit_rows, planned)}
         if target is not None and "target" in self.method.needs:
             if not len(target):
                 raise InputError(f"{type(self.method).__name__} reads unlabelled rows, and the set has none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from shiftdata.baselines import Batch, make_method
 from shiftdata.baselines.methods import coral, fishr, irm, mixup, mmd, rsc
 from shiftdata.errors import InputError
+from shiftdata.sampling import make_sampler
 from tests.baselines.problems import PLAIN, problem, same, trainer_of
 
 NAMES = ("coral", "mmd", "irm", "mixup", "rsc", "fishr")
@@ -107,6 +109,22 @@ def test_batches_of_few_rows_or_domains(data, name, sizes):
     compared = {"coral": 2, "mmd": 2, "irm": 1, "fishr": 2}[name]
     usable = sum(size > (name in ("irm", "fishr")) for size in sizes)
     assert torch.equal(loss, erm_loss(trainer, batch)) == (usable < compared)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_batch_has_as_many_rows_of_each_domain(data, name, monkeypatch):
+    assert make_method(name).sampler == "per-domain"
+    planned = make_sampler("per-domain", nuisances=data.domain, batch_size=30, seed=1)
+    trainer = trainer_of(make_method(name), replace(data, sampler=planned), batch=32, steps=12)
+    counts, loss = [], trainer.method.loss
+
+    def counted(batch):
+        counts.append(torch.bincount(batch.domain).tolist())
+        return loss(batch)
+
+    monkeypatch.setattr(trainer.method, "loss", counted)
+    trainer.run()
+    assert counts == [[10, 10, 10]] * 12
 
 
 # CORAL.
@@ -210,6 +228,20 @@ def test_irm_is_the_derivative_by_a_scale():
     assert torch.allclose(made, torch.stack(whole).mean(), atol=1e-6)
     with pytest.raises(InputError, match="one number a row"):
         irm.irm(torch.ones(11, 1), domains)
+
+
+def test_irm_has_the_gradient_of_a_second_backward_pass():
+    generator = torch.Generator().manual_seed(1)
+    scores = torch.randn(6, 4, generator=generator, requires_grad=True)
+    y = torch.randint(4, (6,), generator=generator)
+    scale = torch.ones((), requires_grad=True)
+    halves = [
+        torch.autograd.grad(cross_entropy(scores[at::2] * scale, y[at::2]), scale, create_graph=True)[0]
+        for at in range(2)
+    ]
+    (expected,) = torch.autograd.grad(halves[0] * halves[1], scores)
+    (made,) = torch.autograd.grad(irm.irm(irm.scale_gradients(scores, y), [torch.arange(6)]), scores)
+    assert torch.allclose(made, expected, atol=1e-6)
 
 
 def test_irm_may_be_negative_and_is_unbiased():
@@ -408,19 +440,22 @@ def test_a_head_that_starts_at_0_learns_all_the_same(data):
 
 def test_variances_are_those_of_single_gradients():
     generator = torch.Generator().manual_seed(2)
-    z = torch.randn(9, 5, generator=generator, dtype=torch.float64)
+    z = torch.randn(9, 5, generator=generator, requires_grad=True)
     y = torch.randint(3, (9,), generator=generator)
     head = torch.nn.Linear(5, 3)
-    weights = {name: one.detach() for name, one in head.named_parameters()}
+    weights = dict(head.named_parameters())
 
     def loss(weights, row, label):
         return cross_entropy(torch.func.functional_call(head, weights, (row[None],)), label[None])
 
-    each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, z.float(), y)
-    every = torch.cat([each["weight"], each["bias"][:, :, None]], 2)
-    made = fishr.gradient_variance(z, head(z.float()), y)
-    assert torch.allclose(made, every.var(0, correction=0), atol=1e-6)
-    assert torch.allclose(fishr.gradient_variance(z, head(z.float()), y, bias=False), made[:, :-1])
+    each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, z, y)
+    expected = torch.cat([each["weight"], each["bias"][:, :, None]], 2).var(0, correction=0)
+    made = fishr.gradient_variance(z, head(z), y)
+    assert torch.allclose(made, expected, atol=1e-6)
+    assert torch.allclose(fishr.gradient_variance(z, head(z), y, bias=False), made[:, :-1])
+    moved = [torch.autograd.grad(one.square().sum(), [z, head.weight]) for one in (made, expected)]
+    for pair in zip(*moved, strict=True):
+        assert torch.allclose(*pair, atol=1e-6)
 
 
 def test_fishr_of_equal_domains_is_0():
