@@ -19,7 +19,7 @@ from shiftdata.baselines.models import Floats, Prepare, threads
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler
+from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
 from shiftdata.stable import hash64, rng
 
 CHUNK = 512  # rows that are predicted at a time
@@ -302,6 +302,7 @@ class Trainer:
             if stage.fresh:
                 self.network.load_state_dict(self.first)
             torch.manual_seed(hash64(self.seed, "baselines", "begin", number))
+            self._share_buffers()
             self.method.eval()
             self.method.begin(stage, self)
             self.progress.stage, self.progress.done, self.progress.begun = number, 0, True
@@ -428,8 +429,8 @@ class Trainer:
     def _whole(self) -> tuple[IntArray, Any]:
         """All rows at once, each with the weight that its sampler draws it by."""
         sampler = self.sampler
-        if isinstance(sampler, Reweighted):
-            return np.arange(len(self.data.rows)), sampler.weights
+        if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
+            return np.arange(len(self.data.rows)), row_weights(sampler.cells)
         return np.sort(epoch_rows(sampler, 0)), None
 
     def _view(self, rows: IntArray, purpose: str, *, strong: bool = False) -> Tensor:
