@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -41,11 +41,19 @@ class PretrainingWarning(UserWarning):
     """A backbone has seen labels where the protocol asks for one that has not."""
 
 
+class Scorer(Protocol):
+    """What scores rows of the base: a trainer, an estimator, several models."""
+
+    def scores(self, rows: IntArray) -> Floats:
+        """A score for each class, for each row."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """What was trained; `outputs` are the numbers of the labels that its scores stand for."""
 
-    scorer: Trainer | FittedEstimator
+    scorer: Scorer
     outputs: IntArray
 
     def scores(self, rows: IntArray) -> Floats:

@@ -33,6 +33,8 @@ _HOMES = {
     "mixup": "mixup.Mixup",
     "rsc": "rsc.RSC",
     "fishr": "fishr.Fishr",
+    "swad": "swad.SWAD",
+    "eoa": "eoa.EoA",
     "rs": "rs.RS",
     "rw": "rw.RW",
     "rw-bbse": "rw.RWBBSE",

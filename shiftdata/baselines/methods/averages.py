@@ -1,0 +1,100 @@
+"""What SWAD and EoA share: means of the weights of a stage, put in place when it ends. Around any method.
+
+Only stages that train the whole network are averaged, each for itself: JTT's second training, and not the
+pass in which TENT moves batch norm. The mean is put into the network before the next stage begins, unless
+that begins from the first weights, and before the inner method finishes: DFR refits the head of the mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shiftdata.baselines.engine import Trainer, epoch_rows
+from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
+from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
+from shiftdata.errors import InputError
+
+#: Batches that the statistics of batch norm are taken of, at most.
+BATCHES = 500
+
+
+def flat(tensors: list[Tensor]) -> Tensor:
+    """All numbers of some tensors, one after another."""
+    return torch.cat([one.detach().reshape(-1) for one in tensors])
+
+
+@torch.no_grad()
+def write(values: Tensor, tensors: list[Tensor]) -> None:
+    """Put what `flat` made back into its tensors."""
+    sizes = [one.numel() for one in tensors]
+    for one, part in zip(tensors, torch.split(values, sizes), strict=True):
+        one.copy_(part.view(one.shape))
+
+
+@torch.no_grad()
+def renew_statistics(trainer: Trainer) -> None:
+    """Batch norm's statistics, pooled over batches of the rows to fit; frozen ones stay."""
+    layers = batch_norms(trainer.network)
+    if trainer.training.frozen_norm or not layers:
+        return
+    rows = trainer.data.rows[epoch_rows(trainer.sampler, 0)]
+    size = trainer.training.batch or len(rows)
+    parts = [rows[at : at + size] for at in range(0, len(rows), size)][:BATCHES]
+    parts = [one for one in parts if len(one) > 1]
+    if not parts:
+        return
+    for layer in layers:
+        layer.reset_running_stats()
+    with batch_statistics(trainer.network, pooled=True):
+        for one in parts:
+            trainer.network(trainer.inputs(one))
+
+
+class Averaged(Wrapper):
+    """A wrapper that keeps means of weights."""
+
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(inner, variant=variant, **given)
+        if any(isinstance(one, Averaged) for one in inner.modules()):
+            raise InputError("swad and eoa both average the weights: leave one of them out")
+
+    def setup(self, network: Any, known: Setup) -> None:
+        super().setup(network, known)
+        self.register_buffer("active", torch.tensor(False))
+
+    def averaged(self) -> list[Tensor]:
+        """What is averaged: the parameters of the network, and of what the method adds to it."""
+        return list(self.inner.parameters())
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        if not stage.fresh:
+            self.place(trainer)
+        self.restart()
+        moved = {id(one) for one in self.inner.trained(stage)}
+        whole = all(id(one) in moved for one in self.network.parameters() if one.requires_grad)
+        self.get_buffer("active").fill_(whole)
+        super().begin(stage, trainer)
+
+    def after_step(self, batch: Batch) -> None:
+        super().after_step(batch)
+        if self.get_buffer("active"):
+            self.add(flat(self.averaged()), batch.step + 1)
+
+    def finish(self, trainer: Trainer) -> None:
+        self.place(trainer)
+        super().finish(trainer)
+
+    def add(self, weights: Tensor, step: int) -> None:
+        """Take the weights after a step of the stage into account."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Forget everything: a stage begins."""
+        raise NotImplementedError
+
+    def place(self, trainer: Trainer) -> None:
+        """Put the mean into the network, if there is one; nothing is averaged after it in this stage."""
+        raise NotImplementedError
