@@ -199,7 +199,7 @@ def test_what_is_left_out_has_a_reason(tiny):
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     monkeypatch.setattr("shiftdata.baselines.calibration.fit", None)
-    with pytest.raises(sd.MissingExtraError, match=r"frozen features needs.*'shiftdata\[baselines\]'"):
+    with pytest.raises(sd.MissingExtraError, match=r"EfficientNet-Lite0 needs.*'shiftdata\[baselines\]'"):
         calibrate(tiny)
 
 

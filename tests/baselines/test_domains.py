@@ -512,3 +512,18 @@ def test_fishr_wants_a_linear_head(data):
     known = trainer_of(make_method("erm"), data).data.known(3)
     with pytest.raises(InputError, match="linear head"):
         make_method("fishr").setup(Deep(), known)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (4, 7, 1), (2, 2, 2, 6)])
+def test_wide_features_have_the_same_penalty_and_gradient(sizes):
+    generator = torch.Generator().manual_seed(1)
+    first = [torch.randn(size, 60, generator=generator, requires_grad=True) for size in sizes]
+    second = [one.detach().clone().requires_grad_() for one in first]
+    by_rows = coral.covariance_gap(first)
+    by_entries = coral.mean_gap([coral.covariance(one) for one in second if len(one) > 1])
+    assert by_rows.item() == pytest.approx(by_entries.item(), rel=1e-4)
+    by_rows.backward()
+    by_entries.backward()
+    for one, other in zip(first, second, strict=True):
+        if len(one) > 1:
+            assert torch.allclose(one.grad, other.grad, atol=1e-7)

@@ -36,11 +36,29 @@ def covariance(z: Tensor) -> Tensor:
     return centred.T @ centred / (len(z) - 1)
 
 
+def covariance_gap(sets: Sequence[Tensor]) -> Tensor:
+    """The mean over pairs of the mean squared difference of covariances; sets of one row have none.
+
+    Of fewer rows than features from inner products of centred rows: <C_i, C_j> = |Z_i Z_j'|^2, and
+    |C_i - C_j|^2 = <C_i, C_i> + <C_j, C_j> - 2 <C_i, C_j>.
+    """
+    sets = [one for one in sets if len(one) > 1]
+    n, features = len(sets), sets[0].shape[1] if sets else 0
+    if sum(map(len, sets)) >= features or n < 2:
+        return mean_gap([covariance(one) for one in sets])
+    rows = torch.cat([(one - one.mean(0)).double() / (len(one) - 1) ** 0.5 for one in sets])
+    of = torch.repeat_interleave(torch.arange(n), torch.tensor([len(one) for one in sets]))
+    of = torch.nn.functional.one_hot(of, n).to(rows)
+    inner = of.T @ (rows @ rows.T).square() @ of
+    gap = 2 * (n * inner.trace() - inner.sum()) / (n * (n - 1) * features**2)
+    return gap.float()
+
+
 def coral(sets: Sequence[Tensor], means: bool = True) -> Tensor:
     """The penalty on the features of each domain, with the means' term or as the paper has it."""
     with exactly(sets[0]):
         sets = [one.float() for one in sets]
-        spread = mean_gap([covariance(one) for one in sets if len(one) > 1])
+        spread = covariance_gap(sets)
         return mean_gap([one.mean(0) for one in sets]) + spread if means else spread / 4
 
 
