@@ -207,6 +207,8 @@ def test_one_stage_is_averaged_for_itself(data):
     tent, erm = (trainer_of(make_method(n, start=3), data, backbone="mlp-bn") for n in ("eoa+tent", "eoa"))
     tent.run()
     erm.run()
+    assert erm.method.active
+    assert not tent.method.active
     assert torch.equal(tent.network.head.weight, erm.network.head.weight)
     assert not torch.equal(tent.network.encoder[1].weight, erm.network.encoder[1].weight)
     refitted = trainer_of(make_method("eoa+dfr", start=3, c=0.3, fits=1), data)
