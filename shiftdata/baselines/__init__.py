@@ -10,11 +10,12 @@ from shiftdata.extras import require
 
 require("torch", "training")
 
-from shiftdata.baselines.engine import TRAINING, DivergedError, Trainer, Training  # noqa: E402
+from shiftdata.baselines.engine import Trainer  # noqa: E402
 from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs  # noqa: E402
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper, mean, method  # noqa: E402
 from shiftdata.baselines.methods import METHODS, make_method, method_class  # noqa: E402
 from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, train  # noqa: E402
+from shiftdata.baselines.training import TRAINING, DivergedError, Training  # noqa: E402
 
 __all__ = [
     "METHODS",

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.baselines.engine import TRAINING, Training
 from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs
 from shiftdata.baselines.run import Model, fit
+from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require

@@ -6,143 +6,24 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from shiftdata.baselines import views
-from shiftdata.baselines.inputs import Inputs
-from shiftdata.baselines.method import Batch, Method, Setup, Stage
+from shiftdata.baselines.data import Data, Stream, epoch_rows
+from shiftdata.baselines.method import Batch, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare, threads
 from shiftdata.baselines.networks import Network
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
+from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
 from shiftdata.stable import hash64, rng
 
 CHUNK = 512  # rows that are predicted at a time
-Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
-Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
-
-
-class DivergedError(ShiftdataError):
-    """A training whose loss is not a number any more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """How a model is trained: so many steps, whatever the number of rows.
-
-    "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
-    divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
-    `shift` pixels in each direction, their border repeated. The encoder's rate is
-    `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep the statistics that they
-    came with, as DomainBed does with pretrained weights. `evaluate_every` so many steps the set to select by
-    is predicted; 0: never.
-    """
-
-    steps: int = 800
-    batch: int = 64
-    learning_rate: float = 0.01
-    weight_decay: float = 0.05
-    optimizer: Optimizer = "adamw"
-    momentum: float = 0.9  # of sgd
-    schedule: Schedule = "one-cycle"
-    encoder_rate: float = 1.0
-    frozen_norm: bool = False
-    shift: int = 3
-    flip: bool = False  # for things, not for letters
-    evaluate_every: int = 0
-    threads: int = 1
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
-
-    def __post_init__(self) -> None:
-        numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
-        if min(self.steps, self.threads) < 1 or self.batch < 0 or min(numbers) < 0:
-            raise InputError(f"{self}: give at least 1 step, 1 thread, and no negative number")
-        for given, known in ((self.optimizer, Optimizer), (self.schedule, Schedule)):
-            if given not in get_args(known):
-                raise InputError(f"{given!r} is not one of {', '.join(get_args(known))}")
-
-
-TRAINING = Training()
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """The rows of a training. Labels of `target` are not here, nor groups: no method can see them.
-
-    rows, target and select are rows of the base; y, group and domain have a number from 0 for each of `rows`.
-    """
-
-    inputs: Inputs
-    rows: IntArray
-    y: IntArray
-    classes: int
-    group: IntArray
-    domain: IntArray
-    sampler: RowSampler | CellBatches
-    target: IntArray | None = None
-    select: IntArray | None = None
-    select_y: IntArray | None = None
-    select_group: IntArray | None = None
-
-    def known(self, features: int) -> Setup:
-        """What a method may know before the first step."""
-        groups, domains = (int(one.max(initial=-1)) + 1 for one in (self.group, self.domain))
-        of_group = np.zeros((2, groups), np.int64)
-        of_group[:, self.group] = self.y, self.domain
-        counts = [
-            torch.from_numpy(np.bincount(one, minlength=size))
-            for one, size in ((self.y, self.classes), (self.group, groups), (self.domain, domains))
-        ]
-        return Setup(
-            classes=self.classes,
-            groups=groups,
-            domains=domains,
-            rows=len(self.rows),
-            target_rows=0 if self.target is None else len(self.target),
-            features=features,
-            class_counts=counts[0],
-            group_counts=counts[1],
-            domain_counts=counts[2],
-            group_class=torch.from_numpy(of_group[0]),
-            group_domain=torch.from_numpy(of_group[1]),
-        )
-
-
-class Stream:
-    """Positions batch by batch without end: what an epoch leaves begins the next batch."""
-
-    def __init__(self, draw: Callable[[int, bool], IntArray], size: int) -> None:
-        self._draw, self._size = draw, size
-        self.epoch = self.used = 0
-        self._rows: IntArray | None = None
-
-    def take(self) -> IntArray:
-        """The positions of the next batch."""
-        parts: list[IntArray] = []
-        wanted = self._size
-        while wanted:
-            if self._rows is None:
-                self._rows = self._draw(self.epoch, self.used == 0)
-                if not len(self._rows):
-                    raise InputError("there is no row to draw: the sampler keeps none")
-            parts.append(self._rows[self.used : self.used + wanted])
-            wanted -= len(parts[-1])
-            self.used += len(parts[-1])
-            if self.used == len(self._rows):
-                self.epoch, self.used, self._rows = self.epoch + 1, 0, None
-        return np.concatenate(parts)
-
-
-def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
-    """The positions that a sampler gives in an epoch, in order, on all ranks."""
-    if isinstance(sampler, RowSampler):
-        return sampler.rows_of(epoch)
-    return np.concatenate([np.asarray(one) for one in sampler.items_of(epoch)])
 
 
 @dataclass
@@ -323,8 +204,8 @@ class Trainer:
                 for inside in (True, False)
             ]
         groups = [one for one in groups if one["params"]] or [{"params": [torch.zeros(1)], "lr": 0.0}]
-        self.optimizer = _optimizer(groups, training)
-        self._schedule = _schedule(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
+        self.optimizer = optimizer_of(groups, training)
+        self._schedule = schedule_of(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
         self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
         size, target = training.batch, self.data.target
         # Batches that are made to a plan stay whole: as many rows of each domain, say.
@@ -480,26 +361,3 @@ def _freeze_norms(encoder: torch.nn.Module) -> None:
     for module in encoder.modules():  # nested ones too
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             module.eval()
-
-
-def _optimizer(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:
-    rate, decay = training.learning_rate, training.weight_decay
-    if training.optimizer == "sgd":
-        return torch.optim.SGD(groups, rate, momentum=training.momentum, weight_decay=decay)
-    kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, rate, weight_decay=decay)
-
-
-def _schedule(optimizer: torch.optim.Optimizer, name: Schedule, steps: int) -> Any:
-    schedules = torch.optim.lr_scheduler
-    if name == "one-cycle":
-        rates = [group["lr"] for group in optimizer.param_groups]
-        return schedules.OneCycleLR(
-            optimizer, rates, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
-        )
-    factor: dict[str, Callable[[int], float]] = {
-        "constant": lambda step: 1.0,
-        "cosine": lambda step: (1 + math.cos(math.pi * min(1.0, step / steps))) / 2,
-        "inverse": lambda step: (1 + 10 * step / steps) ** -0.75,
-    }
-    return schedules.LambdaLR(optimizer, factor[name])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.baselines.engine import Data, epoch_rows
+from shiftdata.baselines.data import Data, epoch_rows
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.erm import ERM

@@ -27,7 +27,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Training
 from shiftdata.baselines.head_runs import (
     HEAD_METHODS,
     Chunk,
@@ -42,6 +41,7 @@ from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats, Standardised, threads
 from shiftdata.baselines.sets import TaskSets
+from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import Reweighted, RowSampler, make_sampler

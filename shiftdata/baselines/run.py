@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 import torch
 
 from shiftdata import __version__
-from shiftdata.baselines.engine import TRAINING, Data, Trainer, Training
+from shiftdata.baselines.data import Data
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.estimators import FittedEstimator, fit_estimator, is_estimator
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, build, unmade
 from shiftdata.baselines.sets import TaskSets, check_rows
+from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, RowSampler

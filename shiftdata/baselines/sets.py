@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.baselines.engine import Data, Training
+from shiftdata.baselines.data import Data
 from shiftdata.baselines.estimators import is_estimator
 from shiftdata.baselines.inputs import SIDE, Form, Inputs, read_inputs
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.models import backbone_of
+from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, RowSampler, Sampler

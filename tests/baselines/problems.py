@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from shiftdata.baselines import Inputs, Method, Trainer, Training
-from shiftdata.baselines.engine import Data
+from shiftdata.baselines.data import Data
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
 from shiftdata.sampling import make_sampler

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from shiftdata.baselines import Training, make_method
-from shiftdata.baselines.engine import Stream
+from shiftdata.baselines.data import Stream
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
 from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of

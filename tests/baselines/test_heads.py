@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import METHODS, Hyper, Method, Stage, head_runs, make_method, mean
-from shiftdata.baselines.engine import Data
+from shiftdata.baselines.data import Data
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_heads
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.errors import InputError

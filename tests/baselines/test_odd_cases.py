@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shiftdata.baselines import METHODS, Inputs, make_method
-from shiftdata.baselines.engine import Data
+from shiftdata.baselines.data import Data
 from shiftdata.errors import ShiftdataError
 from shiftdata.sampling import make_sampler
 from tests.baselines.problems import problem, trainer_of

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Trainer, epoch_rows
+from shiftdata.baselines.data import epoch_rows
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
 from shiftdata.errors import InputError

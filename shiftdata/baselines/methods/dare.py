@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines.engine import Trainer, epoch_rows
+from shiftdata.baselines.data import epoch_rows
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError

@@ -1,0 +1,88 @@
+"""How a model is trained: steps, batch, optimiser, schedule, precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+
+from shiftdata.errors import InputError, ShiftdataError
+
+Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
+Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
+
+
+class DivergedError(ShiftdataError):
+    """A training whose loss is not a number any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a model is trained: so many steps, whatever the number of rows.
+
+    "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
+    divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
+    `shift` pixels in each direction, their border repeated. The encoder's rate is
+    `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep the statistics that they
+    came with, as DomainBed does with pretrained weights. `evaluate_every` so many steps the set to select by
+    is predicted; 0: never.
+    """
+
+    steps: int = 800
+    batch: int = 64
+    learning_rate: float = 0.01
+    weight_decay: float = 0.05
+    optimizer: Optimizer = "adamw"
+    momentum: float = 0.9  # of sgd
+    schedule: Schedule = "one-cycle"
+    encoder_rate: float = 1.0
+    frozen_norm: bool = False
+    shift: int = 3
+    flip: bool = False  # for things, not for letters
+    evaluate_every: int = 0
+    threads: int = 1
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
+        if min(self.steps, self.threads) < 1 or self.batch < 0 or min(numbers) < 0:
+            raise InputError(f"{self}: give at least 1 step, 1 thread, and no negative number")
+        for given, known in (
+            (self.optimizer, Optimizer),
+            (self.schedule, Schedule),
+            (self.precision, Precision),
+        ):
+            if given not in get_args(known):
+                raise InputError(f"{given!r} is not one of {', '.join(get_args(known))}")
+
+
+TRAINING = Training()
+
+
+def optimizer_of(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:
+    """The optimiser that the settings name."""
+    rate, decay = training.learning_rate, training.weight_decay
+    if training.optimizer == "sgd":
+        return torch.optim.SGD(groups, rate, momentum=training.momentum, weight_decay=decay)
+    kind = torch.optim.AdamW if training.optimizer == "adamw" else torch.optim.Adam
+    return kind(groups, rate, weight_decay=decay)
+
+
+def schedule_of(optimizer: torch.optim.Optimizer, name: Schedule, steps: int) -> Any:
+    """The rates of a stage of so many steps."""
+    schedules = torch.optim.lr_scheduler
+    if name == "one-cycle":
+        rates = [group["lr"] for group in optimizer.param_groups]
+        return schedules.OneCycleLR(
+            optimizer, rates, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
+        )
+    factor: dict[str, Callable[[int], float]] = {
+        "constant": lambda step: 1.0,
+        "cosine": lambda step: (1 + math.cos(math.pi * min(1.0, step / steps))) / 2,
+        "inverse": lambda step: (1 + 10 * step / steps) ** -0.75,
+    }
+    return schedules.LambdaLR(optimizer, factor[name])
