@@ -292,7 +292,7 @@ def _identity(
         "task_id": task.content_id(),
         "method": name if isinstance(name, str) else type(method).__name__,
         "variant": method.variant,
-        "code_version": method.code_version,
+        "code_version": [one.code_version for one in method.modules() if isinstance(one, Method)],
         "hyper": method.hyper,
         "trains_on_select": method.trains_on_select,
         "backbone": about.name,
