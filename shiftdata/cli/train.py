@@ -12,7 +12,7 @@ from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.tasks import OnEmpty
+from shiftdata.tasks import OnEmpty, Task
 
 
 @verb(
@@ -55,7 +55,9 @@ from shiftdata.tasks import OnEmpty
 @click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
 @click.option("--folder", metavar="FOLDER", help="Keep the run here.")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
-@click.option("--format", "shape", type=click.Choice(["text", "markdown", "json"]), default="text")
+@click.option(
+    "--format", "shape", type=click.Choice(["text", "markdown", "json"]), default="text", help="How to print."
+)
 @on_empty_option
 @quiet_option
 def command(
@@ -145,15 +147,25 @@ def _join_processes(device: str) -> bool:
 
 
 def _print_run(run: Any, shape: str, folder: str | None) -> None:
-    result = run.evaluate()
+    results = {name: run.evaluate(name) for name in _tests(run.task)}
     if shape == "json":
-        print(json.dumps({"run": dict(run.about), "test": result.to_dict()}, indent=1))
+        tests = {name: one.to_dict() for name, one in results.items()}
+        print(json.dumps({"run": dict(run.about), "tests": tests}, indent=1))
         return
-    print(result.to_markdown() if shape == "markdown" else result)
+    for one in results.values():
+        print(one.to_markdown() if shape == "markdown" else one)
     if shape == "text":
         print(f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s")
     if folder:
         print(f"kept in {folder}")
+
+
+def _tests(task: Task) -> list[str]:
+    """The test, or of a task that was cut into cells every set that tests."""
+    try:
+        return [task.set_of("test")]
+    except InputError:
+        return [name for name, rows in task.sets.items() if rows.role == "test"]
 
 
 def _print_methods() -> None:

@@ -29,6 +29,7 @@ from shiftdata.baselines import (
     read_inputs,
 )
 from shiftdata.cli.app import main as cli
+from shiftdata.cli.train import _tests
 from shiftdata.errors import InputError, NotFoundError
 from tests.baselines.problems import problem, trainer_of
 
@@ -196,3 +197,9 @@ def test_time_is_measured(task, inputs):
     begun = time.monotonic()
     run = sd.train(task, inputs=inputs, training=QUICK)
     assert 0 < run.about["seconds"] < time.monotonic() - begun + 1
+
+
+def test_the_command_judges_every_cell_of_a_task_that_was_cut(tiny, task):
+    cut = sd.task(tiny, sd.protocol("leave-one-domain-out", test="red") & sd.protocol("per-domain"))
+    assert _tests(cut) == [name for name, rows in cut.sets.items() if rows.role == "test"]
+    assert _tests(task) == ["test"]
