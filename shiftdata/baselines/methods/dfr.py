@@ -106,10 +106,12 @@ class DFR(ERM):
         c = self.c or self._choose(z, y, group, trainer)
         mean, deviation = standard(z_fit)
         made = np.zeros((self.known.classes, z.shape[1] + 1))
-        for number in range(int(self.fits)):
+        equal = len(set(np.bincount(group)[np.unique(group)].tolist())) == 1
+        fits = 1 if equal else int(self.fits)  # of groups of one size every balanced subset is all rows
+        for number in range(fits):
             rows = balanced(group, rng(trainer.seed, "baselines", "dfr", number))
             scaled = (z[rows] - mean) / deviation
-            made += sparse_regression(scaled, y[rows], c, len(made), number) / int(self.fits)
+            made += sparse_regression(scaled, y[rows], c, len(made), number) / fits
         weight = made[:, :-1] / deviation
         head = self.network.head
         assert isinstance(head, nn.Linear)
