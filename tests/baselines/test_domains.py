@@ -325,6 +325,17 @@ def test_partners_are_of_the_next_domain():
     assert mixup.partners([torch.tensor([0])], [0]).tolist() == [0]
 
 
+def test_partners_are_drawn_anew():
+    """All rows in one batch have the same domains at every step: their pairs must not be the same."""
+    domains = [torch.arange(3), torch.arange(3, 6)]
+    torch.manual_seed(0)
+    drawn = torch.stack([mixup.partners(domains, [0, 1]) for _ in range(900)])
+    for row, other in ((0, 1), (1, 1), (2, 1), (3, 0), (5, 0)):
+        counts = np.bincount(drawn[:, row], minlength=6)[domains[other]]
+        assert counts.sum() == 900
+        assert counts.min() > 240  # 300 of each, give or take 14
+
+
 @pytest.mark.parametrize("shape", [(3,), (3, 2, 2)])
 def test_rows_of_any_shape_are_mixed(shape):
     x, other = torch.zeros(4, *shape), torch.ones(4, *shape)
