@@ -46,7 +46,8 @@ def covariance_gap(sets: Sequence[Tensor]) -> Tensor:
     n, features = len(sets), sets[0].shape[1] if sets else 0
     if sum(map(len, sets)) >= features or n < 2:
         return mean_gap([covariance(one) for one in sets])
-    rows = torch.cat([(one - one.mean(0)).double() / (len(one) - 1) ** 0.5 for one in sets])
+    fine = torch.float32 if sets[0].device.type == "mps" else torch.float64  # mps has no other
+    rows = torch.cat([(one - one.mean(0)).to(fine) / (len(one) - 1) ** 0.5 for one in sets])
     of = torch.repeat_interleave(torch.arange(n), torch.tensor([len(one) for one in sets]))
     of = torch.nn.functional.one_hot(of, n).to(rows)
     inner = of.T @ (rows @ rows.T).square() @ of
