@@ -199,6 +199,7 @@ def test_models_of_transformers_read_texts(tmp_path):
 
 def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
     monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: lambda x: x.mean((1, 2)) / 255)
+    monkeypatch.setattr("shiftdata.baselines.inputs.fingerprint", lambda: "means")
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
     assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")
