@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shiftdata.extras import require
 
-require("torch", "training")
+require("torch", "training")  # first: what lacks it then says how to install it
 
 from shiftdata.baselines.engine import Trainer  # noqa: E402
 from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs  # noqa: E402

@@ -73,7 +73,7 @@ class Trainer:
     # What methods use.
 
     def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> float:
-        """One move of the optimiser down the gradient of a loss; a loss that is no number stops the run."""
+        """One move of the optimiser down the gradient of a loss; a loss that is not finite stops the run."""
         optimizer = optimizer or self.optimizer
         value = float(loss.detach())
         if not math.isfinite(value):

@@ -17,7 +17,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import hash64
 
-#: A run whose weights are no numbers any more is noticed after so many steps.
+#: A run whose weights overflow is noticed after so many steps.
 LOOK = 50
 #: How rows weigh: for good, by their group's loss, or by the errors of a first stage.
 Kind: TypeAlias = Literal["fixed", "groups", "errors"]
@@ -108,7 +108,7 @@ class Rows:
                 "one line, label and group a row, and two classes or more"
             )
         if not np.isfinite(x).all():
-            raise InputError("some features are no numbers: make them so, as `Standardised` does")
+            raise InputError("some features are not finite: make them so, as `Standardised` does")
         self.x, self.classes = with_bias(x), classes
         self.y, self.group = (torch.from_numpy(np.asarray(one, np.int64)) for one in (y, group))
         self.dual = is_dual(*self.x.shape)
@@ -312,6 +312,6 @@ class Chunk:
         for run, spec, good in zip(self.runs, self.specs, fine.tolist(), strict=True):
             if not good and run not in self.results.failed:
                 self.results.failed[run] = (
-                    f"the weights are no numbers after step {done}, or up to {LOOK} before: lower "
+                    f"the weights are not finite after step {done}, or up to {LOOK} before: lower "
                     f"learning_rate, now {spec.learning_rate:g}"
                 )

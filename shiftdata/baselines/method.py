@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
 import torch
@@ -299,11 +299,6 @@ def method(name: str) -> Callable[[type[Method]], type[Method]]:
         return one
 
     return named
-
-
-def with_target(batch: Batch, x: Tensor, target: Tensor) -> Batch:
-    """A batch with other views of its rows."""
-    return replace(batch, x=x, target=target)
 
 
 def check_1d(**tensors: Any) -> None:

@@ -36,7 +36,7 @@ class Backbone:
     name: str
     reads: Reads
     summary: str
-    make: Callable[[int, int], tuple[Network, Prepare | None]]
+    make: Callable[[int, int], tuple[Network, Prepare | None]] | None  # None: one's own, there already
     pretraining: str = ""
     side: int = 40
 
@@ -204,11 +204,6 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     return _with_head(encoder, made.shape[1], outputs)
 
 
-def unmade(features: int, outputs: int) -> tuple[Network, Prepare | None]:
-    """What is there already cannot be made: a module or an estimator of one's own."""
-    raise NotImplementedError("a module of one's own is there already")
-
-
 def backbone_of(name: str) -> Backbone:
     """A backbone by its name."""
     for prefix, make in (("timm:", _timm), ("transformers:", _transformers)):
@@ -249,7 +244,7 @@ def build(
     standard: Prepare | None = Standardised(x[fit]) if reads == "numbers" else None
     if isinstance(backbone, nn.Module):
         prepare = standard or {"pixels": _PIXELS, "bytes": numbers}[reads]
-        about = Backbone(type(backbone).__name__, reads, "", unmade, pretraining="not known")
+        about = Backbone(type(backbone).__name__, reads, "", None, pretraining="not known")
         return _own_network(backbone, prepare(x[fit][:2]), outputs), prepare, about
     about = backbone_of(backbone or default_backbone(x))
     if about.reads != reads:
@@ -257,6 +252,7 @@ def build(
         raise InputError(
             f"the backbone {about.name} reads {about.reads}, and these are {reads}: use {fitting}"
         )
+    assert about.make is not None  # those with a name have one
     network, own = about.make(x.shape[1] if x.ndim > 1 else 0, outputs)
     chosen = own or standard
     assert chosen is not None  # numbers are standardised, the others say what they read

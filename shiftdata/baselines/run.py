@@ -24,7 +24,7 @@ from shiftdata.baselines.estimators import FittedEstimator, fit_estimator, is_es
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Backbone, Floats, build, unmade
+from shiftdata.baselines.models import Backbone, Floats, build
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.errors import InputError
@@ -228,7 +228,7 @@ def train(
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):
         scorer = fit_estimator(backbone, made, data)
-        about = Backbone(type(backbone).__name__, "numbers", "", unmade, pretraining=repr(backbone))
+        about = Backbone(type(backbone).__name__, "numbers", "", None, pretraining=repr(backbone))
         identity = _identity(task, method, made, about, training, seed)
     else:
         scorer, about = _trainer(made, data, backbone, training, seed, device)

@@ -7,7 +7,7 @@ GRL_c, the reversal, is the identity whose gradient g comes back as -c g: the di
 the domain, the encoder to hide it. By default source and target share a forward pass, hence the statistics of
 batch norm, as in Transfer-Learning-Library and RLSbench; joint=0 makes two passes, as SMA does.
 
-`code` (SMA, from AdaTime): a misplaced bracket makes c = 1 from the first step, so that there is no warm-up,
+`code` (SMA, from AdaTime): a misplaced bracket makes c = 1 from the first step, without a warm-up,
 and the two terms are added, not averaged.
 """
 

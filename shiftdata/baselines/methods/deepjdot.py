@@ -89,7 +89,7 @@ class DeepJDOT(Method):
 
     @torch.no_grad()
     def plan(self, batch: Batch) -> Tensor:
-        """The coupling, with the network as it is; equal everywhere if costs are no numbers any more."""
+        """The coupling, with the network as it is; equal everywhere if costs are not finite."""
         with evaluating(self):
             z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
             scores = self.network.head(z_target)
@@ -99,5 +99,5 @@ class DeepJDOT(Method):
             apart = distances(truth, torch.softmax(scores, 1))
             cost = self.distance * distances(z, z_target) + self.label * apart
         if not torch.isfinite(cost).all():
-            return torch.full_like(cost, 1 / cost.numel())  # the loss is no number either, and says so
+            return torch.full_like(cost, 1 / cost.numel())  # the loss is not finite either, and says so
         return torch.from_numpy(coupling(cost.double().cpu().numpy())).to(cost)

@@ -7,7 +7,7 @@ C is the one of `GRID` with the best worst group: half of each group is fitted, 
 to the smaller C. mean and deviation are folded into W and b, which become the network's head. A class without
 a row there is not predicted any more. All groups need labels on validation, and only there.
 
-It trains on the rows to select by: its score there is no validation any more and must not choose between runs
+It trains on the rows to select by: its score there is not a validation score and must not choose between runs
 (`trains_on_select` in the record).
 
 `code` (the authors): scaled by the balanced half for the choice of C, by all rows to fit for the last fits:

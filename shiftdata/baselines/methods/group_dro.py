@@ -29,7 +29,7 @@ from shiftdata.baselines.networks import Network
 
 
 def group_means(losses: Tensor, weight: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """The weighted mean loss of each group, 0 where there is no row; and whether there is one."""
+    """The weighted mean loss of each group, 0 for one without rows; and which groups have rows."""
     check_1d(losses=losses, weight=weight, group=group)
     totals = losses.new_zeros(groups).index_add(0, group, losses * weight)
     mass = losses.new_zeros(groups).index_add(0, group, weight.to(losses.dtype))
