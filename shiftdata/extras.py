@@ -18,6 +18,7 @@ _MODULES = {
     "plots": "matplotlib",
     "raw": "openml",
     "s3": "s3fs",
+    "search": "optuna",
     "serve": "starlette uvicorn",
     "torch": "torch",
     "wds": "webdataset",

@@ -33,6 +33,8 @@ class Data:
     select: IntArray | None = None
     select_y: IntArray | None = None
     select_group: IntArray | None = None
+    #: Rows that are predicted at each evaluation too, and that no method gets to know of.
+    tested: IntArray | None = None
 
     def known(self, features: int) -> Setup:
         """What a method may know before the first step."""

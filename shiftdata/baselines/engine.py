@@ -266,9 +266,15 @@ class Trainer:
             raise InputError("evaluate_every needs a set with the role 'select': the task has none")
         scores = torch.from_numpy(self.scores(data.select)).double()
         held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
-        self.progress.history.append(
-            {"step": self.progress.total, "loss": loss, "select_loss": held, "predicted": scores.argmax(1)}
-        )
+        entry = {
+            "step": self.progress.total,
+            "loss": loss,
+            "select_loss": held,
+            "predicted": scores.argmax(1),
+        }
+        if data.tested is not None:
+            entry["tested"] = torch.from_numpy(self.scores(data.tested)).argmax(1)
+        self.progress.history.append(entry)
         self.method.evaluated(self.progress.total, held)
 
     def _batch(self, steps: int) -> Batch:

@@ -173,7 +173,10 @@ class Run:
             pq.write_table(pa.table(table), folder / file)
         if isinstance(self.model.scorer, Trainer):
             torch.save(self.model.scorer.method.state_dict(), folder / "model.pt")
-        history = [one | {"predicted": one["predicted"].tolist()} for one in self.history]
+        history = [
+            {name: one.tolist() if isinstance(one, torch.Tensor) else one for name, one in entry.items()}
+            for entry in self.history
+        ]
         text = json.dumps({**self.about, "history": history}, indent=1)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
 
@@ -190,6 +193,7 @@ def train(
     training: Training | None = None,
     seed: int = 0,
     device: str = "cpu",
+    test_steps: bool = False,
     folder: str | Path | None = None,
     save_every: int = 100,
     on_rows: Callable[[int], object] = lambda rows: None,
@@ -211,6 +215,7 @@ def train(
         training: steps, batch, rate, ..; see `Training`.
         seed: of weights, order and draws.
         device: "cpu", "cuda", "cuda:1", "mps".
+        test_steps: predict the sets that test at each evaluation too, for rules that choose a step.
         folder: where the run is saved, every `save_every` steps too; one that was stopped goes on.
         save_every: steps between two checkpoints.
         on_rows: gets how many examples were read since its last call.
@@ -223,7 +228,7 @@ def train(
     sets = TaskSets.of(task, made, name)
     if inputs is None:
         inputs = sets.read(backbone, side, on_rows)
-    data = sets.data(inputs, training, seed)
+    data = sets.data(inputs, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):

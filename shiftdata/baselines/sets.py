@@ -49,16 +49,23 @@ class TaskSets:
             np.unique(np.concatenate([np.zeros(0, np.int64), *tests])),
         )
 
-    def read(self, backbone: Any, side: int | None, on_rows: Callable[[int], object]) -> Inputs:
-        """Read the examples of all sets, as a backbone reads them."""
+    def read(
+        self,
+        backbone: Any,
+        side: int | None,
+        on_rows: Callable[[int], object],
+        cache: bool | None = None,
+    ) -> Inputs:
+        """Read the examples of all sets, as a backbone reads them; `cache` as `read_inputs` has it."""
         form, usual = self._form(backbone)
         rows = [self.tested, *(self.task.rows(one) for one in (self.fit, self.select) if one)]
         if self.target:
             rows.append(self.task.rows(self.target, "unlabelled"))
-        return read_inputs(self.task.metadata, form, *rows, side=side or usual, on_rows=on_rows)
+        metadata = self.task.metadata
+        return read_inputs(metadata, form, *rows, side=side or usual, cache=cache, on_rows=on_rows)
 
-    def data(self, inputs: Inputs, training: Training, seed: int) -> Data:
-        """The rows as a method may see them."""
+    def data(self, inputs: Inputs, training: Training, seed: int, *, test_steps: bool = False) -> Data:
+        """The rows as a method may see them; with `test_steps` each evaluation predicts the test too."""
         task, metadata, counts = self.task, self.task.metadata, self.task.counts(self.fit)
         rows = task.rows(self.fit) if counts is None else np.repeat(task.rows(self.fit), counts)
         check_rows(rows, task.label_ids)
@@ -81,6 +88,7 @@ class TaskSets:
             select=select if judged else None,
             select_y=task.remapped[metadata.label[select]] if judged else None,
             select_group=metadata.group[select] if judged else None,
+            tested=self.tested if test_steps else None,
         )
 
     def _sampler(self, batch: int, domains: int, seed: int) -> Sampler:

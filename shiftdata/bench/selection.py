@@ -1,42 +1,36 @@
-"""Model selection: which trial and which step, from stored evaluations.
+"""Model selection: which trial and which step of each study, from records. Nothing is trained again.
 
-A rule is given the evaluations of sets with the role "select" and no others; only rules whose name says
-oracle are given those of sets that test.
+A rule reads evaluations of sets with the role "select" and no others; only rules whose name says oracle read
+those of sets that test. Each seed chooses its own step, and a trial's score is the mean over the seeds that
+every trial of the study has: with one seed a trial it is DomainBed-v2's search, with several
+BalancingGroups'.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from shiftdata.bench.records import DONE, Records, Study, runs_of
 from shiftdata.errors import InputError, not_found
-from shiftdata.metrics.arrays import one_of
-from shiftdata.metrics.records import Record, number
-from shiftdata.tasks import Evaluation, Role
+from shiftdata.metrics.arrays import FloatArray, IntArray, one_of
+from shiftdata.metrics.records import number
+from shiftdata.metrics.statistics import accuracies
+from shiftdata.tasks import Role
+from shiftdata.tasks.evaluation import Cells
 
 #: Who wins among equals: the first trial's earliest step (a strict comparison, as DomainBed, DomainBed-v2 and
 #: RLSbench), or the last trial's latest step (SMA's released code).
 Ties: TypeAlias = Literal["earliest", "latest"]
 
-Score: TypeAlias = Callable[[Evaluation, int], float]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A trained model that may be chosen: a step of a trial, with its evaluations by set.
-
-    `held_out` names the domain of training that a model for leave-one-domain-out was trained without, and
-    which its set with the role "select" has.
-    """
-
-    trial: str | int
-    step: int
-    evaluations: Mapping[str, Evaluation]
-    held_out: str = ""
+#: The scores of some models on a set: from its cells and the right rows of each, a line a model.
+Score: TypeAlias = Callable[[Cells, IntArray, int], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -49,155 +43,253 @@ class Rule:
     last_step: bool = False
     held_out: bool = False
 
+    @property
+    def oracle(self) -> bool:
+        """Whether it sees the test."""
+        return self.role == "test"
+
 
 @dataclass(frozen=True)
-class Selected(Record):
-    """The trial and step that a rule chose, the score, and among how many; `undefined` ones cannot win."""
+class Chosen:
+    """A run of the chosen trial, and the step that the rule chose for it."""
 
-    rule: str
-    trial: str | int
+    run: int
+    seed: int
     step: int
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The trial that a rule chose in a study: its score, and among how many models.
+
+    `runs` has each of its seeds with a step; those that failed are not there, and count in `failed`. Of
+    `among` models `undefined` had no score. Where the rule cannot choose, `refused` says why, and
+    there are no runs.
+    """
+
+    study: Study
+    rule: str
+    trial: int
     score: float
     among: int
     undefined: int
-    candidate: Candidate | None
-
-    omitted: ClassVar[tuple[str, ...]] = ("candidate",)
+    runs: tuple[Chosen, ...]
+    failed: int = 0
+    refused: str = ""
 
     def __str__(self) -> str:
+        if self.refused:
+            return f"{self.study.method} on {self.study.task}, {self.rule}: {self.refused}"
         undefined = f", {self.undefined:,} of them undefined" if self.undefined else ""
         return (
-            f"{self.rule}: trial {self.trial}, step {self.step} ({number(self.score)}), "
-            f"of {self.among:,} candidates{undefined}"
+            f"{self.study.method} on {self.study.task}, {self.rule}: trial {self.trial} "
+            f"({number(self.score)}), of {self.among:,} models{undefined}"
         )
 
 
-def _overall(result: Evaluation, m: int) -> float:
-    return result.overall
+def _overall(cells: Cells, correct: IntArray, m: int) -> FloatArray:
+    return accuracies(correct.sum(axis=1), np.full(len(correct), cells.n.sum()))
+
+
+def _by(cells: Cells, correct: IntArray, columns: Sequence[str]) -> FloatArray:
+    """The accuracy of each label, nuisance or group: a line a model; nan where there is no row."""
+    shape = tuple(max(1, len(cells.names[one])) for one in columns)
+    joined = np.ravel_multi_index([cells.codes[one] for one in columns], shape)
+    _, place = np.unique(joined, return_inverse=True)
+    sums = np.zeros((place.max() + 1, len(place)), np.int64)
+    sums[place, np.arange(len(place))] = 1
+    return accuracies(correct @ sums.T, np.broadcast_to(sums @ cells.n, (len(correct), len(sums))))
+
+
+def _groups(cells: Cells) -> list[str]:
+    return [one for one in cells.codes if one != "severity"]
+
+
+def _mean(*columns: str) -> Score:
+    def score(cells: Cells, correct: IntArray, m: int) -> FloatArray:
+        label, nuisance = _groups(cells)
+        names = {"label": label, "nuisance": nuisance}
+        return np.asarray(_by(cells, correct, [names[one] for one in columns]).mean(axis=1))
+
+    return score
+
+
+def _worst(cells: Cells, correct: IntArray, m: int) -> FloatArray:
+    return np.asarray(_by(cells, correct, _groups(cells)).min(axis=1))
+
+
+def _worst_m(cells: Cells, correct: IntArray, m: int) -> FloatArray:
+    groups = _by(cells, correct, _groups(cells))
+    if not 1 <= m <= groups.shape[1]:
+        raise InputError(f"m={m} of the worst groups: give 1 to {groups.shape[1]}, as many as there are")
+    worst = np.sort(groups, axis=1)[:, :m].mean(axis=1)
+    return np.where(np.isnan(groups).any(axis=1), np.nan, worst)
 
 
 #: Another rule is another entry.
 RULES: Mapping[str, Rule] = {
     "last": Rule("the last step, of one trial", None, last_step=True),
     "iid": Rule("share of right rows (DomainBed-v2, RLSbench)", _overall),
-    "iid-mean-class": Rule("mean over classes", lambda result, m: result.by("label").mean),
-    "iid-mean-domain": Rule("mean over domains (DomainBed)", lambda result, m: result.by("nuisance").mean),
-    "iid-mean-group": Rule("mean over groups (SMA's code)", lambda result, m: result.mean),
-    "iid-worst": Rule("worst group (BalancingGroups, SMA)", lambda result, m: result.worst),
-    "iid-worst-m": Rule("mean of the m worst groups (SMA: 3)", lambda result, m: result.worst_of(m)),
-    "leave-one-domain-out": Rule("mean over held-out training domains (DomainBed)", _overall, held_out=True),
+    "iid-mean-class": Rule("mean over classes", _mean("label")),
+    "iid-mean-domain": Rule("mean over domains (DomainBed)", _mean("nuisance")),
+    "iid-mean-group": Rule("mean over groups (SMA's code)", _mean("label", "nuisance")),
+    "iid-worst": Rule("worst group (BalancingGroups, SMA)", _worst),
+    "iid-worst-m": Rule("mean of the m worst groups (SMA: 3)", _worst_m),
+    "leave-one-domain-out": Rule(
+        "mean over the training domains, each by a model trained without it (DomainBed)",
+        _overall,
+        held_out=True,
+    ),
     "oracle": Rule("share of right rows of the test (DomainBed-v2)", _overall, "test"),
     "oracle-last": Rule("the same, only last steps (DomainBed)", _overall, "test", last_step=True),
 }
 
 
-def select(
-    candidates: Sequence[Candidate],
-    rule: str,
-    *,
-    m: int = 3,
-    ties: Ties = "earliest",
-    sets: Sequence[str] = (),
-) -> Selected:
-    """Choose a trial and a step.
+def rule_of(name: str) -> Rule:
+    """A rule by its name."""
+    if name not in RULES:
+        raise not_found("selection rule", name, RULES)
+    return RULES[name]
+
+
+def select(records: Records, rule: str, *, m: int = 3, ties: Ties = "earliest") -> list[Selected]:
+    """Choose a trial, and a step of each of its seeds, in every study.
 
     Args:
-        candidates: trials in their order, each with all steps that were evaluated.
+        records: of whole studies.
         rule: a name in `RULES`.
         m: how many of the worst groups "iid-worst-m" averages.
         ties: who wins among equals.
-        sets: the sets to score, several by their mean; default: all with the rule's role (for an oracle
-            the set `oracle`, where there is one).
 
     """
     one_of("ties", ties, ("earliest", "latest"))
-    if rule not in RULES:
-        raise not_found("selection rule", rule, RULES)
-    chosen = RULES[rule]
-    pool = _pool(candidates, rule, chosen)
-    if chosen.score is None:
-        ((trial, step),) = pool
-        scores = {(trial, step): math.nan}
-        best = trial, step
-    else:
-        of = chosen.score
-        scores = {
-            place: _mean_over(models, rule, chosen.role, sets, lambda result: of(result, m))
-            for place, models in pool.items()
+    chosen = rule_of(rule)
+    made = []
+    for study, runs in runs_of(records):
+        try:
+            made.append(_Study(records, study, runs, rule, chosen, m, ties).select())
+        except InputError as error:
+            failed = sum(records.column("status")[run] != DONE for run in runs)
+            made.append(Selected(study, rule, -1, math.nan, 0, 0, (), failed, str(error)))
+    return made
+
+
+def run_scores(records: Records, run: int, rule: Rule, m: int = 3) -> dict[int, float]:
+    """The score of a run after each step at which it was evaluated: the mean over the rule's sets."""
+    assert rule.score is not None
+    names = records.sets_of(run, rule.role)
+    if rule.oracle and "oracle" in names:
+        names = ["oracle"]
+    if not names:
+        sets = sorted({name for name, _ in records.places[run]})
+        raise InputError(
+            f"a rule needs an evaluation of a set with the role {rule.role!r}, and has {', '.join(sets)}"
+        )
+    steps = records.steps(run)[-1:] if rule.last_step else records.steps(run)
+    task = records.task_of(run)
+    scores = []
+    for name in names:
+        there = [step for step in steps if (name, step) in records.places[run]]
+        correct = records.correct([records.places[run][name, step] for step in there])
+        mine = dict(zip(there, rule.score(task[name].cells, correct, m).tolist(), strict=True))
+        scores.append([mine.get(step, math.nan) for step in steps])
+    return dict(zip(steps, np.mean(scores, axis=0).tolist(), strict=True))
+
+
+class _Study:
+    """The runs of a study, and what a rule makes of them."""
+
+    def __init__(
+        self, records: Records, study: Study, runs: list[int], name: str, rule: Rule, m: int, ties: Ties
+    ) -> None:
+        self.records, self.study, self.runs = records, study, runs
+        self.name, self.rule, self.m, self.ties = name, rule, m, ties
+        at = {
+            one: [records.column(one)[run] for run in runs] for one in ("trial", "seed", "held_out", "status")
         }
-        best = _best(scores, rule, ties)
-    full = [one for one in candidates if (one.trial, one.step) == best and not one.held_out]
-    undefined = 0 if chosen.score is None else sum(map(math.isnan, scores.values()))
-    return Selected(rule, *best, scores[best], len(pool), undefined, full[0] if full else None)
+        places = list(zip(runs, at["trial"], at["seed"], at["held_out"], at["status"], strict=True))
+        #: The run of each trial and seed, and those without a training domain.
+        self.full = {
+            (trial, seed): run for run, trial, seed, out, status in places if not out and status == DONE
+        }
+        self.parts: dict[tuple[int, int], dict[str, int | None]] = {}
+        for run, trial, seed, out, status in places:
+            if out:
+                self.parts.setdefault((trial, seed), {})[out] = run if status == DONE else None
+        self.trials = sorted({trial for _, trial, _, out, _ in places if not out})
+        seeds = [{seed for _, of, seed, out, _ in places if of == trial and not out} for trial in self.trials]
+        self.seeds = sorted(set.intersection(*seeds)) if seeds else []
+        self.failed = Counter(trial for _, trial, _, out, status in places if not out and status != DONE)
 
-
-def _pool(
-    candidates: Sequence[Candidate], name: str, rule: Rule
-) -> dict[tuple[str | int, int], list[Candidate]]:
-    """The models of each trial and step that a rule compares: one, or one a held-out domain."""
-    order = {trial: place for place, trial in enumerate(dict.fromkeys(one.trial for one in candidates))}
-    fitting = [one for one in candidates if bool(one.held_out) == rule.held_out]
-    pool: dict[tuple[str | int, int], list[Candidate]] = {}
-    for one in sorted(fitting, key=lambda one: (order[one.trial], one.step)):
-        models = pool.setdefault((one.trial, one.step), [])
-        if one.held_out in [other.held_out for other in models]:
-            raise InputError(f"trial {one.trial}, step {one.step} is there twice: give each candidate once")
-        models.append(one)
-    if not pool:
-        needed = "models with held_out= (a training domain)" if rule.held_out else "models without held_out="
-        raise InputError(f"{name} compares {needed}, and none of {len(candidates)} candidates is one")
-    if rule.held_out:
-        domains = {one.held_out for one in fitting}
-        for (trial, step), models in pool.items():
-            if lost := domains - {one.held_out for one in models}:
-                raise InputError(f"trial {trial}, step {step} has no model without {', '.join(sorted(lost))}")
-    if rule.last_step:
-        last = {trial: (trial, step) for trial, step in pool}  # steps ascend
-        pool = {place: pool[place] for place in last.values()}
-    if rule.score is None and len(pool) > 1:
-        raise InputError(
-            f"{name} chooses a step and not a trial: give one trial of {len(pool)}, or another rule"
-        )
-    return pool
-
-
-def _mean_over(
-    models: Sequence[Candidate],
-    rule: str,
-    role: Role,
-    sets: Sequence[str],
-    score: Callable[[Evaluation], float],
-) -> float:
-    """The score of a trial at a step: the mean over sets and held-out domains."""
-    return float(np.mean([score(result) for one in models for result in _visible(one, rule, role, sets)]))
-
-
-def _visible(candidate: Candidate, rule: str, role: Role, sets: Sequence[str]) -> list[Evaluation]:
-    """The evaluations that a rule may see: nothing else of the others than their role is read."""
-    roles = {name: result.role for name, result in candidate.evaluations.items()}
-    seen = [name for name, of in roles.items() if of == role]
-    wanted = list(sets) or (["oracle"] if role == "test" and "oracle" in seen else seen)
-    where = f"trial {candidate.trial}, step {candidate.step}"
-    for name in wanted:
-        if name not in roles:
-            raise not_found("set", name, roles, f"It was asked of {where}.")
-        if name not in seen:
+    def select(self) -> Selected:
+        if not self.full:
+            status, reason = (self.records.column(one)[self.runs[0]] for one in ("status", "reason"))
+            raise InputError(f"none of its {len(self.runs)} runs was done, the first {status}: {reason}")
+        if self.rule.score is None:
+            return self._last()
+        self._check_seen()
+        scores = {key: self._scores(key) for key in self.full}
+        best = {key: self._best_step(of) for key, of in scores.items()}
+        means = {
+            trial: float(np.mean([best.get((trial, seed), (0, math.nan))[1] for seed in self.seeds]))
+            for trial in self.trials
+        }
+        known = {trial: score for trial, score in means.items() if not math.isnan(score)}
+        if not known:
             raise InputError(
-                f"{rule} is given sets with the role {role!r} alone, and {name} has {roles[name]!r}"
-                + (": only rules named oracle see a test" if roles[name] == "test" else "")
+                f"the scores of all {len(means)} trials are undefined: runs failed, or groups are empty"
             )
-    if not wanted:
-        known = ", ".join(f"{name} ({of})" for name, of in roles.items()) or "none"
-        raise InputError(f"{rule} needs an evaluation of a set with the role {role!r}; {where} has {known}")
-    return [candidate.evaluations[name] for name in wanted]
+        order = list(known) if self.ties == "earliest" else list(known)[::-1]
+        winner = max(order, key=lambda trial: known[trial])
+        every = [score for (_, seed), of in scores.items() if seed in self.seeds for score in of.values()]
+        steps = {seed: best[trial, seed][0] for trial, seed in best if trial == winner}
+        return self._selected(winner, known[winner], len(every), sum(map(math.isnan, every)), steps)
 
+    def _check_seen(self) -> None:
+        """Refuse to choose by rows that the method was trained on."""
+        about = json.loads(self.records.column("about")[next(iter(self.full.values()))])
+        several = len(self.trials) > 1 or any(len(self.records.steps(run)) > 1 for run in self.full.values())
+        if about.get("trains_on_select") and self.rule.role == "select" and several:
+            raise InputError(
+                f"{self.study.method} trains on the set to select by: its score there cannot choose"
+            )
 
-def _best(scores: Mapping[tuple[str | int, int], float], rule: str, ties: Ties) -> tuple[str | int, int]:
-    defined = {place: score for place, score in scores.items() if not math.isnan(score)}
-    if not defined:
-        raise InputError(
-            f"{rule}: the scores of all {len(scores)} candidates are undefined, as with groups without rows: "
-            "choose a rule that does not need them"
-        )
-    order = list(defined) if ties == "earliest" else list(defined)[::-1]
-    return max(order, key=lambda place: defined[place])  # the first of equals
+    def _last(self) -> Selected:
+        if len(self.trials) > 1:
+            raise InputError(
+                f"{self.name} chooses a step and not a trial, of which there are {len(self.trials)}: take another"
+            )
+        (trial,) = self.trials
+        steps = {seed: self.records.steps(run)[-1] for (_, seed), run in self.full.items()}
+        return self._selected(trial, math.nan, len(steps), 0, steps)
+
+    def _selected(
+        self, trial: int, score: float, among: int, undefined: int, steps: Mapping[int, int]
+    ) -> Selected:
+        runs = tuple(Chosen(self.full[trial, seed], seed, steps[seed]) for seed in sorted(steps))
+        return Selected(self.study, self.name, trial, score, among, undefined, runs, self.failed[trial])
+
+    def _scores(self, key: tuple[int, int]) -> dict[int, float]:
+        if not self.rule.held_out:
+            return run_scores(self.records, self.full[key], self.rule, self.m)
+        parts = self.parts.get(key, {})
+        every = {out for of in self.parts.values() for out in of}
+        if not every:
+            raise InputError(
+                f"{self.name} needs runs that were trained without a domain each, and there are none: give "
+                "the sweep leave_domains_out = true"
+            )
+        steps = self.records.steps(self.full[key])
+        lost = [out for out in every if parts.get(out) is None]
+        if lost:  # a domain's model failed: its trial has no score
+            return dict.fromkeys(steps, math.nan)
+        of = [run_scores(self.records, run, self.rule, self.m) for run in parts.values() if run is not None]
+        return {step: float(np.mean([one.get(step, math.nan) for one in of])) for step in steps}
+
+    def _best_step(self, scores: Mapping[int, float]) -> tuple[int, float]:
+        known = {step: score for step, score in scores.items() if not math.isnan(score)}
+        if not known:
+            return max(scores), math.nan
+        order = list(known) if self.ties == "earliest" else list(known)[::-1]
+        step: int = max(order, key=lambda one: known[one])
+        return step, known[step]

@@ -17,6 +17,7 @@ APP = Verbs(
         "task": "Make a task by a protocol: its sets, keys and filters.",
         "evaluate": "Judge predictions: the official metrics of a task, by name.",
         "train": "Train a reference method on a task, and judge it.",
+        "sweep": "Train many methods on many tasks, with a search, into records.",
         "export": "Write a dataset as tars, or as folders that existing code reads.",
         "serve": "Serve a folder of datasets as a Hub of your own.",
         "published": "Show, draw, rank and export the numbers of five papers.",

@@ -7,7 +7,7 @@ from shiftdata.executors.here import Here
 from shiftdata.executors.pool import Pool
 from shiftdata.executors.ranks import ALONE, Rank, Ranks
 from shiftdata.executors.ray import Ray
-from shiftdata.executors.tickets import LOSSES
+from shiftdata.executors.tickets import LOSSES, LostError
 from shiftdata.executors.worker import alike, check_alike
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LOSSES",
     "Executor",
     "Here",
+    "LostError",
     "Pool",
     "Rank",
     "Ranks",

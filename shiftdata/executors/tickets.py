@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 from shiftdata.errors import ShiftdataError
 from shiftdata.executors.executor import Job
 
 #: How many times a job may lose its process before the job itself is to blame.
 LOSSES = 3
+
+
+class LostError(ShiftdataError):
+    """A job of which too many processes died."""
+
+    def __init__(self, message: str, job: Any) -> None:
+        super().__init__(message)
+        self.job = job
 
 
 @dataclass(eq=False)
@@ -39,8 +47,9 @@ class Tickets(Generic[Job]):
         """Give a job out again, unless too many processes died of it; `how` says how the last one did."""
         ticket.losses += 1
         if ticket.losses >= LOSSES:
-            raise ShiftdataError(
+            raise LostError(
                 f"{ticket.job!s:.200}: {ticket.losses} processes died while they did this, the last {how}; "
-                "run the same command again, and it goes on where it stopped"
+                "run the same command again, and it goes on where it stopped",
+                ticket.job,
             )
         self._again.append(ticket)

@@ -1,0 +1,340 @@
+"""What runs leave: a row a run, in Parquet files that are merged by reading them together.
+
+A folder of records has `records/*.parquet`, each written whole or not at all, and `tasks/*.json`: of every
+set of a task its cells (label, nuisance, severity), whose numbers of right rows the evaluations have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shiftdata.errors import InputError, not_found
+from shiftdata.files import whole_file, write_text
+from shiftdata.metrics.arrays import IntArray
+from shiftdata.metrics.records import plain
+from shiftdata.tasks import Evaluation, Role
+from shiftdata.tasks.official import Figure
+
+RECORDS, TASKS = "records", "tasks"
+DONE = "done"
+#: How a run can end. What is in none of these is not complete: it runs still, or was stopped.
+STATUSES = (DONE, "diverged", "refused", "out of memory", "error")
+
+_FIGURE = pa.struct(
+    [
+        ("name", pa.string()),
+        ("value", pa.float64()),
+        ("sem", pa.float64()),
+        ("n", pa.int64()),
+        ("of", pa.string()),
+    ]
+)
+EVALUATION = pa.struct(
+    [
+        ("step", pa.int32()),
+        ("set", pa.string()),
+        ("figures", pa.list_(_FIGURE)),
+        ("correct", pa.list_(pa.int32())),  # of each cell of the set, in the task's order
+    ]
+)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),  # the hash of everything that determines the run
+        ("sweep", pa.string()),
+        ("study", pa.string()),  # what competes for one number: the trials and seeds of a method on a task
+        ("trial", pa.int32()),
+        ("seed", pa.int32()),
+        ("held_out", pa.string()),  # the training domain left out, of runs that only select
+        ("dataset", pa.string()),
+        ("content_id", pa.string()),
+        ("protocol", pa.string()),
+        ("task", pa.string()),
+        ("task_id", pa.string()),
+        ("method", pa.string()),
+        ("variant", pa.string()),
+        ("backbone", pa.string()),
+        ("hyper", pa.string()),  # JSON, as are the next two
+        ("training", pa.string()),
+        ("about", pa.string()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("seconds", pa.float64()),
+        ("processor_seconds", pa.float64()),
+        ("examples", pa.int64()),
+        ("peak_memory", pa.int64()),
+        ("commit", pa.string()),
+        ("evaluations", pa.list_(EVALUATION)),
+        ("predicted", pa.list_(pa.list_(pa.int16()))),  # of each evaluation; null where it was not kept
+    ]
+)
+#: Columns by which records are chosen.
+CHOICES: tuple[str, ...] = (
+    "sweep",
+    "study",
+    "trial",
+    "seed",
+    "held_out",
+    "dataset",
+    "content_id",
+    "protocol",
+    "task",
+    "task_id",
+)
+CHOICES += ("method", "variant", "backbone", "status", "commit")
+STUDY = ("sweep", "dataset", "content_id", "protocol", "task", "task_id", "method", "variant", "backbone")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What competes for one number: the trials and seeds of a method on a task."""
+
+    id: str
+    sweep: str
+    dataset: str
+    content_id: str
+    protocol: str
+    task: str
+    task_id: str
+    method: str
+    variant: str
+    backbone: str
+
+
+class Records:
+    """The runs of one or more sweeps.
+
+    `runs` has a row a run, without predictions; `tasks` the empty evaluations of each set of each task, by
+    the task's hash and the set's name.
+    """
+
+    def __init__(
+        self, runs: pa.Table, tasks: Mapping[str, Mapping[str, Evaluation]], places: Sequence[Path] = ()
+    ) -> None:
+        self.runs, self.tasks, self._places = runs, tasks, places
+        self._columns: dict[str, list[Any]] = {}
+
+    @classmethod
+    def read(cls, *places: str | Path) -> Records:
+        """The records of some folders, merged: a run that is in several is there once.
+
+        Two different runs of one study, trial and seed are refused: they are of sweeps with the same name
+        that were changed between them, or of machines with other versions.
+        """
+        folders = [Path(one) for one in places]
+        for folder in folders:
+            if not (folder / RECORDS).is_dir():
+                raise InputError(f"{folder} has no folder {RECORDS}: give the folder of a sweep")
+        files = sorted(path for folder in folders for path in (folder / RECORDS).glob("*.parquet"))
+        columns = [name for name in SCHEMA.names if name != "predicted"]
+        tables = [_read(path, columns) for path in files]
+        file = np.repeat(np.arange(len(files)), [len(one) for one in tables])
+        row = np.concatenate([np.zeros(0, np.int64), *(np.arange(len(one)) for one in tables)])
+        empty = SCHEMA.remove(SCHEMA.get_field_index("predicted")).empty_table()
+        runs = pa.concat_tables([empty, *tables])
+        runs = runs.append_column("_file", pa.array(file, pa.int64()))
+        runs = _once(runs.append_column("_row", pa.array(row, pa.int64())))
+        tasks = {}
+        for path in sorted(path for folder in folders for path in (folder / TASKS).glob("*.json")):
+            task_id, sets = read_task(path)
+            tasks[task_id] = sets
+        made = cls(runs, tasks, files)
+        made._check_alike()
+        return made
+
+    def __len__(self) -> int:
+        return int(self.runs.num_rows)
+
+    def where(self, **chosen: Any) -> Records:
+        """The runs whose sweep, method, dataset, seed, .. is what is given, or one of several."""
+        mask = np.ones(len(self), bool)
+        for name, wanted in chosen.items():
+            if name not in CHOICES:
+                raise not_found("name of records", name, CHOICES)
+            values = [wanted] if isinstance(wanted, str | int) else list(wanted)
+            known = set(self.column(name))
+            for value in values:
+                if value not in known:
+                    raise not_found(name, str(value), map(str, known))
+            mask &= pc.is_in(self.runs[name], pa.array(values, SCHEMA.field(name).type)).to_numpy()
+        return Records(self.runs.filter(pa.array(mask)), self.tasks, self._places)
+
+    def column(self, name: str) -> list[Any]:
+        """A value a run."""
+        if name not in self._columns:
+            self._columns[name] = self.runs[name].to_pylist()
+        return self._columns[name]
+
+    def studies(self) -> list[Study]:
+        """The studies, in the order of their first run."""
+        rows = self.runs.select(["study", *STUDY]).to_pylist()
+        first: dict[str, Study] = {}
+        for row in rows:
+            first.setdefault(row["study"], Study(id=row.pop("study"), **row))
+        return list(first.values())
+
+    @cached_property
+    def _evaluations(self) -> tuple[pa.Table, IntArray]:
+        """Every evaluation of every run as a table, and where those of each run begin."""
+        lists = self.runs["evaluations"].combine_chunks()
+        sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        flat = lists.flatten()
+        columns = {one: flat.field(one) for one in ("step", "set", "figures", "correct")}
+        return pa.table(columns), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @cached_property
+    def places(self) -> list[dict[tuple[str, int], int]]:
+        """For each run the place of its evaluations in `_evaluations`, by set and step."""
+        table, begins = self._evaluations
+        names, steps = table["set"].to_pylist(), table["step"].to_pylist()
+        return [
+            {(names[at], steps[at]): at for at in range(begin, end)}
+            for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)
+        ]
+
+    def correct(self, places: Sequence[int]) -> IntArray:
+        """Right rows of each cell, a line an evaluation; all must be of one set."""
+        lists = self._evaluations[0]["correct"].combine_chunks().take(pa.array(places, pa.int64()))
+        return np.asarray(lists.flatten().to_numpy().reshape(len(places), -1), np.int64)
+
+    def steps(self, run: int) -> list[int]:
+        """The steps after which a run was evaluated."""
+        return sorted({step for _, step in self.places[run]})
+
+    def evaluation(self, run: int, name: str | None = None, step: int | None = None) -> Evaluation:
+        """What a run was worth on a set (default: the first that tests) after a step (default: the last)."""
+        place, empty = self._place(run, name, step)
+        row = self._evaluations[0].slice(place, 1).to_pylist()[0]
+        figures = {
+            one["name"]: Figure(*(_known(one[key]) for key in ("value", "n", "of", "sem")))
+            for one in row["figures"]
+        }
+        cells = replace(empty.cells, correct=np.array(row["correct"], np.int64))
+        return replace(empty, figures=figures, cells=cells)
+
+    def predicted(self, run: int, name: str | None = None, step: int | None = None) -> IntArray | None:
+        """The number of the label predicted for each row of `task.rows(set)`; None where it was not kept."""
+        place, _ = self._place(run, name, step)
+        file, row = (self.runs[one][run].as_py() for one in ("_file", "_row"))
+        stored = pq.read_table(self._places[file], columns=["predicted"])["predicted"][row]
+        within = place - int(self._evaluations[1][run])
+        kept = stored.as_py() and stored[within].values
+        return np.asarray(kept.to_numpy(), np.int64) if kept is not None and len(kept) else None
+
+    def task_of(self, run: int) -> Mapping[str, Evaluation]:
+        """The sets of a run's task, each as an evaluation without a right row."""
+        return self.tasks[self.column("task_id")[run]]
+
+    def sets_of(self, run: int, role: Role) -> list[str]:
+        """The sets of a run's task with a role, that were evaluated."""
+        known = self.task_of(run)
+        there = {name for name, _ in self.places[run]}
+        return [name for name, one in known.items() if one.role == role and name in there]
+
+    def _place(self, run: int, name: str | None, step: int | None) -> tuple[int, Evaluation]:
+        if not 0 <= run < len(self):
+            raise InputError(f"there is no run {run}: these records have {len(self):,}")
+        steps = self.steps(run)
+        if not steps:
+            status, reason = (self.runs[one][run].as_py() for one in ("status", "reason"))
+            raise InputError(f"run {run} was not evaluated ({status}): {reason}")
+        name = name or next(iter(self.sets_of(run, "test")), None)
+        step = steps[-1] if step is None else step
+        if name is None or (name, step) not in self.places[run]:
+            known = ", ".join(sorted({one for one, _ in self.places[run]}))
+            raise InputError(
+                f"run {run} has no evaluation of {name} after step {step}: sets {known}; steps {steps}"
+            )
+        return self.places[run][name, step], self.task_of(run)[name]
+
+    def _check_alike(self) -> None:
+        """Refuse two different runs in one place of a study."""
+        places: dict[tuple[Any, ...], int] = {}
+        for run, key in enumerate(
+            zip(*map(self.column, ("study", "trial", "seed", "held_out")), strict=True)
+        ):
+            if (other := places.setdefault(key, run)) != run:
+                one, two = (json.loads(self.runs["about"][at].as_py()) for at in (other, run))
+                differ = [name for name in one.keys() | two.keys() if one.get(name) != two.get(name)]
+                shown = ", ".join(f"{name} {one.get(name)} and {two.get(name)}" for name in sorted(differ))
+                raise InputError(
+                    f"two runs of {self.column('method')[run]} on {self.column('protocol')[run]}, "
+                    f"trial {key[1]}, seed {key[2]}, differ in {shown:.300}: read their folders apart, or give one of the "
+                    "sweeps another name"
+                )
+
+
+def _known(value: Any) -> Any:
+    """What is not defined is stored as null."""
+    return np.nan if value is None else value
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=columns)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{path} is not a file of records: {error}") from error
+
+
+def _once(runs: pa.Table) -> pa.Table:
+    """Each run once: one that was done before one that failed and was tried again, else the first."""
+    order = np.argsort(np.array(runs["status"].to_pylist(), object) != DONE, kind="stable")
+    first: dict[str, int] = {}
+    ids = runs["id"].to_pylist()
+    for at in order.tolist():
+        first.setdefault(ids[at], at)
+    return runs.take(pa.array(sorted(first.values()), pa.int64()))
+
+
+def write_runs(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write some runs, whole or not at all."""
+    table = pa.Table.from_pylist([dict(one) for one in rows], SCHEMA)
+    with whole_file(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=True)
+
+
+def evaluated(step: int, result: Evaluation) -> dict[str, Any]:
+    """An evaluation as a record stores it."""
+    figures = [{"name": name, **one.to_dict()} for name, one in result.figures.items()]
+    return {"step": step, "set": result.set, "figures": figures, "correct": result.cells.correct.tolist()}
+
+
+def write_task(folder: Path, task_id: str, results: Mapping[str, Evaluation]) -> None:
+    """Write the cells of a task's sets, as evaluations without a right row, unless they are there."""
+    path = folder / TASKS / f"{task_id[:16]}.json"
+    if path.exists():
+        return
+    sets = {}
+    for name, one in results.items():
+        nothing = replace(one.cells, correct=np.zeros_like(one.cells.n))
+        sets[name] = replace(one, figures={}, cells=nothing).to_dict()
+    write_text(path, json.dumps({"task_id": task_id, "sets": plain(sets)}, indent=1) + "\n")
+
+
+def read_task(path: Path) -> tuple[str, dict[str, Evaluation]]:
+    """A task's hash, and the empty evaluation of each of its sets."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return stored["task_id"], {name: Evaluation.from_dict(one) for name, one in stored["sets"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path} does not describe a task ({error!r}): take it from where the sweep ran"
+        ) from error
+
+
+def runs_of(records: Records) -> Iterator[tuple[Study, list[int]]]:
+    """Each study with its runs."""
+    numbers: dict[str, list[int]] = {}
+    for run, study in enumerate(records.column("study")):
+        numbers.setdefault(study, []).append(run)
+    for study in records.studies():
+        yield study, numbers[study.id]

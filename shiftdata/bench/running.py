@@ -1,0 +1,213 @@
+"""Run a sweep into a folder of records: here, in a pool, on Ray, as one of several ranks. They are equal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shiftdata import __version__
+from shiftdata.bench.plan import Plan
+from shiftdata.bench.records import DONE, RECORDS, SCHEMA, Records, write_runs
+from shiftdata.bench.selection import select
+from shiftdata.bench.sweep import Sweep, plain_sweep
+from shiftdata.bench.training import Setting, Unit, rows_lost, start
+from shiftdata.errors import InputError
+from shiftdata.executors import ALONE, Executor, Here, LostError, Rank, Ranks
+from shiftdata.files import locked, remove, whole_file, write_text
+from shiftdata.stable import content_hash
+
+SWEEP, LOCK = "sweep.json", ".lock"
+#: What may differ between a sweep and the one that its folder was begun with: more of the same.
+MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is: runs that are recorded, by how they ended, of those known to be needed."""
+
+    runs: int
+    recorded: Counter[str]
+    #: How each failed run ended, and why.
+    failed: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> int:
+        return self.runs - self.recorded.total()
+
+    def __str__(self) -> str:
+        parts = [f"{count:,} {status}" for status, count in self.recorded.most_common()]
+        return f"{self.runs:,} runs: {', '.join([*parts, f'{self.left:,} not complete'])}"
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: str | Path,
+    *,
+    executor: Executor | None = None,
+    rank: Rank = ALONE,
+    device: str = "cpu",
+    retry: Sequence[str] = (),
+    on_unit: Callable[[Unit, Progress], object] = lambda unit, progress: None,
+) -> Records:
+    """Do what is left of a sweep; stopped at any point, it goes on when it is run again.
+
+    A run that fails is recorded with its reason, and the sweep goes on.
+
+    Args:
+        sweep: from `read_sweep`, or made in Python.
+        folder: where its records are, and go.
+        executor: where runs are done; default: in this process, one after the other.
+        rank: of how many processes that share the folder this is one.
+        device: "cpu", "cuda", "cuda:1", "mps".
+        retry: do runs again that ended so: "error", "out of memory", "diverged", "refused".
+        on_unit: gets what was done, and how far the sweep is.
+
+    """
+    folder = Path(folder)
+    _begin(sweep, folder)
+    plan, executor, again = Plan(sweep, device), executor or Here(), set(retry)
+    setting = Setting(folder.absolute(), device, code_commit(), sweep.imports, rank.number)
+    tried: set[str] = set()
+    while True:
+        records = read_records(folder)
+        runs = plan.runs(records)
+        ended = _ended(records, {one.id for one in runs})
+        done = {one for one, status in ended.items() if status not in again or one in tried}
+        units = plan.units(runs, done)
+        if not units:
+            break
+        some = executor
+        if rank.world > 1:
+            some = Ranks(executor, rank, partial(_missing, folder))
+        try:
+            for unit, rows in some.run(partial(start, setting), units):
+                write_runs(_file(folder, unit), rows)
+                tried |= {one.id for one in unit.runs}
+                ended |= {row["id"]: row["status"] for row in rows}
+                on_unit(unit, Progress(len(runs), Counter(ended.values())))
+        except LostError as error:
+            lost: Unit = error.job
+            write_runs(_file(folder, lost), rows_lost(setting, lost, str(error)))
+            tried |= {one.id for one in lost.runs}
+    _finish(sweep, folder, [one.id for one in runs])
+    return Records.read(folder)
+
+
+def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progress:
+    """How far a sweep is, which runs failed, and why."""
+    records = read_records(Path(folder))
+    runs = Plan(sweep, device).runs(records)
+    ended = _ended(records, {one.id for one in runs})
+    failed = []
+    names = ("id", "status", "method", "task", "trial", "seed", "reason")
+    for row in [] if records is None else records.runs.select(names).to_pylist():
+        if row["status"] != DONE and row["id"] in ended:
+            where = f"{row['method']} on {row['task']}, trial {row['trial']}, seed {row['seed']}"
+            failed.append(f"{row['status']}: {where}: {row['reason']}")
+    return Progress(len(runs), Counter(ended.values()), tuple(failed))
+
+
+def read_records(folder: Path) -> Records | None:
+    """The records of a folder, if it has any."""
+    return Records.read(folder) if any((folder / RECORDS).glob("*.parquet")) else None
+
+
+def _ended(records: Records | None, known: set[str]) -> dict[str, str]:
+    """How each of the runs that are asked for ended, if it did."""
+    if records is None:
+        return {}
+    ids = zip(records.column("id"), records.column("status"), strict=True)
+    return {one: status for one, status in ids if one in known}
+
+
+def _begin(sweep: Sweep, folder: Path) -> None:
+    """Keep what was asked, and refuse a folder that was begun with something else."""
+    mine, path = plain_sweep(sweep), folder / SWEEP
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        kept = [{name: one for name, one in of.items() if name not in MAY_GROW} for of in (before, mine)]
+        for of in kept:  # more trials and seeds are more of the same, too
+            of["search"] = {
+                name: one for name, one in of["search"].items() if name not in ("trials", "seeds")
+            }
+        differ = [name for name in kept[1] if kept[0].get(name) != kept[1][name]]
+        if differ:
+            shown = "; ".join(f"{name}: {kept[0].get(name)} there, {kept[1][name]} here" for name in differ)
+            raise InputError(f"{folder} was begun as another sweep ({shown:.400}): give it another folder")
+    write_text(path, json.dumps(mine, indent=1) + "\n")
+    (folder / RECORDS).mkdir(exist_ok=True)
+
+
+def _file(folder: Path, unit: Unit) -> Path:
+    return folder / RECORDS / f"{unit.name}.parquet"
+
+
+def _missing(folder: Path, units: Sequence[Unit]) -> Iterable[Unit]:
+    """Those that no rank has done by now."""
+    return [one for one in units if not _file(folder, one).exists()]
+
+
+def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
+    """Once all is there: one file of records, with the predictions of what the sweep's rules choose."""
+    remove(folder / "running")
+    with locked(folder / LOCK, f"{folder} is being finished by another process", wait=600):
+        files = sorted((folder / RECORDS).glob("*.parquet"))
+        if sweep.keep == "all":
+            return
+        records = Records.read(folder)
+        chosen = {
+            (one.run, one.step) for rule in sweep.rules for made in select(records, rule) for one in made.runs
+        }
+        keep: dict[str, set[int]] = {}
+        for run, step in chosen:
+            keep.setdefault(records.column("id")[run], set()).add(step)
+        tables = [_pruned(pq.read_table(path, schema=SCHEMA), keep) for path in files]
+        whole = pa.concat_tables(tables)
+        places = {one: place for place, one in enumerate(order)}
+        ids = whole["id"].to_pylist()
+        whole = whole.take(pa.array(sorted(range(len(ids)), key=lambda at: places.get(ids[at], len(places)))))
+        name = content_hash(*sorted(ids))[:32]
+        with whole_file(folder / RECORDS / f"all-{name}.parquet") as temporary:
+            pq.write_table(whole, temporary, compression="zstd")
+        for path in files:
+            if path.name != f"all-{name}.parquet":
+                path.unlink(missing_ok=True)
+
+
+def _pruned(table: pa.Table, keep: dict[str, set[int]]) -> pa.Table:
+    """The rows with the predictions of some steps of some runs, and no others."""
+    predicted = []
+    for row in table.select(["id", "evaluations", "predicted"]).to_pylist():
+        steps = keep.get(row["id"], set())
+        pairs = zip(row["evaluations"] or [], row["predicted"] or [], strict=True)
+        predicted.append([some if one["step"] in steps else None for one, some in pairs])
+    at = table.schema.get_field_index("predicted")
+    return table.set_column(
+        at, SCHEMA.field("predicted"), pa.array(predicted, SCHEMA.field("predicted").type)
+    )
+
+
+@cache
+def code_commit() -> str:
+    """The commit of this checkout, "+" where files differ from it; of an installed package its version."""
+    here = Path(__file__).parent
+    try:
+        asked = [
+            ["rev-parse", "--short=12", "HEAD"],
+            ["status", "--porcelain", "-uno", "--", str(here.parent)],
+        ]
+        commit, changed = (
+            subprocess.run(["git", "-C", str(here), *one], capture_output=True, text=True, check=True).stdout
+            for one in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return f"shiftdata {__version__}"
+    return commit.strip() + ("+" if changed.strip() else "")

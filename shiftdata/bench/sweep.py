@@ -1,0 +1,235 @@
+"""A sweep as data: tasks x methods x backbones, a search for each, and how much it may cost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from shiftdata.baselines import TRAINING, Hyper, Training, make_method
+from shiftdata.baselines.heads import HEAD_METHODS
+from shiftdata.bench.job import HEADS, TaskSpec
+from shiftdata.bench.search import Search
+from shiftdata.bench.selection import rule_of
+from shiftdata.dataset import open_dataset
+from shiftdata.errors import InputError, not_found
+
+PRESETS = Path(__file__).parent / "presets"
+#: What linear heads are trained with: all rows in one batch, as `train_heads` does.
+HEAD_TRAINING = Training(
+    steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
+)
+KEYS = frozenset(
+    ("name", "about", "datasets", "methods", "backbones", "rules", "tasks", "training", "search", "hyper")
+) | {"leave_domains_out", "keep", "imports"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec:
+    """A method with its variant and the numbers that a search leaves alone; `text` is "jtt@code"."""
+
+    name: str
+    variant: str = "fixed"
+    hyper: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
+        name, _, variant = text.partition("@")
+        made = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
+        make_method(made.name, variant=made.variant, **made.hyper)  # a wrong name is said here
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Many studies with one search; `rules` are those that its results are reported under.
+
+    Of the chosen runs predictions are kept, or with `keep` "all" of every run. With `leave_domains_out` each
+    trial is also trained without each training domain, for the rule leave-one-domain-out.
+    """
+
+    name: str
+    tasks: tuple[TaskSpec, ...]
+    methods: tuple[MethodSpec, ...]
+    about: str = ""
+    backbones: tuple[str, ...] = ("small-cnn",)
+    training: Training = TRAINING
+    search: Search = field(default_factory=Search)
+    rules: tuple[str, ...] = ("iid",)
+    leave_domains_out: bool = False
+    keep: Literal["chosen", "all"] = "chosen"
+    imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.tasks or not self.methods or not self.backbones:
+            raise InputError(f"the sweep {self.name} needs a task, a method and a backbone")
+        for rule in (*self.rules, self.search.rule):
+            rule_of(rule)
+        if self.keep not in ("chosen", "all"):
+            raise not_found("keep", self.keep, ("chosen", "all"))
+        if HEADS in self.backbones:
+            self._check_heads()
+
+    def _check_heads(self) -> None:
+        for one in self.methods:
+            if one.name not in HEAD_METHODS:
+                raise not_found(
+                    "method of linear heads", one.name, HEAD_METHODS, "Others train with `linear`."
+                )
+        same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
+        if any(getattr(self.training, name) != value for name, value in same.items()):
+            raise InputError(
+                f"the backbone heads trains with {same}: give the sweep these, or another backbone"
+            )
+
+    def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
+        return itertools.product(self.tasks, self.methods, self.backbones)
+
+
+def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
+    """The sweep of a .toml file, or the preset of that name; `datasets` replaces those that it names."""
+    path = Path(source)
+    if path.suffix != ".toml":
+        known = presets()
+        if str(source) not in known:
+            raise not_found("preset", str(source), known, "Or give a .toml file.")
+        path = PRESETS / f"{source}.toml"
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as a sweep: {error}") from error
+    return sweep_of({"name": path.stem, **raw}, datasets, str(path))
+
+
+def presets() -> list[str]:
+    """The sweeps that ship, by name."""
+    return sorted(path.stem for path in PRESETS.glob("*.toml"))
+
+
+def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = "the sweep") -> Sweep:
+    """A sweep of plain data, as a .toml file has it."""
+    for key in raw:
+        if key not in KEYS:
+            raise not_found(f"key of {where}", key, KEYS)
+    for key in ("tasks", "methods"):
+        if not raw.get(key):
+            raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
+    from importlib import import_module
+
+    for name in raw.get("imports", ()):
+        import_module(name)  # methods of one's own: their names are known from here on
+    places = list(datasets) or list(raw.get("datasets", ()))
+    tasks = [spec for one in raw["tasks"] for spec in _tasks(one, places, where)]
+    backbones = _texts(raw.get("backbones", "small-cnn"))
+    start = HEAD_TRAINING if HEADS in backbones else TRAINING
+    hyper = raw.get("hyper", {})
+    for text in hyper:
+        if text not in raw["methods"]:
+            raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
+    return Sweep(
+        name=raw["name"],
+        about=raw.get("about", ""),
+        tasks=tuple(dict.fromkeys(tasks)),
+        methods=tuple(MethodSpec.of(text, hyper) for text in raw["methods"]),
+        backbones=backbones,
+        training=_made(Training, raw.get("training", {}), f"[training] of {where}", start),
+        search=_search(raw.get("search", {}), where),
+        rules=_texts(raw.get("rules", "iid")),
+        leave_domains_out=bool(raw.get("leave_domains_out", False)),
+        keep=raw.get("keep", "chosen"),
+        imports=_texts(raw.get("imports", ())),
+    )
+
+
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _made(kind: type[Any], given: Mapping[str, Any], where: str, start: Any = None) -> Any:
+    names = [one.name for one in fields(kind)]
+    for key in given:
+        if key not in names:
+            raise not_found(f"key of {where}", key, names)
+    try:
+        return kind(**given) if start is None else replace(start, **given)
+    except TypeError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _search(given: Mapping[str, Any], where: str) -> Search:
+    space = {}
+    for name, one in given.get("space", {}).items():
+        if isinstance(one, list):
+            space[name] = Hyper(one[0], choices=tuple(one))
+        elif {"low", "high"} <= set(one) <= {"low", "high", "log"}:
+            space[name] = Hyper(one["low"], **one)
+        else:
+            raise InputError(
+                f"{where}: the space of {name} is a list of values, or low, high and log, got {one}"
+            )
+    search: Search = _made(Search, {**given, "space": space}, f"[search] of {where}")
+    return search
+
+
+def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
+    """The tasks of an entry: of each dataset, one for each combination of the parameters' values."""
+    params = dict(given)
+    about = {name: params.pop(name) for name in ("base", "unlabelled") if name in params}
+    places = _texts(params.pop("dataset", datasets))
+    protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
+    if (protocol is None) == (canonical is None):
+        raise InputError(f'a task of {where} needs protocol = or canonical =, such as canonical = "uda_*"')
+    if not places:
+        raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
+    for place in places:
+        if canonical is not None:
+            yield from (
+                TaskSpec(dataset=place, protocol=one, **about) for one in _canonical(place, canonical)
+            )
+            continue
+        values = [one if isinstance(one, list) else [one] for one in params.values()]
+        for point in itertools.product(*values):
+            text = " ".join(
+                [protocol, *(f"{name}={value}" for name, value in zip(params, point, strict=True))]
+            )
+            yield TaskSpec(dataset=place, protocol=text, **about)
+
+
+def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
+    """The protocols of a dataset's canonical splits whose names fit a pattern."""
+    splits = open_dataset(place).manifest.canonical_splits
+    chosen = [one for one in splits if any(fnmatchcase(one.name, two) for two in _texts(patterns))]
+    if not chosen:
+        raise not_found(f"canonical split of {place}", str(patterns), [one.name for one in splits])
+    return [one.protocol for one in chosen]
+
+
+def plain_sweep(sweep: Sweep) -> dict[str, Any]:
+    """A sweep as JSON can say it, every task by itself: what a folder of records keeps."""
+    made: dict[str, Any] = json.loads(json.dumps(sweep, default=_plain))
+    return made
+
+
+def _plain(value: Any) -> Any:
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def restored(plain: Mapping[str, Any]) -> Sweep:
+    """The sweep that `plain_sweep` gave."""
+    search = dict(plain["search"])
+    search["space"] = {
+        name: Hyper(**{**one, "choices": tuple(one["choices"])}) for name, one in search["space"].items()
+    }
+    made = {
+        "tasks": tuple(TaskSpec(**one) for one in plain["tasks"]),
+        "methods": tuple(MethodSpec(**one) for one in plain["methods"]),
+        "training": Training(**plain["training"]),
+        "search": Search(**search),
+    }
+    made |= {name: tuple(plain[name]) for name in ("backbones", "rules", "imports")}
+    return Sweep(**{**plain, **made})

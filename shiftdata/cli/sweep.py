@@ -1,0 +1,164 @@
+"""`shiftdata sweep`: many trainings into a folder of records."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
+from shiftdata.errors import InputError
+from shiftdata.executors import ALONE, Executor, Pool, Rank, Ray
+from shiftdata.extras import require
+
+RETRIED = ("error", "out of memory", "diverged", "refused")
+
+
+@verb(
+    """
+    examples:
+      shiftdata sweep                                              the presets, each with what it costs
+      shiftdata sweep sma-fairness --folder runs/fairness          a preset, on its own datasets
+      shiftdata sweep sma-fairness --dataset photos --folder runs/photos
+      shiftdata sweep mine.toml --folder runs/mine --workers 8     a sweep of your own
+      shiftdata sweep --resume runs/mine --retry error             what is left of one, and what failed so
+      shiftdata sweep --status runs/mine                           done, failed and why, not complete
+      shiftdata sweep mine.toml --rank 3 --world 8                 one of 8 processes that share a folder
+      shiftdata sweep mine.toml --slurm                            the same, in a Slurm array or by srun
+      shiftdata sweep mine.toml --ray                              on every node of a running Ray cluster
+
+    A sweep of your own, as a file:
+      datasets = ["sma_glyphs"]
+      methods = ["erm", "subg", "jtt@code", "rs+rw+erm"]    # @ a variant; wrappers before a +
+      backbones = "small-cnn"                               # heads: linear ones on frozen features, very fast
+      rules = ["iid-worst", "oracle"]                       # what its results are reported under
+      [[tasks]]
+      protocol = "group-fairness"                           # or canonical = "uda_*", splits of the dataset
+      k = [2, 4]                                            # a list: a task for each value
+      mu = 0.1
+      [training]
+      steps = 800
+      evaluate_every = 100
+      [search]
+      kind = "random"                                       # defaults, random, grid, tpe
+      trials = 10
+      seeds = 3
+      seeds_of = "best"                                     # or "each" trial
+      rule = "iid-worst"
+      [search.space]
+      learning_rate = { low = 1e-4, high = 1e-1, log = true }
+    Methods bring their own ranges; `shiftdata train` lists them. Then: shiftdata report runs/mine
+    """,
+    interrupted=GOES_ON,
+)
+@click.argument("sweep", required=False, help="A preset, or a .toml file; none lists the presets.")
+@click.option("--folder", type=Path, metavar="FOLDER", help="Where the records go.  [default: runs/<name>]")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="In the place of the sweep's own.")
+@click.option("--resume", type=Path, metavar="FOLDER", help="Go on with the sweep of this folder.")
+@click.option("--status", type=Path, metavar="FOLDER", help="Say how far the sweep of this folder is.")
+@click.option("--retry", multiple=True, type=click.Choice(RETRIED), help="Do again what ended so.")
+@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: 1, this one]")
+@click.option("--ray", metavar="[ADDRESS]", is_flag=False, flag_value="auto", help="On a Ray cluster.")
+@click.option("--rank", type=int, metavar="R", help="Which of --world processes this is, from 0 on.")
+@click.option("--world", type=int, metavar="W", help="How many processes share the folder.")
+@click.option("--slurm", is_flag=True, help="Take rank and world from Slurm.")
+@click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
+@quiet_option
+def command(
+    sweep: str | None,
+    folder: Path | None,
+    datasets: tuple[str, ...],
+    resume: Path | None,
+    status: Path | None,
+    retry: tuple[str, ...],
+    workers: int | None,
+    ray: str | None,
+    rank: int | None,
+    world: int | None,
+    slurm: bool,
+    device: str,
+    quiet: bool,
+) -> int | None:
+    """Train many methods on many tasks, with a search for each, into a folder of records.
+
+    What was asked for twice is trained once, what fails is recorded with its reason, and a sweep that was
+    stopped goes on when the same command is run again.
+    """
+    require("torch", "a sweep")
+    from shiftdata.bench import progress_of, read_sweep, run_sweep
+
+    if sum(one is not None for one in (sweep, resume, status)) > 1:
+        raise InputError("give a sweep, or --resume FOLDER, or --status FOLDER")
+    if status is not None:
+        print_progress(progress_of(kept_sweep(status), status, device))
+        return None
+    if resume is not None:
+        made, folder = kept_sweep(resume), resume
+    elif sweep is None:
+        print_presets()
+        return None
+    else:
+        made = read_sweep(sweep, datasets)
+    folder = folder or Path("runs") / made.name
+    part = _rank(rank, world, slurm)
+    bar = progress(f"sweep {made.name}", None, " runs", quiet=quiet)
+
+    def did(unit: Any, now: Any) -> None:
+        bar.total, bar.n = now.runs, now.recorded.total()
+        bar.update(0)
+
+    with bar:
+        run_sweep(
+            made, folder, executor=_executor(workers, ray), rank=part, device=device, retry=retry, on_unit=did
+        )
+    print_progress(progress_of(made, folder, device))
+    print(f"{folder}: shiftdata report {folder} shows it")
+    return None
+
+
+def kept_sweep(folder: Path) -> Any:
+    """The sweep that a folder was begun with."""
+    from shiftdata.bench.sweep import restored
+
+    path = folder / "sweep.json"
+    if not path.is_file():
+        raise InputError(f"{folder} has no sweep.json: give the --folder of a sweep")
+    return restored(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _executor(workers: int | None, ray: str | None) -> Executor | None:
+    if ray is not None:
+        return Ray(ray, workers)
+    return Pool(workers) if workers and workers > 1 else None
+
+
+def _rank(rank: int | None, world: int | None, slurm: bool) -> Rank:
+    if slurm:
+        part, variables = Rank.of_slurm()
+        print(f"{part} ({variables})", file=sys.stderr)
+        return part
+    if (rank is None) != (world is None):
+        raise InputError("--rank and --world go together, as in --rank 0 --world 8")
+    return ALONE if rank is None or world is None else Rank(rank, world)
+
+
+def print_progress(now: Any) -> None:
+    """How far a sweep is, and the first of what failed."""
+    print(now)
+    for line in now.failed[:20]:
+        print(f"  {line}")
+    if len(now.failed) > 20:
+        print(f"  and {len(now.failed) - 20:,} more")
+
+
+def print_presets() -> None:
+    """The sweeps that ship, each with what it costs."""
+    from shiftdata.bench.sweep import PRESETS, presets
+
+    for name in presets():
+        about = tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8")).get("about", "")
+        print(f"{name}\n    {about}")
