@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shiftdata.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
     from shiftdata.loading.tars import webdataset
     from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
-    from shiftdata.papers import Results, leaderboard, published
+    from shiftdata.papers import Results, published, ranking
     from shiftdata.protocols import GroupFairness, protocol, task
     from shiftdata.tasks import Task, imagenet_outputs
     from shiftdata.verifying import Problem, verify
@@ -45,7 +45,7 @@ _HOMES = {
     "loading.plain_datasets": "DatasetSummary info list_datasets load_dataset",
     "loading.tars": "webdataset",
     "metadata": "Metadata metadata_from_table read_metadata",
-    "papers": "Results leaderboard published",
+    "papers": "Results published ranking",
     "protocols": "GroupFairness protocol task",
     "tasks": "Task imagenet_outputs",
     "verifying": "Problem verify",
@@ -55,12 +55,13 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = ["ChangedError", "DatasetSummary", "GroupFairness", "InputError", "IntegrityError", "Manifest"]
 __all__ += ["Metadata", "MissingExtraError", "NotFoundError", "OpenDataset", "Problem", "Results"]
 __all__ += ["ShiftdataError", "StorageError", "Task"]
-__all__ += ["export", "fetch", "imagenet_outputs", "info", "leaderboard", "list_datasets", "load_dataset"]
+__all__ += ["export", "fetch", "imagenet_outputs", "info", "list_datasets", "load_dataset"]
 __all__ += [
     "metadata_from_table",
     "open_dataset",
     "protocol",
     "published",
+    "ranking",
     "read_metadata",
     "task",
     "train",

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from check_published import VERDICTS, Finding, check
 
-from shiftdata.papers import PAPERS, Leaderboard, Results, citation, leaderboard, published, published_tables
+from shiftdata.papers import PAPERS, Ranking, Results, citation, published, published_tables, ranking
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "published.md"
@@ -80,9 +80,9 @@ def _effects() -> dict[str, str]:
     scratch = published("domainbed-v2", 20).where(column="Avg") + published("domainbed-v2", 21).where(
         column="Avg"
     )
-    before, after = leaderboard(v2, v3), leaderboard(mended, v3)
-    from_scratch, mended_scratch = leaderboard(v2, scratch), leaderboard(mended, scratch)
-    tables = leaderboard(scratch)
+    before, after = ranking(v2, v3), ranking(mended, v3)
+    from_scratch, mended_scratch = ranking(v2, scratch), ranking(mended, scratch)
+    tables = ranking(scratch)
     return {
         "sagnet_before": _standing(before, "set 1", "SagNet"),
         "sagnet_after": _standing(after, "set 1", "SagNet"),
@@ -112,16 +112,16 @@ def _with(results: Results, method: str, column: str, printed: str) -> Results:
     return Results(pa.Table.from_pylist(rows, results.rows.schema))
 
 
-def _rank(board: Leaderboard, name: str, method: str) -> float:
+def _rank(board: Ranking, name: str, method: str) -> float:
     return next(one.rank for one in board.standings[name] if one.method == method)
 
 
-def _standing(board: Leaderboard, name: str, method: str) -> str:
+def _standing(board: Ranking, name: str, method: str) -> str:
     one = next(one for one in board.standings[name] if one.method == method)
     return f"{method} {one.value:.2f} (rank {one.rank:g})"
 
 
-def _agreement(before: Leaderboard, after: Leaderboard) -> str:
+def _agreement(before: Ranking, after: Ranking) -> str:
     first, second = (board.agreement["set 2"].spearman for board in (before, after))
     return f"{first:.3f} to {second:.3f}"
 

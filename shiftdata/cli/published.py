@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from shiftdata.cli.verbs import verb
-from shiftdata.papers import PAPERS, Results, citation, leaderboard, published, published_tables
+from shiftdata.papers import PAPERS, Results, citation, published, published_tables, ranking
 
 FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",
@@ -67,7 +67,7 @@ def command(
         results.picture().save(picture)
         print(f"{picture}: a chart of {len(results):,} numbers")
     if rank:
-        _print(f"{leaderboard(results, names=[paper or 'results'])}\n", output)
+        _print(f"{ranking(results, names=[paper or 'results'])}\n", output)
     elif output or not picture:
         _print(FORMATS[form](results), output)
     return None

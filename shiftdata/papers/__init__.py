@@ -2,22 +2,22 @@
 
 published, published_tables    what the five papers print, and what each of their tables is
 Results                        numbers with their places: choose, store, text, CSV, Markdown, LaTeX, picture
-leaderboard                    ranks of methods, published and your own, and how far rankings agree
+ranking                        ranks of methods, published and your own, and how far rankings agree
 
 `python scripts/check_published`, in a checkout, computes again what the papers' own numbers decide.
 """
 
-from shiftdata.papers.leaderboard import Leaderboard, leaderboard
 from shiftdata.papers.numbers import PAPERS, PublishedTable, citation, published_tables
+from shiftdata.papers.ranking import Ranking, ranking
 from shiftdata.papers.results import Results, published
 
 __all__ = [
     "PAPERS",
-    "Leaderboard",
     "PublishedTable",
+    "Ranking",
     "Results",
     "citation",
-    "leaderboard",
     "published",
     "published_tables",
+    "ranking",
 ]

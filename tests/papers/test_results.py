@@ -102,7 +102,7 @@ def leaderboard_of(part: str) -> sd.Results:
 
 
 def test_ranks_and_changes_are_those_of_the_paper():
-    board = sd.leaderboard(leaderboard_of("Supervised ResNet-50"), leaderboard_of("MoCo-v2 ResNet-50"))
+    board = sd.ranking(leaderboard_of("Supervised ResNet-50"), leaderboard_of("MoCo-v2 ResNet-50"))
     printed = sd.published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
     ranks = {row["row"]: row["value"] for row in printed.where(column="Ranking")}
     changes = {row["row"]: row["value"] for row in printed.where(column="Rank change")}
@@ -118,7 +118,7 @@ def test_a_leaderboard_of_the_paper_and_ones_own():
         column="OfficeHome", metric="accuracy",
     )  # fmt: skip
     paper = leaderboard_of("MoCo-v2 ResNet-50").where(column="OfficeHome", method=["ERM", "SWAD"])
-    board = sd.leaderboard(paper, mine, names=["paper", "mine"])
+    board = sd.ranking(paper, mine, names=["paper", "mine"])
     assert board.agreement["mine"].spearman == 1.0
     lines = str(board).splitlines()
     assert lines[1].split() == ["SWAD", "62.60", "1", "63.00", "2", "+0"]
@@ -127,7 +127,7 @@ def test_a_leaderboard_of_the_paper_and_ones_own():
 
 def test_less_is_better_where_it_is():
     drops = sd.published("cns-bench", 2, part="accuracy drop", column="avg")
-    best = min(sd.leaderboard(drops).standings["set 1"], key=lambda one: one.rank)
+    best = min(sd.ranking(drops).standings["set 1"], key=lambda one: one.rank)
     assert best.value == 0.01
 
 
@@ -144,7 +144,7 @@ def test_less_is_better_where_it_is():
 )
 def test_what_cannot_be_ranked_is_refused(results, match):
     with pytest.raises(InputError, match=match):
-        sd.leaderboard(results())
+        sd.ranking(results())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One leaderboard of published results and your own: ranks, and how far two agree."""
+"""One ranking of published results and your own: ranks, and how far two agree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
+class Ranking:
     """Several sets of results side by side, each with its own ranks.
 
     `agreement` compares each further set with the first and `changes` says what each method gains in places,
@@ -67,7 +67,7 @@ class Leaderboard:
         return cells
 
 
-def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = None) -> Leaderboard:
+def ranking(first: Results, *others: Results, names: Sequence[str] | None = None) -> Ranking:
     """Rank the methods of one or more sets of results, published or your own, and compare the rankings.
 
     A method's value is the mean over the columns that every method of its set has. Choose with `where` what
@@ -77,7 +77,7 @@ def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = 
     >>> old = published("domainbed-v2", 5, part="Supervised ResNet-50", column=["PACS", "VLCS", "OfficeHome"])
     >>> measured = [{"method": "ERM", "value": 84.0}, {"method": "SWAD", "value": 87.2}]
     >>> mine = Results.of(measured, column="PACS", metric="accuracy")
-    >>> print(leaderboard(old.where(method=["ERM", "SWAD", "RSC"]), mine, names=["paper", "mine"]))
+    >>> print(ranking(old.where(method=["ERM", "SWAD", "RSC"]), mine, names=["paper", "mine"]))
     accuracy  paper  rank   mine  rank  change
     SWAD      79.27     1  87.20     1      +0
     ERM       76.50     2  84.00     2      +0
@@ -91,7 +91,7 @@ def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = 
     metrics = {metric for one in sets for metric in one.rows["metric"].to_pylist()}
     if len(metrics) != 1:
         raise InputError(
-            f"a leaderboard ranks one metric, these results have {', '.join(sorted(metrics)) or 'none'}: "
+            f"a ranking ranks one metric, these results have {', '.join(sorted(metrics)) or 'none'}: "
             "choose one, as in results.where(metric=...)"
         )
     (metric,) = metrics
@@ -107,7 +107,7 @@ def leaderboard(first: Results, *others: Results, names: Sequence[str] | None = 
             agreement[label] = rank_agreement(*both, lower_is_better=lower)
             changes[label] = dict(zip(shared, agreement[label].change.tolist(), strict=True))
     columns = {label: shared_columns for label, (_, shared_columns) in read.items()}
-    return Leaderboard(metric, columns, standings, agreement, changes)
+    return Ranking(metric, columns, standings, agreement, changes)
 
 
 def _ranked(means: Mapping[str, float], lower: bool) -> tuple[Standing, ...]:
