@@ -23,7 +23,7 @@ from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.protocols import task as task_of
 from shiftdata.protocols.named import parse_protocol
 from shiftdata.stable import content_hash
-from shiftdata.tasks import Task
+from shiftdata.tasks import OnEmpty, Task
 from shiftdata.tasks.making import restrict
 
 #: The backbone of linear heads on frozen features, n-grams or columns, hundreds of them trained at once.
@@ -44,12 +44,13 @@ class TaskSpec:
     base: str | None = None
     unlabelled: str = ""
     held_out: str = ""
+    on_empty: OnEmpty = "error"
 
     def make(self) -> Task:
         """The task; what it asks for and the dataset lacks is an `InputError`."""
         metadata = _metadata(self.dataset, self.base)
         split = self.protocol if self.protocol.isidentifier() else None
-        task = task_of(metadata, split or parse_protocol(self.protocol))
+        task = task_of(metadata, split or parse_protocol(self.protocol), on_empty=self.on_empty)
         if self.unlabelled:
             task = task.also(self.unlabelled, "unlabelled")
         return without_domain(task, self.held_out) if self.held_out else task
@@ -63,8 +64,9 @@ def _metadata(dataset: str, base: str | None) -> Metadata:
 def without_domain(task: Task, domain: str) -> Task:
     """The task without a training domain, which is what models are then selected by; it tests nothing."""
     column, fit, select = task.metadata.nuisance_column, task.set_of("fit"), task.set_of("select")
-    task = restrict(task, [[(column, "!=", domain)]], to=[fit])
-    task = restrict(task, [[(column, "==", domain)]], to=[select])
+    (number,) = task.metadata.numbers("nuisance", [domain])
+    task = restrict(task, [[(column, "!=", number)]], to=[fit])
+    task = restrict(task, [[(column, "==", number)]], to=[select])
     kept = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
     if not all(len(rows) for rows in kept.values()):
         raise InputError(f"{domain} cannot be left out for selection: it has no rows in {select}")

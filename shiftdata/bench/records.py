@@ -268,8 +268,8 @@ class Records:
                 shown = ", ".join(f"{name} {one.get(name)} and {two.get(name)}" for name in sorted(differ))
                 raise InputError(
                     f"two runs of {self.column('method')[run]} on {self.column('protocol')[run]}, "
-                    f"trial {key[1]}, seed {key[2]}, differ in {shown:.300}: read their folders apart, or give one of the "
-                    "sweeps another name"
+                    f"trial {key[1]}, seed {key[2]}, differ in {shown:.300}: read their folders apart, "
+                    "or give one of the sweeps another name"
                 )
 
 

@@ -183,7 +183,7 @@ def run_scores(records: Records, run: int, rule: Rule, m: int = 3) -> dict[int, 
     if not names:
         sets = sorted({name for name, _ in records.places[run]})
         raise InputError(
-            f"a rule needs an evaluation of a set with the role {rule.role!r}, and has {', '.join(sets)}"
+            f"a rule needs an evaluation of a set with the role {rule.role!r}; the run has {', '.join(sets)}"
         )
     steps = records.steps(run)[-1:] if rule.last_step else records.steps(run)
     task = records.task_of(run)
@@ -257,7 +257,7 @@ class _Study:
     def _last(self) -> Selected:
         if len(self.trials) > 1:
             raise InputError(
-                f"{self.name} chooses a step and not a trial, of which there are {len(self.trials)}: take another"
+                f"{self.name} chooses a step and not a trial, and there are {len(self.trials)}: take another"
             )
         (trial,) = self.trials
         steps = {seed: self.records.steps(run)[-1] for (_, seed), run in self.full.items()}
