@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,8 +120,6 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
     for key in ("tasks", "methods"):
         if not raw.get(key):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    from importlib import import_module
-
     for name in raw.get("imports", ()):
         import_module(name)  # methods of one's own: their names are known from here on
     places = list(datasets) or list(raw.get("datasets", ()))

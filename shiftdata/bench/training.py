@@ -96,8 +96,8 @@ def reason_of(error: Exception) -> tuple[str, str]:
     text = str(error)
     if isinstance(error, DivergedError):
         return "diverged", text
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "not enough memory" in text:
-        return "out of memory", f"{text or 'out of memory'}: lower batch, or use fewer workers"
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in text:
+        return "out of memory", f"lower batch, or use fewer workers: {text}"
     if isinstance(error, InputError):
         return "refused", text
     if isinstance(error, ShiftdataError | OSError):

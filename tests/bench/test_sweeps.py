@@ -1,0 +1,122 @@
+"""Sweeps as files: what they stand for, presets that fit their datasets, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from shiftdata.bench import presets, read_sweep, sweep_of
+from shiftdata.bench.plan import Plan
+from shiftdata.bench.sweep import PRESETS, plain_sweep, restored
+from shiftdata.cli.app import main as cli
+from shiftdata.errors import InputError
+
+SMALL = {
+    "name": "small",
+    "methods": ["erm", "rwg"],
+    "tasks": [{"protocol": "group-fairness", "k": [2, 4], "mu": 0.2}],
+    "training": {"steps": 6, "batch": 8},
+}
+
+
+def test_lists_are_alternatives(tiny):
+    made = sweep_of(SMALL, [str(tiny)])
+    assert [one.protocol for one in made.tasks] == [f"group-fairness k={k} mu=0.2" for k in (2, 4)]
+    assert len(Plan(made).runs(None)) == 4
+    assert made.training.steps == 6
+
+
+def test_canonical_splits_are_named_by_a_pattern(tiny):
+    made = sweep_of(SMALL | {"tasks": [{"canonical": "gf_*"}]}, [str(tiny)])
+    assert made.tasks
+    assert all(one.protocol.startswith("group-fairness") for one in made.tasks)
+    with pytest.raises(InputError, match="canonical split"):
+        sweep_of(SMALL | {"tasks": [{"canonical": "lodo_*"}]}, [str(tiny)])
+
+
+def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
+    def ids(**changed):
+        return {one.id for one in Plan(sweep_of(SMALL | changed, [str(tiny)])).runs(None)}
+
+    before = ids()
+    assert ids() == before
+    others = [
+        {"training": {"steps": 7, "batch": 8}},
+        {"backbones": "small-resnet"},
+        {"methods": ["subg", "rwy"]},
+        {"search": {"kind": "random", "trials": 2, "seed": 1}},
+        {"tasks": [{"protocol": "group-fairness", "k": [2, 4], "mu": 0.3}]},
+    ]
+    for changed in others[:3] + others[4:]:
+        assert not ids(**changed) & before, changed
+    assert ids(**others[3]) > before  # the defaults are trial 0 of every search
+
+
+def test_an_other_content_is_another_run(tiny, other):
+    here, there = (Plan(sweep_of(SMALL, [str(place)])).runs(None) for place in (tiny, other))
+    assert not {one.id for one in here} & {one.id for one in there}
+    assert {one.job.study for one in here} == {one.job.study for one in there}  # merging them is refused
+
+
+def test_a_sweep_is_kept_whole(tiny):
+    raw = SMALL | {"search": {"kind": "random", "trials": 3, "space": {"learning_rate": [0.1, 0.01]}}}
+    made = sweep_of(raw, [str(tiny)])
+    again = restored(json.loads(json.dumps(plain_sweep(made))))
+    assert [one.id for one in Plan(again).runs(None)] == [one.id for one in Plan(made).runs(None)]
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_a_sweep_of_methods_that_there_are(name, monkeypatch):
+    monkeypatch.setattr("shiftdata.bench.sweep._canonical", lambda place, patterns: ["label-shift"])
+    made = read_sweep(name)
+    assert made.about
+    assert (PRESETS / f"{name}.toml").read_text().startswith("# ")
+    assert len(made.tasks) * len(made.methods) >= 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"metods": ["erm"]}, "methods"),
+        ({"methods": ["ermm"]}, "erm"),
+        ({"methods": ["jtt@cod"]}, "variant"),
+        ({"tasks": []}, "has no tasks"),
+        ({"tasks": [{"k": 2}]}, "protocol = or canonical ="),
+        ({"rules": ["iid-wurst"]}, "iid-worst"),
+        ({"training": {"stepz": 3}}, "steps"),
+        ({"training": {"steps": 0}}, "at least 1 step"),
+        ({"search": {"kind": "random", "space": {"learning_rate": {"low": 1}}}}, "low, high and log"),
+        ({"hyper": {"dann": {"slope": 1}}}, "method of"),
+        ({"backbones": "heads", "methods": ["dann"]}, "linear heads"),
+        ({"backbones": "heads", "training": {"batch": 8}}, "heads trains with"),
+        ({"keep": "some"}, "chosen"),
+    ],
+)
+def test_bad_sweeps_are_refused_with_what_is_allowed(tiny, changed, why):
+    with pytest.raises(InputError, match=why):
+        sweep_of(SMALL | changed, [str(tiny)])
+
+
+def test_bad_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="sma-fairness"):
+        read_sweep("sma-fairnes")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_sweep(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("tasks = [")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_sweep(tmp_path / "bad.toml")
+    with pytest.raises(InputError, match="names no dataset"):
+        sweep_of(SMALL)
+
+
+def test_the_command_lists_presets_and_refuses_two_wishes(capsys):
+    assert cli(["sweep"]) == 0
+    assert set(presets()) <= set(capsys.readouterr().out.split())
+    for command, why in (
+        (["quick", "--status", "x"], "--resume FOLDER"),
+        (["--resume", "x"], "has no sweep.json"),
+        (["quick", "--dataset", "x", "--rank", "1"], "--rank and --world go together"),
+    ):
+        assert cli(["sweep", *command]) == 1
+        assert why in capsys.readouterr().err
