@@ -1,0 +1,80 @@
+"""The official figures of a submission: means over seeds, intervals over rows, spreads over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.metrics import bootstrap_groups
+from shiftdata.metrics.arrays import FloatArray, IntArray
+from shiftdata.metrics.statistics import GroupStatistic, Z, worst_of
+from shiftdata.tasks import Evaluation, Task
+
+#: Figures whose intervals come from drawing the rows of each group, class or domain again.
+_OVER: Mapping[str, tuple[str, str | GroupStatistic]] = {
+    "overall": ("group", "overall"),
+    "mean": ("group", "mean"),
+    "worst": ("group", "worst"),
+    "worst_3": ("group", worst_of(3)),
+    "worst_5": ("group", worst_of(5)),
+    "mean_class": ("label", "mean"),
+    "mean_domain": ("nuisance", "mean"),
+    "worst_domain": ("nuisance", "worst"),
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure: its mean over seeds, a 95 % interval over rows (nan for none), its spread over seeds."""
+
+    value: float
+    low: float
+    high: float
+    spread: float
+    n: int
+    of: str
+
+
+def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
+    """Each official figure over seeds; an end of the interval is the mean of the seeds' ends."""
+    made = {}
+    for name, first in results[0].figures.items():
+        figures = [one.figures[name] for one in results]
+        values = np.array([one.value for one in figures])
+        low, high = np.mean([_interval(one, name, task) for one in results], axis=0).tolist()
+        spread = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+        of = first.of if len({one.of for one in figures}) == 1 else "another in each seed"
+        made[name] = Score(float(values.mean()), low, high, spread, first.n, of)
+    return made
+
+
+def _interval(result: Evaluation, name: str, task: Task) -> tuple[float, float]:
+    if name in ("h_score", "mean_class"):
+        groups = result.by("label").without_empty()
+        known = np.isin(np.array(groups.names), task.labels)
+        drawn = bootstrap_groups(groups, "mean" if name == "mean_class" else _harmonic(known))
+        return drawn.low, drawn.high
+    if name in _OVER:
+        columns, statistic = _OVER[name]
+        drawn = bootstrap_groups(result.by(columns), statistic)
+        return drawn.low, drawn.high
+    figure = result.figures[name]
+    return figure.value - Z * figure.sem, figure.value + Z * figure.sem
+
+
+def _harmonic(known: NDArray[np.bool_]) -> GroupStatistic:
+    """The H-score from the accuracy of each class: harmonic mean of known and unknown rows."""
+
+    def share(accuracy: FloatArray, n: IntArray, of: NDArray[np.bool_]) -> FloatArray:
+        rows = np.broadcast_to(n, accuracy.shape)[..., of]
+        return np.asarray((accuracy[..., of] * rows).sum(axis=-1) / rows.sum(axis=-1))
+
+    def score(accuracy: FloatArray, n: IntArray) -> FloatArray:
+        ours, others = share(accuracy, n, known), share(accuracy, n, ~known)
+        return np.asarray(2 * ours * others / np.maximum(ours + others, 1e-12))
+
+    return GroupStatistic("h_score", score)

@@ -1,0 +1,93 @@
+"""`shiftdata submit`: predictions and a method card as one file for a leaderboard."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from shiftdata.cli.verbs import verb
+from shiftdata.errors import InputError
+from shiftdata.metadata import read_metadata
+
+
+@verb("""
+    examples:
+      shiftdata submit --card-template > card.toml                 a card to fill in
+      shiftdata submit --dataset sma_glyphs gf_k8_mu5 --predictions p.csv --card card.toml --out mine.parquet
+      shiftdata submit --dataset sma_glyphs group-fairness k=8 mu=0.05 --predictions seed0.csv \\
+          --predictions seed1.csv --card card.toml --out mine.parquet
+      shiftdata submit --dataset dom_glyphs uda_sans_script --predictions target_test=t.csv \\
+          --predictions source_test=s.csv --card card.toml --out mine.parquet
+      shiftdata submit runs/fairness --method rwg --rule iid-worst --out rwg.parquet
+
+    Predictions are files as `shiftdata evaluate` reads them; a second file of a set is its next seed. Of a
+    sweep, the rule chooses trial and steps, and the records fill the card, over which --card goes. What is
+    written has passed every check of `shiftdata leaderboard`.
+""")
+@click.argument(
+    "words", nargs=-1, metavar="[FOLDER... | PROTOCOL...]", help="Folders of a sweep; with --dataset, a task."
+)
+@click.option("--dataset", metavar="NAME", help="Of your own predictions; of a sweep: which of its datasets.")
+@click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
+@click.option("--predictions", multiple=True, metavar="[SET=]FILE", help="Repeatable: sets, and their seeds.")
+@click.option("--unlabelled", default="", metavar="SET", help="What the method saw without labels besides.")
+@click.option("--card", type=Path, metavar="FILE", help="The method card, in TOML.")
+@click.option("--method", metavar="NAME", help="Of a sweep.")
+@click.option("--variant", metavar="NAME", help="Of a sweep.")
+@click.option("--backbone", metavar="NAME", help="Of a sweep.")
+@click.option("--rule", metavar="NAME", help="Of a sweep: what chooses trial and steps.")
+@click.option("--m", default=3, help="How many of the worst groups iid-worst-m averages.")
+@click.option("--ties", type=click.Choice(["earliest", "latest"]), default="earliest", help="Among equals.")
+@click.option("--data", type=Path, metavar="FOLDER", help="Where the datasets are, by name.")
+@click.option("--out", type=Path, metavar="FILE.parquet", help="The file to write.")
+@click.option("--card-template", is_flag=True, help="Print a card to fill in.")
+def command(
+    words: tuple[str, ...],
+    dataset: str | None,
+    base: str | None,
+    predictions: tuple[str, ...],
+    unlabelled: str,
+    card: Path | None,
+    method: str | None,
+    variant: str | None,
+    backbone: str | None,
+    rule: str | None,
+    m: int,
+    ties: Literal["earliest", "latest"],
+    data: Path | None,
+    out: Path | None,
+    card_template: bool,
+) -> None:
+    """Write predictions by key, and how they were made, as one file; it is checked before it is written."""
+    from shiftdata.bench import Records
+    from shiftdata.bench.board import cell
+    from shiftdata.bench.card import template
+    from shiftdata.bench.submitting import checked, from_predictions, from_records
+
+    if card_template:
+        print(template(), end="")
+        return
+    if out is None:
+        raise InputError("give --out FILE.parquet, where the submission goes")
+    if predictions:
+        if dataset is None or card is None:
+            raise InputError("--predictions go with --dataset and --card: `--card-template` prints a card")
+        metadata = read_metadata(dataset if data is None else data / dataset, base)
+        made = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
+        entries = checked(made, out, metadata.dataset)
+    else:
+        if rule is None or not words:
+            raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
+        given = {"method": method, "variant": variant, "backbone": backbone, "dataset": dataset}
+        records = Records.read(*words).where(**{name: one for name, one in given.items() if one})
+        made = from_records(records, rule, data=data, card=card, m=m, ties=ties)
+        entries = checked(made, out, data=data)
+    for one in entries:
+        scores = ", ".join(f"{name} {cell(score)}" for name, score in one.scores.items() if "@" not in name)
+        print(
+            f"{one.card.method} on {one.task}, {one.set}, {len(one.seeds)} seeds, {one.badge}\n    {scores}"
+        )
+    print(f"{out}: {made.rows.num_rows:,} rows")
