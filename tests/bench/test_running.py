@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -268,3 +270,12 @@ def test_models_without_a_domain_are_trained_where_they_select(tiny, tmp_path):
     (only,) = made.evaluation(run, "validation").cells.names[made.evaluation(run, "validation").nuisance]
     assert only == nuisances[1]
     assert made.sets_of(run, "test") == []
+
+
+def test_the_python_of_the_docs_runs(whole, tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs/sweeps.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    shutil.copytree(whole, tmp_path / "runs/quick")
+    monkeypatch.chdir(tmp_path)
+    exec(block.replace('"style"', '"nuisance"'), {})
+    assert "iid-worst: trial" in capsys.readouterr().out

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from shiftdata.bench import presets, read_sweep, sweep_of
 from shiftdata.bench.plan import Plan
 from shiftdata.bench.sweep import PRESETS, plain_sweep, restored
 from shiftdata.cli.app import main as cli
+from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError
 
 SMALL = {
@@ -120,3 +124,12 @@ def test_the_command_lists_presets_and_refuses_two_wishes(capsys):
     ):
         assert cli(["sweep", *command]) == 1
         assert why in capsys.readouterr().err
+
+
+def test_the_sweep_of_the_docs_is_one(tiny):
+    text = (Path(__file__).parents[2] / "docs/sweeps.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    named = [one.name for one in open_dataset(tiny).manifest.canonical_splits]
+    made = sweep_of({"name": "mine", **tomllib.loads(block.replace('"uda_*"', f'"{named[-1]}"'))}, [str(tiny)])
+    assert len(made.tasks) == 3
+    assert made.search.space["batch"].choices == (32, 64, 128)
