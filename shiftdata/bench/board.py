@@ -119,9 +119,10 @@ def _files(places: Sequence[str | Path]) -> dict[str, Path]:
     for place in map(Path, places):
         if place.is_dir():
             below = sorted(path for path in place.rglob("*.parquet") if path.is_file())
-            files |= {shown(path.relative_to(place).as_posix()): path for path in below}
+            before = f"{place.name}/" if len(places) > 1 else ""
+            files |= {shown(before + path.relative_to(place).as_posix()): path for path in below}
         elif place.is_file():
-            files[shown(place.name)] = place
+            files[shown(place.as_posix())] = place
         else:
             raise InputError(f"{place} is not there: give files of `shiftdata submit`, or a folder of them")
     if not files:
@@ -132,25 +133,24 @@ def _files(places: Sequence[str | Path]) -> dict[str, Path]:
 
 
 def _tables(entries: Sequence[Entry]) -> list[Table]:
-    groups: dict[tuple[str, str, bool], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, bool, str], list[Entry]] = defaultdict(list)
     for one in entries:
-        groups[one.task_id, one.set, one.card.oracle].append(one)
-    order = sorted(groups.items(), key=lambda item: _order(item[1][0], item[0][2]))
-    return [_table(of, oracle) for (_, _, oracle), of in order]
+        groups[one.card.dataset, one.task, one.task_id, not one.main, one.set].append(one)
+    return [
+        _table(mine, oracle, _same_predictions(of))
+        for _, of in sorted(groups.items())
+        for oracle in (False, True)
+        if (mine := [one for one in of if one.card.oracle == oracle])
+    ]
 
 
-def _order(one: Entry, oracle: bool) -> tuple[object, ...]:
-    return one.card.dataset, one.task, not one.main, one.set, oracle
-
-
-def _table(entries: Sequence[Entry], oracle: bool) -> Table:
+def _table(entries: Sequence[Entry], oracle: bool, flags: Mapping[str, tuple[str, ...]]) -> Table:
     first = entries[0]
     headline = next((name for name in HEADLINES if name in first.scores), next(iter(first.scores)))
     values = [one.scores[headline].value for one in entries]
     less = headline.startswith(LESS)
     last = 1e9 if less else -1e9
     places = ranks([last if math.isnan(one) else one for one in values], lower_is_better=less)
-    flags = _same_predictions(entries)
     lines = [
         Ranked(float(place), one, flags.get(one.file, ())) for place, one in zip(places, entries, strict=True)
     ]

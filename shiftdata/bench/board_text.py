@@ -117,7 +117,7 @@ def markdown_of(board: Board) -> str:
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
-    return markdown([_harmless(one) for one in header], rows).replace(r"\\|", r"\|")
+    return markdown([_harmless(one) for one in header], rows)
 
 
 def _harmless(text: str) -> str:

@@ -1,0 +1,339 @@
+"""The leaderboard: ranks, the board of oracles, flags, hostile texts, and the workflow of the docs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+import shiftdata as sd
+from shiftdata.bench import Records, run_sweep, select, sweep_of
+from shiftdata.bench.board import leaderboard
+from shiftdata.bench.submission import Submission
+from shiftdata.bench.submitting import from_records
+from shiftdata.cli.app import main as cli
+from shiftdata.errors import InputError
+from tests.bench.submissions import GF, edited, fair, guess, part, submitted, written
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = "<script>alert(1)</script>|`x` [a](http://b) @all =1+1 & \"'"
+
+
+@pytest.fixture(scope="module")
+def task(tiny):
+    return fair(tiny)
+
+
+@pytest.fixture
+def folder(task, tmp_path):
+    """Three submissions, an oracle, a copy of another's predictions, and a forgery."""
+    for name, share in (("low", 0.3), ("high", 0.95), ("middle", 0.6)):
+        written(tmp_path, f"{name}.parquet", submitted(task, [part(task, "test", share)], method=name))
+    best = [part(task, "test", 1.0)]
+    written(tmp_path, "oracle.parquet", submitted(task, best, method="tuned", rule="oracle", saw_test=True))
+    written(tmp_path, "copied.parquet", submitted(task, [part(task, "test", 0.95)], method="copied"))
+    forged = submitted(task, [part(task, "test", 0.3)], method="forged", claims={GF: {"worst": 0.99}})
+    written(tmp_path, "forged.parquet", forged)
+    return tmp_path
+
+
+def test_ranks_by_the_worst_group_with_oracles_apart(tiny, task, folder):
+    board = leaderboard(folder, data=tiny.parent)
+    main, oracles = board.tables
+    assert (main.oracle, oracles.oracle, main.headline) == (False, True, "worst")
+    assert [(one.entry.card.method, one.rank) for one in main.lines] == [
+        ("copied", 1.5), ("high", 1.5), ("middle", 3), ("low", 4),
+    ]  # fmt: skip
+    assert [one.entry.card.method for one in oracles.lines] == ["tuned"]
+    for line in main.lines:
+        share = {"copied": 0.95, "high": 0.95, "middle": 0.6, "low": 0.3}[line.entry.card.method]
+        assert line.entry.scores["worst"].value == task.evaluate(guess(task, "test", share), "test").worst
+    (refused,) = board.refused
+    assert (refused.file, refused.method) == ("forged.parquet", "forged")
+    assert "claims worst 0.99 on" in refused.reason
+
+
+def test_equal_predictions_of_different_methods_are_flagged_on_both(tiny, task, folder):
+    written(folder, "again.parquet", submitted(task, [part(task, "test", 0.6)], method="middle"))
+    several = [part(task, "test", 0.3, 0), part(task, "test", 1.0, 7, draw=0)]
+    written(folder, "part.parquet", submitted(task, several, method="part"))
+    tables = leaderboard(folder, data=tiny.parent).tables
+    flags = {line.entry.file: line.flags for table in tables for line in table.lines}
+    assert flags["high.parquet"] == ("same predictions as copied.parquet",)
+    assert flags["copied.parquet"] == ("same predictions as high.parquet",)
+    assert flags["again.parquet"] == flags["middle.parquet"] == ()  # one method, sent twice
+    assert flags["low.parquet"] == ("same predictions as part.parquet",)
+    assert set(flags["part.parquet"]) == {
+        "same predictions as low.parquet",
+        "same predictions as oracle.parquet",
+    }
+
+
+def test_less_is_better_where_it_is(tiny, task, monkeypatch, tmp_path):
+    from shiftdata.bench import board
+
+    for name, share in (("low", 0.3), ("high", 0.95)):
+        written(tmp_path, f"{name}.parquet", submitted(task, [part(task, "test", share)], method=name))
+    monkeypatch.setattr(board, "LESS", ("worst",))
+    (table,) = leaderboard(tmp_path, data=tiny.parent).tables
+    assert [one.entry.card.method for one in table.lines] == ["low", "high"]
+
+
+def test_a_method_is_beside_what_its_paper_prints(tiny, tmp_path):
+    styles = sd.info(tiny).nuisances
+    words = f"uda source={styles[0]} target={styles[1]}"
+    made = sd.task(tiny, "uda", source=styles[0], target=styles[1])
+    parts = [part(made, name, 0.5) for name in ("target_test", "source_test")]
+    for name in ("cdan", "erm", "mine"):
+        written(tmp_path, f"{name}.parquet", submitted(made, parts, words, method=name))
+    board = leaderboard(tmp_path, data=tiny.parent)
+    of = sd.ranking(sd.published("sma", metric="accuracy", row="mean")).standings["set 1"]
+    values = {one.method: one.value for one in of}
+    rows = {
+        line.split(" | ")[0].strip("| "): line for line in board.to_markdown().splitlines() if "| " in line
+    }
+    assert f"{values['CDAN']:.2f} \\(rank 1 of 4\\)" in rows["cdan"]
+    assert f"{values['NO_ADAPT']:.2f} \\(rank 4 of 4\\)" in rows["erm"]
+    assert rows["mine"].endswith("| - |")
+    page = board.to_html()
+    assert "92.17±0.54" in page
+    assert "compare orders, not numbers" in page
+
+
+# --- hostile texts
+
+
+class Tags(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.texts = set(), [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_hostile_texts_are_texts_on_the_page_in_markdown_and_in_csv(tiny, task, tmp_path):
+    parts = [part(task, "test", 0.5)]
+    same = {"backbone": HOSTILE, "authors": [HOSTILE], "hyper": {HOSTILE: HOSTILE}, "cost": HOSTILE}
+    written(tmp_path, "<img src=x>.parquet", submitted(task, parts, method=HOSTILE, **same))
+    written(tmp_path, "=cmd.parquet", submitted(task, parts, method="=1+1", claims={GF: {"worst": 7}}))
+    (tmp_path / "\x1b[2J.parquet").write_bytes(b"no")
+    board = leaderboard(tmp_path, data=tiny.parent)
+    page = Tags(board.to_html())
+    assert not page.tags & {"script", "img", "iframe", "link", "form", "base", "object"}
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "src"]
+    assert {value for name, value in page.attributes if name == "href"} == {"https://example.org/paper"}
+    assert HOSTILE in page.texts
+    text = board.to_markdown()
+    assert not re.search(r"<|>|@|(?<!\\)`|(?<!\\)\]\(|\x1b|https?://", text)
+    for line in text.splitlines():
+        if line.startswith("| ") and "---" not in line:
+            assert line.count("|") in (4, 12), line  # no cell began another
+    rows = list(csv.DictReader(io.StringIO(board.to_csv())))
+    assert {row["method"] for row in rows} == {HOSTILE, "'=1+1", ""}
+    assert not [cell for row in rows for cell in row.values() if cell[:1] in ("=", "@", "+")]
+
+
+def test_the_page_needs_nothing_else_and_fits_dark_and_narrow_screens(tiny, folder, tmp_path):
+    out = tmp_path / "page.html"
+    assert cli(["leaderboard", str(folder), "--data", str(tiny.parent), "--out", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert not re.search(r"url\(|@import|src=|https?://(?!example\.org/paper)", page)
+    for needed in (
+        "color-scheme: light dark",
+        "width=device-width",
+        "default-src 'none'",
+        "content_id",
+        "Refused",
+    ):
+        assert needed in page
+    assert page.count("<svg") == 5
+
+
+def test_csv_has_every_figure_of_every_entry(tiny, task, folder):
+    rows = list(csv.DictReader(io.StringIO(leaderboard(folder, data=tiny.parent).to_csv())))
+    figures = task.evaluate(guess(task, "test", 0.6), "test").figures
+    mine = {row["figure"]: float(row["value"]) for row in rows if row["file"] == "middle.parquet"}
+    assert mine == {name: pytest.approx(one.value) for name, one in figures.items()}
+    assert [row["refused"][:20] for row in rows if row["file"] == "forged.parquet"] == [
+        "its card claims wors"
+    ]
+
+
+# --- places
+
+
+def test_places_without_submissions_are_errors_and_a_broken_file_is_refused(tiny, task, tmp_path):
+    with pytest.raises(InputError, match="no file ends in"):
+        leaderboard(tmp_path)
+    with pytest.raises(InputError, match="is not there"):
+        leaderboard(tmp_path / "x")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    for one in ("a", "b"):
+        written(tmp_path / one, "mine.parquet", submitted(task))
+    (tmp_path / "a" / "broken.parquet").write_bytes(b"PAR1")
+    board = leaderboard(tmp_path / "a", tmp_path / "b", data=tiny.parent)
+    assert {line.entry.file for line in board.tables[0].lines} == {"a/mine.parquet", "b/mine.parquet"}
+    assert [one.file for one in board.refused] == ["a/broken.parquet"]
+
+
+def test_datasets_are_those_of_the_search_path(tiny, task, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
+    written(tmp_path, "mine.parquet", submitted(task))
+    assert len(leaderboard(tmp_path).tables) == 1
+    monkeypatch.setenv("SHIFTDATA_HOME", str(tmp_path))
+    (refused,) = leaderboard(tmp_path).refused
+    assert "tiny" in refused.reason
+
+
+def test_a_leaderboard_needs_no_torch(tiny, task, tmp_path):
+    written(tmp_path, "mine.parquet", submitted(task))
+    code = (
+        "import sys; sys.modules['torch'] = None\nfrom shiftdata.cli.app import main\n"
+        f"sys.exit(main(['leaderboard', {str(tmp_path)!r}, '--data', {str(tiny.parent)!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- sweeps
+
+
+@pytest.fixture(scope="module")
+def sweep(tiny, tmp_path_factory):
+    """A sweep that kept everything: two methods, two trials, two seeds, two steps each."""
+    folder = tmp_path_factory.mktemp("sweep") / "kept"
+    asked = {
+        "name": "kept",
+        "keep": "all",
+        "methods": ["erm", "rwg"],
+        "tasks": [{"protocol": "group-fairness", "k": 4, "mu": 0.2}],
+        "training": {"steps": 6, "batch": 8, "evaluate_every": 3},
+        "search": {"kind": "random", "trials": 2, "seeds": 2, "seeds_of": "each"},
+        "rules": ["iid-worst"],
+    }
+    run_sweep(sweep_of(asked, [str(tiny)]), folder)
+    return folder
+
+
+def test_a_sweep_becomes_a_submission_whose_selection_is_repeated(tiny, sweep, tmp_path, capsys):
+    out = tmp_path / "rwg.parquet"
+    line = ["submit", str(sweep), "--method", "rwg", "--rule", "iid-worst", "--out", str(out)]
+    assert cli([*line, "--data", str(tiny.parent)]) == 0
+    assert capsys.readouterr().out.count("selection repeated (8 models)") == 1
+    records = Records.read(sweep).where(method="rwg")
+    tables = leaderboard(out, data=tiny.parent).tables
+    chosen = {one.study.task_id: one.runs for one in select(records, "iid-worst")}
+    assert chosen.keys() == {one.task_id for one in tables}
+    for table in tables:
+        (line,) = table.lines
+        results = [records.evaluation(one.run, "test", one.step) for one in chosen[table.task_id]]
+        assert line.entry.seeds == (0, 1)
+        for name, score in line.entry.scores.items():
+            assert score.value == pytest.approx(sum(one[name] for one in results) / 2, nan_ok=True)
+    card = tables[0].lines[0].entry.card
+    assert (card.method, card.trials, card.rule, card.saw_test) == ("rwg", 2, "iid-worst", False)
+    assert set(card.hyper) == {GF}
+
+
+def test_an_oracles_choice_from_a_sweep_is_on_the_board_of_oracles(tiny, sweep, tmp_path):
+    records = Records.read(sweep).where(method="erm")
+    made = from_records(records, "oracle", data=tiny.parent)
+    written(tmp_path, "oracle.parquet", made)
+    tables = leaderboard(tmp_path, data=tiny.parent).tables
+    assert [one.oracle for one in tables] == [True]
+    assert "selection as stated" in tables[0].lines[0].entry.badge
+    # The same models under another name of a rule: its own candidates say no.
+    honest = from_records(records, "iid-worst", data=tiny.parent)
+    rows = honest.rows.to_pylist()
+    moved = [one | ({"trial": 1 - one["trial"]} if one["set"] == "test" else {}) for one in rows]
+    tuned = edited(honest, trial=[one["trial"] for one in moved]).rows.cast(honest.rows.schema)
+    written(tmp_path, "tuned.parquet", Submission(honest.card, tuned))
+    (refused,) = leaderboard(tmp_path, data=tiny.parent).refused
+    assert refused.reason.startswith("test-tuned: iid-worst, repeated on its own candidates")
+
+
+def test_what_a_sweep_cannot_submit_is_said(tiny, sweep):
+    records = Records.read(sweep)
+    with pytest.raises(InputError, match="2 of method: erm, rwg; choose one with --method"):
+        from_records(records, "iid-worst", data=tiny.parent)
+    with pytest.raises(InputError, match="cannot choose in group-fairness"):
+        from_records(records.where(method="erm"), "last", data=tiny.parent)
+
+
+# --- the workflow of the docs
+
+
+def _script() -> tuple[dict[str, object], str, str]:
+    text = (ROOT / "docs" / "leaderboard.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    workflow = yaml.safe_load(block)
+    steps = {one.get("name"): one for one in workflow["jobs"]["check"]["steps"]}
+    return workflow, steps["check"]["run"], block
+
+
+def test_the_workflow_has_no_secret_and_may_write_nothing():
+    workflow, _, block = _script()
+    assert workflow["permissions"] == {"contents": "read"}
+    assert list(workflow[True]) == ["pull_request"]  # YAML reads `on` as true; never pull_request_target
+    assert "secrets" not in block
+    for step in workflow["jobs"]["check"]["steps"]:
+        if "run" in step:  # nothing that a submitter writes is put into the text of a command
+            assert "${{" not in step["run"]
+
+
+def test_the_workflow_accepts_a_good_submission_and_refuses_a_forged_one(tiny, task, tmp_path):
+    _, script, _ = _script()
+    repo = tmp_path / "repo"
+    (repo / "submissions").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "shiftdata"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m shiftdata "$@"\n')
+    command.chmod(0o755)
+    who = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = os.environ | who | {
+        "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+        "RUNNER_TEMP": str(tmp_path), "BASE": "base",
+        "SHIFTDATA_HOME": str(tiny.parent), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }  # fmt: skip
+
+    def git(*words):
+        subprocess.run(["git", *words], cwd=repo, env=env, check=True, capture_output=True)
+
+    def checked(name, submission):
+        git("checkout", "-q", "-B", "change", "base")
+        written(repo / "submissions", name, submission)
+        git("add", "-A")
+        git("commit", "-qm", "change")
+        (tmp_path / "summary.md").write_text("")
+        line = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+        done = subprocess.run(line, cwd=repo, env=env, capture_output=True, text=True)
+        return done.returncode, (tmp_path / "summary.md").read_text()
+
+    git("init", "-q", "-b", "main")
+    written(repo / "submissions", "old.parquet", submitted(task, method="old"))
+    git("add", "-A")
+    git("commit", "-qm", "base")
+    git("tag", "base")
+    code, summary = checked("a b; touch x $(touch y).parquet", submitted(task, method="good"))
+    assert code == 0
+    assert "| good | 1 |" in summary
+    assert "old" not in summary
+    code, summary = checked("forged.parquet", submitted(task, method="bad", claims={GF: {"worst": 0.999}}))
+    assert code != 0
+    assert "claims worst 0.999" in summary
+    assert sorted(one.name for one in repo.iterdir()) == [".git", "submissions"]

@@ -1,0 +1,416 @@
+"""Submissions: what is judged, what is refused and how, from files that nobody has to trust."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata as sd
+from shiftdata.bench.card import MOST_CARD, read_card, template
+from shiftdata.bench.judging import Judge
+from shiftdata.bench.submission import CARD, Part, Submission, fit_rows, rows_of
+from shiftdata.cli.app import main as cli
+from shiftdata.errors import InputError
+from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
+
+
+@pytest.fixture(scope="module")
+def task(tiny):
+    return fair(tiny)
+
+
+@pytest.fixture
+def judge(tiny):
+    """Judges a submission as a leaderboard does: from its file."""
+
+    def judged(submission, path):
+        submission.write(path)
+        return Judge(tiny.parent).judge(Submission.read(path), path.name)
+
+    return judged
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "mine.parquet"
+
+
+# --- what predictions are worth
+
+
+def test_every_figure_is_the_mean_over_seeds_of_what_the_task_says(task, judge, path):
+    (entry,) = judge(submitted(task, [part(task, "test", 0.7, seed) for seed in (0, 4)]), path)
+    results = [task.evaluate(guess(task, "test", 0.7, seed), "test") for seed in (0, 4)]
+    assert entry.seeds == (0, 4)
+    assert entry.scores.keys() == results[0].figures.keys()
+    for name, score in entry.scores.items():
+        values = [result[name] for result in results]
+        assert score.value == pytest.approx(np.mean(values))
+        assert score.spread == pytest.approx(np.std(values, ddof=1))
+    overall = entry.scores["overall"]
+    assert overall.low < overall.value < overall.high
+    assert (entry.rows, overall.n) == (len(task.rows("test")),) * 2
+
+
+def test_the_order_of_rows_does_not_matter(task, judge, path):
+    made = submitted(task, [part(task, "test", 0.6, seed) for seed in (0, 1)])
+    mixed = Submission(made.card, made.rows.take(np.random.default_rng(0).permutation(len(made.rows))))
+    assert repr(judge(made, path)) == repr(judge(mixed, path))
+
+
+def test_a_task_by_its_canonical_name_or_by_its_words_is_one(tiny, judge, path):
+    task = sd.task(tiny, "gf_k2_mu10")
+    names = "gf_k2_mu10", "group-fairness k=2 mu=0.1"
+    entries = [judge(submitted(task, words=words), path)[0] for words in names]
+    assert entries[0].task_id == entries[1].task_id
+    assert repr(entries[0].scores) == repr(entries[1].scores)
+
+
+def test_every_set_that_tests_is_judged_and_an_oracles_is_not_asked_for(tiny, judge, path):
+    styles = sd.info(tiny).nuisances
+    words = f"uda source={styles[0]} target={styles[1]}"
+    task = sd.task(tiny, "uda", source=styles[0], target=styles[1])
+    parts = [part(task, name, 0.5) for name in ("target_test", "source_test")]
+    entries = judge(submitted(task, parts, words), path)
+    assert [(one.set, one.main) for one in entries] == [("target_test", True), ("source_test", False)]
+    with pytest.raises(InputError, match=r"predictions for seed 0 of source_test are missing"):
+        judge(submitted(task, parts[:1], words), path)
+    task = sd.task(tiny, "domainbed", test=styles[0])
+    (entry,) = judge(submitted(task, words=f"domainbed test={styles[0]}"), path)
+    assert entry.set == "test"
+
+
+def test_unlabelled_besides_is_another_task(task, judge, path):
+    seen = task.also("test", "unlabelled")
+    words = {"tasks": {seen.content_id(): {"protocol": GF, "unlabelled": "test"}}}
+    (entry,) = judge(submitted(seen, **words), path)
+    assert entry.task_id != task.content_id()
+    assert (
+        entry.scores["overall"].value
+        == task.evaluate(guess(seen, "test", 0.7)[np.argsort(seen.rows("test"))], "test").overall
+    )
+
+
+# --- keys and labels that do not fit
+
+
+def _keys(change):
+    return lambda made: edited(made, key=change(made.rows["key"].to_pylist()))
+
+
+def _label(text):
+    return lambda made: edited(made, prediction=[text, *made.rows["prediction"].to_pylist()[1:]])
+
+
+WRONG = {
+    "missing": (lambda made: Submission(made.card, made.rows.slice(1)), "1 missing"),
+    "twice": (_keys(lambda keys: [keys[1], *keys[1:]]), "1 missing .*1 repeated"),
+    "strange": (_keys(lambda keys: ["of another dataset", *keys[1:]]), "1 unknown .*another dataset"),
+    "a row more": (
+        lambda made: Submission(made.card, pa.concat_tables([made.rows, made.rows.slice(0, 1)])),
+        "1 repeated",
+    ),
+    "no label": (_label("bird"), "1 predictions are 'bird', which is not a label"),
+    "a number": (_label("0"), "are '0', which is not a label"),
+    "null": (_label(None), "1 predictions are None"),
+    "nan": (_label("nan"), "are 'nan'"),
+    "unknown": (_label("unknown"), "are 'unknown'"),
+    "space": (lambda made: _label(made.rows["prediction"][0].as_py() + " ")(made), "sign by sign"),
+    "set": (lambda made: edited(made, set=["train"] * len(made.rows)), "unknown set of a submission 'train'"),
+    "no such set": (lambda made: edited(made, set=["../x"] * len(made.rows)), "unknown set of a submission"),
+    "task": (lambda made: edited(made, task_id=["0" * 64] * len(made.rows)), "card does not name"),
+    "seed": (lambda made: edited(made, seed=[1, *[0] * (len(made.rows) - 1)]), "do not fit the task's"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_fit_the_task_is_refused(name, task, judge, path):
+    change, message = WRONG[name]
+    with pytest.raises(InputError, match=message):
+        judge(change(submitted(task)), path)
+
+
+def test_a_label_that_only_looks_like_one_is_shown_in_ascii(task, judge, path):
+    label = task.metadata.labels[0]
+    at = next(at for at, sign in enumerate(label) if sign in "aceo")
+    twin = (
+        label[:at] + dict(zip("aceo", "\u0430\u0441\u0435\u043e", strict=True))[label[at]] + label[at + 1 :]
+    )
+    with pytest.raises(InputError, match=r"\\u04"):
+        judge(_label(twin)(submitted(task)), path)
+
+
+def test_another_build_another_task_and_another_base_are_refused(tiny, other, task, judge, path):
+    with pytest.raises(InputError, match=r"another build of tiny, mini: content_id"):
+        judge(submitted(fair(other)), path)
+    with pytest.raises(InputError, match=r"another build"):
+        judge(submitted(task, base="extended"), path)
+    with pytest.raises(InputError, match=r"unknown base 'none'"):
+        judge(submitted(task, base="none"), path)
+    with pytest.raises(InputError, match=r"k=2 mu=0.2 of this dataset is the task"):
+        judge(submitted(task, words="group-fairness k=2 mu=0.2"), path)
+    with pytest.raises(InputError, match=r"unknown protocol '/etc/passwd.parquet'"):
+        judge(submitted(task, words="/etc/passwd.parquet"), path)
+    two = card_of(task)["tasks"] | {"0" * 64: {"protocol": GF, "unlabelled": ""}}
+    with pytest.raises(InputError, match=r"names the task 0000.*for which it has no predictions"):
+        judge(submitted(task, tasks=two), path)
+
+
+def test_a_variant_that_leaks_needs_a_mark(tiny, judge, path):
+    styles = sd.info(tiny).nuisances
+    words = f"uda@paper source={styles[0]} target={styles[1]}"
+    with pytest.warns(sd.tasks.LeakWarning):
+        task = sd.task(tiny, "uda@paper", source=styles[0], target=styles[1])
+    parts = [part(task, name, 0.5) for name, one in task.sets.items() if one.role == "test"]
+    with pytest.raises(InputError, match="leaks = true"):
+        judge(submitted(task, parts, words), path)
+    assert judge(submitted(task, parts, words, leaks=True), path)[0].leaky
+
+
+# --- selection
+
+
+def candidates(task, shares, seeds=(0,)):
+    """The select-set predictions of trials: shares[trial] has the share right after steps 1, 2, .."""
+    return [
+        part(task, "validation", share, seed, trial, step, draw=seed + 10 * step)
+        for trial, steps in enumerate(shares)
+        for step, share in enumerate(steps, start=1)
+        for seed in seeds
+    ]
+
+
+def test_a_selection_that_can_be_repeated_is_repeated(task, judge, path):
+    parts = candidates(task, [[0.2, 0.9], [0.5, 0.4]])
+    chosen = [*parts, part(task, "test", 0.7, 0, 0, 2)]
+    (entry,) = judge(submitted(task, chosen, rule="iid", trials=2), path)
+    assert entry.badge == "selection repeated (4 models)"
+    (entry,) = judge(submitted(task, chosen, rule="iid", trials=5), path)
+    assert entry.badge == "selection repeated (4 models, 2 of 5 trials)"
+    (entry,) = judge(submitted(task, [part(task, "test", 0.7)], rule="iid", trials=2), path)
+    assert entry.badge == "selection as stated"
+
+
+@pytest.mark.parametrize("place", [(0, 1), (1, 1), (1, 2), (None, None)])
+def test_another_model_than_the_rule_chooses_is_test_tuned(place, task, judge, path):
+    parts = candidates(task, [[0.2, 0.9], [0.5, 0.4]])
+    with pytest.raises(InputError, match=r"test-tuned: iid, .* chooses trial 0 step 2 for seed 0"):
+        judge(submitted(task, [*parts, part(task, "test", 0.7, 0, *place)], rule="iid", trials=2), path)
+
+
+def test_ties_and_m_are_those_of_the_card(task, judge, path):
+    same = [part(task, "validation", 0.5, 0, trial, 1) for trial in (0, 1)]
+    for ties, trial in (("earliest", 0), ("latest", 1)):
+        made = submitted(
+            task, [*same, part(task, "test", 0.7, 0, trial, 1)], rule="iid-worst", trials=2, ties=ties
+        )
+        assert judge(made, path)[0].repeated == 2
+    with pytest.raises(InputError, match=r"cannot choose among its candidates: m=99"):
+        judge(
+            submitted(task, [*same, part(task, "test", 0.7, 0, 0, 1)], rule="iid-worst-m", m=99, trials=2),
+            path,
+        )
+
+
+def test_each_seed_of_the_chosen_trial_is_judged(task, judge, path):
+    parts, more = candidates(task, [[0.9]], seeds=(0, 1)), candidates(task, [[0.9], [0.1]])
+    with pytest.raises(InputError, match=r"test has the seeds 0, .*\(0\) has 0, 1"):
+        judge(submitted(task, [*parts, part(task, "test", 0.9, 0, 0, 1)], rule="iid"), path)
+    with pytest.raises(InputError, match=r"predictions of two models"):
+        judge(submitted(task, [part(task, "test", 0.9, 0, 0, step) for step in (1, 2)]), path)
+    with pytest.raises(InputError, match="says 1 trials, and it has candidates of 2"):
+        judge(submitted(task, [*more, part(task, "test", 0.9, 0, 0, 1)], rule="iid"), path)
+
+
+def test_training_on_origins_of_the_test_is_refused(task, judge, path):
+    fit = fit_rows(task.content_id(), task.keys("train"))
+    assert judge(submitted(task, [part(task, "test", 0.7), fit]), path)
+    origin = task.metadata.origin
+    twins = np.flatnonzero(np.isin(origin, origin[task.rows("test")]))
+    twin = next(one for one in twins.tolist() if one not in set(task.rows("test").tolist()))
+    for keys, message in (
+        (task.keys("test")[:1], "trained on 1 origins of test"),
+        (task.metadata.keys(np.array([twin])).to_pylist(), "trained on 1 origins of test"),
+        (["elsewhere"], "1 keys of fit are not in tiny.*'elsewhere'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            judge(submitted(task, [part(task, "test", 0.7), fit_rows(task.content_id(), keys)]), path)
+
+
+# --- what a card says
+
+
+CARDS = {
+    "saw the test": ({"saw_test": True}, "saw the test, and its rule is 'last'"),
+    "look-alike rule": ({"rule": "\u043eracle"}, "unknown selection rule"),
+    "other, empty": ({"rule": "other:  "}, "unknown selection rule"),
+    "path": ({"dataset": "../tiny"}, "give their names, no path"),
+    "absolute": ({"dataset": "/etc"}, "give their names, no path"),
+    "address": ({"dataset": "https://example.org/x"}, "give their names, no path"),
+    "base": ({"base": "../mini"}, "give their names, no path"),
+    "script": ({"url": "javascript:alert(1)"}, "give https://"),
+    "url in quotes": ({"url": 'https://x/"onclick=1'}, "give https://"),
+    "line": ({"method": "a\nb"}, "line break or control character"),
+    "turned": ({"method": "a\u202eb"}, "control character"),
+    "long": ({"backbone": "x" * 2000}, "2,000 signs"),
+    "empty": ({"method": " "}, "method is"),
+    "date": ({"date": "yesterday"}, "2026-01-31"),
+    "trials": ({"trials": 0}, "1 or more"),
+    "type": ({"trials": "many"}, "trials is 'many', not a int"),
+    "field": ({"score": 0.99}, "'score' is an unknown field"),
+    "hash": ({"content_id": "x"}, "not a hash"),
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_that_misleads_is_refused(name, task):
+    changed, message = CARDS[name]
+    with pytest.raises(InputError, match=message):
+        submitted(task, **changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read"),
+        ('{"trials": NaN}', "NaN is not JSON"),
+        ("[" * 100_000, "64,000"),
+        ("[" * 30_000, "cannot be read"),
+        ("[]", "must be an object"),
+        ("x" * (MOST_CARD + 1), "64,001 bytes"),
+        (b"\xff\xfe", "cannot be read"),
+        (pickle.dumps(print), "cannot be read"),
+    ],
+)
+def test_a_card_that_is_none_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        read_card(text)
+
+
+def test_claims_are_compared_and_never_taken(task, judge, path):
+    value = task.evaluate(guess(task, "test", 0.7), "test").worst
+    for claimed in (value, round(value, 3), round(value, 1)):
+        (entry,) = judge(submitted(task, claims={GF: {"worst": claimed}}), path)
+        assert entry.scores["worst"].value == value
+    for claimed in (round(value, 3) + 0.001, 100 * value, 1):
+        with pytest.raises(InputError, match=rf"claims worst {claimed:g} on .*give {value:.4f}"):
+            judge(submitted(task, claims={GF: {"worst": claimed}}), path)
+    with pytest.raises(InputError, match=r"unknown figure of a claim 'best'"):
+        judge(submitted(task, claims={GF: {"best": 1.0}}), path)
+    with pytest.raises(InputError, match=r"unknown task of a claim"):
+        judge(submitted(task, claims={"uda": {"worst": 1.0}}), path)
+
+
+# --- files
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.system, ("touch exploded",)
+
+
+def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made, path = submitted(task), tmp_path / "x.parquet"
+    good = json.dumps(card_of(task)).encode()
+    rows = made.rows
+
+    def refused(message, table=None, card=good, data=None):
+        if data is None:
+            pq.write_table(table.replace_schema_metadata({CARD: card} if card else {b"a": b"b"}), path)
+        else:
+            path.write_bytes(data)
+        with pytest.raises(InputError, match=message):
+            Submission.read(path)
+
+    refused("cannot be read", data=pickle.dumps(Bomb()))
+    refused("cannot be read", data=b"")
+    refused("cannot be read", rows, card=pickle.dumps(Bomb()))
+    refused("no method card", rows, card=None)
+    refused("64,001 bytes", rows, card=b" " * (MOST_CARD + 1))
+    refused("its columns are", rows.drop_columns(["seed"]))
+    refused("its columns are", rows.append_column("score", pa.array([1.0] * len(rows))))
+    refused("no rows", rows.slice(0, 0))
+    for name, values in (
+        ("seed", pa.array([0.5] * len(rows))),
+        ("key", pa.array([b"k"] * len(rows), pa.binary())),
+        ("prediction", pa.array([float("nan")] * len(rows))),
+    ):
+        refused(f"its column {name} has", rows.set_column(rows.column_names.index(name), name, values))
+    refused("lacks", rows.set_column(5, "key", pa.array([None, *rows["key"].to_pylist()[1:]])))
+    refused("cannot be read", rows.set_column(2, "seed", pa.array([2**40] * len(rows))))
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(sd.ShiftdataError, match="not a regular file"):
+        Submission.read(path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_file_that_unfolds_to_too_many_rows_is_refused_before_they_are_read(task, tmp_path, monkeypatch):
+    path = written(tmp_path, "x.parquet", submitted(task))
+    monkeypatch.setattr("shiftdata.bench.submission.MOST_ROWS", 10)
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("rows were read"))
+    with pytest.raises(InputError, match="give at most 10"):
+        Submission.read(path)
+
+
+def test_a_row_that_is_drawn_twice_has_one_key(tiny, task):
+    rows = task.rows("test")
+    table = rows_of(Part("0" * 64, "test", 0), task, rows, guess(task, "test", 0.5))
+    assert table["key"].to_pylist() == task.keys("test")
+
+
+# --- the command line
+
+
+def filled(tmp_path, **changed):
+    text = template()
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "card.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def csv_of(task, path, share, name="test", seed=0):
+    names = np.array(task.metadata.labels)[guess(task, name, share, seed)]
+    lines = [f"{key},{label}" for key, label in zip(task.keys(name), names, strict=True)]
+    path.write_text("\n".join(["key,prediction", *lines]) + "\n")
+    return str(path)
+
+
+def test_the_template_is_a_card_and_predictions_become_a_submission(tiny, task, tmp_path, capsys):
+    assert cli(["submit", "--card-template"]) == 0
+    card = tmp_path / "card.toml"
+    card.write_text(capsys.readouterr().out)
+    files = [csv_of(task, tmp_path / f"{seed}.csv", 0.7, seed=seed) for seed in (0, 1)]
+    out = tmp_path / "mine.parquet"
+    given = ["--predictions", files[0], "--predictions", files[1], "--card", str(card), "--out", str(out)]
+    assert cli(["submit", "--dataset", str(tiny), *GF.split(), *given]) == 0
+    assert "2 seeds, selection as stated" in capsys.readouterr().out
+    made = Submission.read(out)
+    assert [one.seed for one in made.parts] == [0, 1]
+    worst = np.mean([task.evaluate(file, "test").worst for file in files])
+    (entry,) = Judge(tiny.parent).judge(made, "mine")
+    assert entry.scores["worst"].value == pytest.approx(worst)
+
+
+def test_what_a_leaderboard_refuses_is_not_written(tiny, task, tmp_path, capsys):
+    file, out = csv_of(task, tmp_path / "p.csv", 0.7), tmp_path / "mine.parquet"
+    card = filled(tmp_path, **{"[claims]": f'[claims]\n"{GF}" = {{ worst = 0.999 }}\n'})
+    line = ["submit", "--dataset", str(tiny), *GF.split(), "--predictions", file, "--out", str(out), "--card"]
+    assert cli([*line, card]) == 1
+    assert "claims worst 0.999" in capsys.readouterr().err
+    assert cli([*line, filled(tmp_path, **{'method = "my-method"': ""})]) == 1
+    assert "lacks method" in capsys.readouterr().err
+    assert cli([*line, filled(tmp_path, **{"m = 3": "k = 3"})]) == 1
+    assert "unknown field of a card 'k'" in capsys.readouterr().err
+    assert not out.exists()
+    assert list(tmp_path.glob(".*")) == []
