@@ -140,6 +140,6 @@ def _past(records: Records, search: Search) -> dict[str, _Past]:
             trial, seed, out, status = (values[run] for values in columns)
             if seed == 0 and not out:
                 fine = search.kind == "tpe" and status == DONE
-                scores[trial] = max(run_scores(records, run, rule).values()) if fine else math.nan
+                scores[trial] = max(run_scores(records, [run], rule)[run].values()) if fine else math.nan
         made[study.id] = _Past(scores, best.get(study.id, -1))
     return made

@@ -203,8 +203,12 @@ class Records:
 
     def correct(self, places: Sequence[int]) -> IntArray:
         """Right rows of each cell, a line an evaluation; all must be of one set."""
-        lists = self._evaluations[0]["correct"].combine_chunks().take(pa.array(places, pa.int64()))
+        lists = self._correct.take(pa.array(places, pa.int64()))
         return np.asarray(lists.flatten().to_numpy().reshape(len(places), -1), np.int64)
+
+    @cached_property
+    def _correct(self) -> pa.ListArray:
+        return self._evaluations[0]["correct"].combine_chunks()
 
     def steps(self, run: int) -> list[int]:
         """The steps after which a run was evaluated."""

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata import __version__
@@ -184,15 +186,16 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
 
 def _pruned(table: pa.Table, keep: dict[str, set[int]]) -> pa.Table:
     """The rows with the predictions of some steps of some runs, and no others."""
-    predicted = []
-    for row in table.select(["id", "evaluations", "predicted"]).to_pylist():
-        steps = keep.get(row["id"], set())
-        pairs = zip(row["evaluations"] or [], row["predicted"] or [], strict=True)
-        predicted.append([some if one["step"] in steps else None for one, some in pairs])
+    evaluations, predicted = (table[name].combine_chunks() for name in ("evaluations", "predicted"))
+    sizes = pc.fill_null(pc.list_value_length(evaluations), 0).to_numpy()
+    ids = np.repeat(np.array(table["id"].to_pylist(), object), sizes).tolist()
+    steps = evaluations.flatten().field("step").to_pylist()
+    chosen = [step in keep.get(one, ()) for one, step in zip(ids, steps, strict=True)]
+    kind = SCHEMA.field("predicted").type
+    kept = pc.if_else(pa.array(chosen, pa.bool_()), predicted.flatten(), pa.scalar(None, kind.value_type))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
     at = table.schema.get_field_index("predicted")
-    return table.set_column(
-        at, SCHEMA.field("predicted"), pa.array(predicted, SCHEMA.field("predicted").type)
-    )
+    return table.set_column(at, SCHEMA.field("predicted"), pa.ListArray.from_arrays(offsets, kept, type=kind))
 
 
 @cache

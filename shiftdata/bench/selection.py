@@ -174,26 +174,32 @@ def select(records: Records, rule: str, *, m: int = 3, ties: Ties = "earliest") 
     return made
 
 
-def run_scores(records: Records, run: int, rule: Rule, m: int = 3) -> dict[int, float]:
-    """The score of a run after each step at which it was evaluated: the mean over the rule's sets."""
+def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) -> dict[int, dict[int, float]]:
+    """The scores of some runs of one task after each step at which they were evaluated.
+
+    Where a rule reads several sets they are the mean over these.
+    """
     assert rule.score is not None
-    names = records.sets_of(run, rule.role)
+    names = records.sets_of(runs[0], rule.role)
     if rule.oracle and "oracle" in names:
         names = ["oracle"]
     if not names:
-        sets = sorted({name for name, _ in records.places[run]})
+        sets = sorted({name for name, _ in records.places[runs[0]]})
         raise InputError(
-            f"a rule needs an evaluation of a set with the role {rule.role!r}; the run has {', '.join(sets)}"
+            f"a rule needs a set with the role {rule.role!r}, and the runs have {', '.join(sets)}"
         )
-    steps = records.steps(run)[-1:] if rule.last_step else records.steps(run)
-    task = records.task_of(run)
-    scores = []
-    for name in names:
-        there = [step for step in steps if (name, step) in records.places[run]]
-        correct = records.correct([records.places[run][name, step] for step in there])
-        mine = dict(zip(there, rule.score(task[name].cells, correct, m).tolist(), strict=True))
-        scores.append([mine.get(step, math.nan) for step in steps])
-    return dict(zip(steps, np.mean(scores, axis=0).tolist(), strict=True))
+    steps = [(run, step) for run in runs for step in records.steps(run)[-1 if rule.last_step else 0 :]]
+    places = [[records.places[run].get((name, step), -1) for run, step in steps] for name in names]
+    if any(place < 0 for of in places for place in of):
+        raise InputError(f"a rule needs an evaluation of {', '.join(names)} after every step")
+    task = records.task_of(runs[0])
+    scores = [
+        rule.score(task[name].cells, records.correct(of), m) for name, of in zip(names, places, strict=True)
+    ]
+    made: dict[int, dict[int, float]] = {run: {} for run in runs}
+    for (run, step), score in zip(steps, np.mean(scores, axis=0).tolist(), strict=True):
+        made[run][step] = score
+    return made
 
 
 class _Study:
@@ -228,7 +234,7 @@ class _Study:
         if self.rule.score is None:
             return self._last()
         self._check_seen()
-        scores = {key: self._scores(key) for key in self.full}
+        scores = self._scores()
         best = {key: self._best_step(of) for key, of in scores.items()}
         means = {
             trial: float(np.mean([best.get((trial, seed), (0, math.nan))[1] for seed in self.seeds]))
@@ -269,22 +275,33 @@ class _Study:
         runs = tuple(Chosen(self.full[trial, seed], seed, steps[seed]) for seed in sorted(steps))
         return Selected(self.study, self.name, trial, score, among, undefined, runs, self.failed[trial])
 
-    def _scores(self, key: tuple[int, int]) -> dict[int, float]:
+    def _scores(self) -> dict[tuple[int, int], dict[int, float]]:
+        """The scores of each trial and seed after each step."""
         if not self.rule.held_out:
-            return run_scores(self.records, self.full[key], self.rule, self.m)
-        parts = self.parts.get(key, {})
+            made = run_scores(self.records, list(self.full.values()), self.rule, self.m)
+            return {key: made[run] for key, run in self.full.items()}
         every = {out for of in self.parts.values() for out in of}
         if not every:
             raise InputError(
                 f"{self.name} needs runs that were trained without a domain each, and there are none: give "
                 "the sweep leave_domains_out = true"
             )
-        steps = self.records.steps(self.full[key])
-        lost = [out for out in every if parts.get(out) is None]
-        if lost:  # a domain's model failed: its trial has no score
-            return dict.fromkeys(steps, math.nan)
-        of = [run_scores(self.records, run, self.rule, self.m) for run in parts.values() if run is not None]
-        return {step: float(np.mean([one.get(step, math.nan) for one in of])) for step in steps}
+        of_domain = [self._without(out) for out in every]
+        return {
+            key: {
+                step: float(np.mean([one.get(key, {}).get(step, math.nan) for one in of_domain]))
+                for step in self.records.steps(run)
+            }
+            for key, run in self.full.items()
+        }
+
+    def _without(self, domain: str) -> dict[tuple[int, int], dict[int, float]]:
+        """The scores of the models without a domain; a trial whose model failed is not there."""
+        there = {key: run for key, of in self.parts.items() if (run := of.get(domain)) is not None}
+        if not there:
+            return {}
+        made = run_scores(self.records, list(there.values()), self.rule, self.m)
+        return {key: made[run] for key, run in there.items()}
 
     def _best_step(self, scores: Mapping[int, float]) -> tuple[int, float]:
         known = {step: score for step, score in scores.items() if not math.isnan(score)}

@@ -43,7 +43,7 @@ def test_each_rule_by_hand(rule, trial, score, tmp_path):
 def test_scores_are_those_of_an_evaluation(rule, tmp_path):
     right = shares(0.0, 0.25, *[0.75, 1.0] * 5)
     made = records(tmp_path, run({3: right}, test=0.25))
-    (score,) = run_scores(made, 0, RULES[rule]).values()
+    (score,) = run_scores(made, [0], RULES[rule])[0].values()
     name = "test" if RULES[rule].oracle else "validation"
     result = TASK.evaluate(predicted(right if name == "validation" else shares(*[0.25] * 16), name), name)
     means = {"iid-mean-class": "label", "iid-mean-domain": "nuisance"}

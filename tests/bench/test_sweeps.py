@@ -130,6 +130,8 @@ def test_the_sweep_of_the_docs_is_one(tiny):
     text = (Path(__file__).parents[2] / "docs/sweeps.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     named = [one.name for one in open_dataset(tiny).manifest.canonical_splits]
-    made = sweep_of({"name": "mine", **tomllib.loads(block.replace('"uda_*"', f'"{named[-1]}"'))}, [str(tiny)])
+    made = sweep_of(
+        {"name": "mine", **tomllib.loads(block.replace('"uda_*"', f'"{named[-1]}"'))}, [str(tiny)]
+    )
     assert len(made.tasks) == 3
     assert made.search.space["batch"].choices == (32, 64, 128)
