@@ -5,7 +5,10 @@ In a heat map labels are in rows, nuisances in columns; the darker a square, the
 
 from __future__ import annotations
 
+import html
 import io
+import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -80,8 +83,39 @@ def new_figure(width: float, height: float) -> Any:
 def drawn_figure(figure: Any, dpi: int = DPI) -> Image.Image:
     """The picture of a figure; equal figures give equal pixels and no trace of the machine."""
     buffer = io.BytesIO()
+    _literal(figure)
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return Image.open(buffer)
+
+
+def svg_figure(figure: Any, name: str, about: str) -> str:
+    """A figure as an SVG element for a page: `name` begins its ids, `about` is what it shows.
+
+    What is black in it has the colour of the page's text; its texts stay texts. Equal figures give equal
+    elements.
+    """
+    rc_context = require("matplotlib", "a chart").rc_context
+    buffer = io.StringIO()
+    _literal(figure)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    text = buffer.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], count=1, flags=re.DOTALL)
+    text = re.sub(r'(?<= id=")|(?<=href="#)|(?<=url\(#)', f"{name}-", text)
+    text = re.sub(r"(?<=: )#000000(?=[;\"])", "currentColor", text)
+    size = re.search(r'viewBox="[^"]*"', text)
+    assert size is not None
+    said = html.escape(about)
+    begin = f'<svg {size[0]} xmlns:xlink="http://www.w3.org/1999/xlink" role="img" aria-label="{said}">'
+    return f"{begin}<title>{said}</title>{text[text.index('>') + 1 :].strip()}"
+
+
+def _literal(figure: Any) -> None:
+    """Show dollar signs in names as they are, instead of reading formulas between them."""
+    for text in figure.findobj(require("matplotlib.text", "a chart").Text):
+        text.set_parse_math(False)
 
 
 def bars(
@@ -97,7 +131,7 @@ def bars(
         )  # fmt: skip
     axes.set_xticks(np.arange(len(groups)), groups, rotation=20 if len(groups) > 6 else 0)
     if len(series) > 1:
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def lines(
@@ -111,7 +145,7 @@ def lines(
             linestyle=("-", "--")[place // len(COLOURS) % 2],
         )  # fmt: skip
     axes.set_xticks(range(len(scale)), scale)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _known(errors: Values | None, part: Any) -> Values | None:

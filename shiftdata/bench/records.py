@@ -210,6 +210,19 @@ class Records:
     def _correct(self) -> pa.ListArray:
         return self._evaluations[0]["correct"].combine_chunks()
 
+    def figures(self, places: Sequence[int]) -> pa.Table:
+        """The official figures of some evaluations: one line each, with its `place` among those asked for."""
+        lists = self._evaluations[0]["figures"].combine_chunks().take(pa.array(places, pa.int64()))
+        sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        flat = lists.flatten()
+        columns = {one.name: flat.field(one.name) for one in _FIGURE}
+        return pa.table({"place": np.repeat(np.arange(len(places)), sizes)} | columns)
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders that these records were read from."""
+        return list(dict.fromkeys(path.parent.parent for path in self._places))
+
     def steps(self, run: int) -> list[int]:
         """The steps after which a run was evaluated."""
         return sorted({step for _, step in self.places[run]})

@@ -18,6 +18,7 @@ APP = Verbs(
         "evaluate": "Judge predictions: the official metrics of a task, by name.",
         "train": "Train a reference method on a task, and judge it.",
         "sweep": "Train many methods on many tasks, with a search, into records.",
+        "report": "Report on sweeps: tables, comparisons, ranks, a page; what differs between two.",
         "submit": "Write predictions and a method card as one file for a leaderboard.",
         "leaderboard": "Judge submissions again from their predictions, and rank them.",
         "export": "Write a dataset as tars, or as folders that existing code reads.",

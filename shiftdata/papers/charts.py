@@ -26,6 +26,11 @@ MOST_BARS, MOST_LINES, MOST_BLOCKS = 64, 12, 12
 
 def draw(rows: pa.Table) -> Image.Image:
     """One chart a block, below each other; the paper is named under them."""
+    return drawn_figure(charts(rows))
+
+
+def charts(rows: pa.Table) -> Figure:
+    """The figure that `draw` makes a picture of."""
     blocks = [_for_eyes(grid) for grid in grids(_of_one_unit(rows)) if grid.table != "text"]
     if not 1 <= len(blocks) <= MOST_BLOCKS:
         raise InputError(
@@ -40,7 +45,7 @@ def draw(rows: pa.Table) -> Image.Image:
         axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
     cited = {citation(grid.paper) for grid in blocks if grid.paper in PAPERS}
     figure.supxlabel("\n".join(sorted(cited)), fontsize=6, color="0.4")
-    return drawn_figure(figure)
+    return figure
 
 
 def _of_one_unit(rows: pa.Table) -> pa.Table:
@@ -124,7 +129,7 @@ def _map(axes: Axes, grid: Grid) -> None:
     if len(columns) <= 20:
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
-                colour = "black" if value > middle else "white"
+                colour = "#0a0a0a" if value > middle else "#ffffff"  # never the colour of a page's text
                 axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=6, color=colour)
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=7)
     axes.set_yticks(range(len(grid.lines)), [row for row, _ in grid.lines], fontsize=7)

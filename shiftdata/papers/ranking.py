@@ -46,19 +46,30 @@ class Ranking:
 
     def __str__(self) -> str:
         """One line a method: value and rank in each set, and the places gained against the first."""
-        names = list(self.standings)
-        header = [self.metric]
-        for place, name in enumerate(names):
-            header += [name, "rank", *(["change"] if place else [])]
-        # Every method, by its rank in the first set that has it.
-        sets = [sorted(standings, key=lambda one: one.rank) for standings in self.standings.values()]
-        methods = dict.fromkeys(one.method for standings in sets for one in standings)
-        notes = [f"{name} against {names[0]}: {one}" for name, one in self.agreement.items()]
-        return "\n".join([table(header, [self._line(method, names) for method in methods]), *notes])
+        return "\n".join([table(self.header, self.body), *self.notes])
 
-    def _line(self, method: str, names: Sequence[str]) -> list[str]:
+    @property
+    def header(self) -> list[str]:
+        header = [self.metric]
+        for place, name in enumerate(self.standings):
+            header += [name, "rank", *(["change"] if place else [])]
+        return header
+
+    @property
+    def body(self) -> list[list[str]]:
+        """Every method, by its rank in the first set that has it."""
+        sets = [sorted(standings, key=lambda one: one.rank) for standings in self.standings.values()]
+        return [self._line(method) for method in dict.fromkeys(one.method for of in sets for one in of)]
+
+    @property
+    def notes(self) -> list[str]:
+        """How far each further set agrees with the first."""
+        first = next(iter(self.standings))
+        return [f"{name} against {first}: {one}" for name, one in self.agreement.items()]
+
+    def _line(self, method: str) -> list[str]:
         cells = [method]
-        for place, name in enumerate(names):
+        for place, name in enumerate(self.standings):
             one = next((one for one in self.standings[name] if one.method == method), None)
             cells += ["-", "-"] if one is None else [number(one.value, 2), f"{one.rank:g}"]
             if place:

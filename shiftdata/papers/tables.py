@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from shiftdata.metrics.records import markdown
-from shiftdata.papers.numbers import published_tables
+from shiftdata.papers.numbers import PAPERS, published_tables
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Grid:
     @property
     def title(self) -> str:
         """The table, and its title where it is published."""
+        if self.paper not in PAPERS:
+            return ", ".join(name for name in (self.paper, self.table) if name)
         name = self.table if self.table.startswith(("figure", "text")) else f"table {self.table}"
         titles = [
             one.title for one in published_tables() if (one.paper, one.table) == (self.paper, self.table)

@@ -1,0 +1,85 @@
+"""`shiftdata report`: tables, comparisons and charts of sweeps; what differs between two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from shiftdata.bench.records import Records
+from shiftdata.bench.report import Report, difference, report
+from shiftdata.bench.selection import RULES
+from shiftdata.cli.verbs import verb
+from shiftdata.errors import InputError
+from shiftdata.files import write_text
+
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "text": str,
+    "markdown": Report.to_markdown,
+    "latex": Report.to_latex,
+    "csv": Report.to_csv,
+    "html": Report.to_html,
+}
+ENDINGS = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".html": "html"}
+
+
+@verb("""
+    examples:
+      shiftdata report runs/fairness                           tables, comparisons, ranks, failures
+      shiftdata report runs/fairness --out report.html         one page with charts
+      shiftdata report runs/a runs/b --rule iid --rule oracle  two sweeps as one, selected by two rules
+      shiftdata report runs/fairness --format csv > numbers.csv
+      shiftdata report diff runs/before runs/after             what differs between two sweeps
+""")
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="FOLDER...",
+    help="Folders of sweeps; or diff, and two of them.",
+)
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    type=click.Choice(list(RULES)),
+    help="Select by this rule; repeatable. [default: those of the sweeps]",
+)
+@click.option("--baseline", default="erm", metavar="METHOD", help="Compare the others with this method.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="How to print. [default: as --out ends, else text]",
+)
+@click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing.")
+def command(
+    folders: tuple[str, ...], rules: tuple[str, ...], baseline: str, form: str | None, out: Path | None
+) -> None:
+    """Report on sweeps: tables like the papers', every number with its n, seeds, rule, dataset and commit.
+
+    Nothing is trained or selected anew on other data: a report reads records, and takes seconds.
+    """
+    form = form or (ENDINGS.get(out.suffix, "text") if out else "text")
+    if folders[0] == "diff":
+        if len(folders) != 3:
+            raise InputError(f"diff compares two folders, got {len(folders) - 1}: shiftdata report diff A B")
+        if form == "csv":
+            raise InputError("a diff has no CSV: take text, markdown, latex or html")
+        before, after = folders[1:]
+        made = difference(Records.read(before), Records.read(after), rules, _names(before, after))
+    else:
+        made = report(Records.read(*folders), rules, baseline=baseline)
+    text = FORMATS[form](made)
+    if out is None:
+        print(text, end="")
+    else:
+        write_text(out, text)
+        print(f"{out}: {form}, {len(made.sections):,} sections")
+
+
+def _names(before: str, after: str) -> tuple[str, str]:
+    """What two folders are called: by their own names, where these differ."""
+    names = Path(before).resolve().name, Path(after).resolve().name
+    return names if names[0] != names[1] else (before, after)
