@@ -9,10 +9,10 @@ VERSIONS ?=
 help:          ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup:         ## the environment in .venv: the package and what building needs
+setup:         ## the environment in .venv: the package and what building and training need
 	@PYTHON=$(PYTHON) scripts/setup.sh build
 
-demo: setup    ## build shift/sma_emoji, load it with plain `datasets`, draw a contact sheet
+demo: setup    ## build a dataset, load it with plain `datasets`, draw it, train three methods on it
 	@.venv/bin/python scripts/demo.py
 
 test:          ## lint, types, tests (installs the test extras first)

@@ -14,7 +14,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 def test_the_python_of_the_readme_runs(tiny: Path, in_tiny_out: Path, monkeypatch: pytest.MonkeyPatch):
     text = README.read_text(encoding="utf-8")
-    for said, here in {"sma_emoji": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
+    for said, here in {"sma_glyphs_k8": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
         text = text.replace(said, here)
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     assert len(blocks) == 3

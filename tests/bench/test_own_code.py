@@ -1,0 +1,102 @@
+"""The examples of docs/own_code.md run, in its order, on tiny datasets."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shiftdata as sd
+from builders.make.build import build
+from shiftdata.cli.app import main
+from tests.contracts.kinds import prepare
+
+DOC = Path(__file__).parents[2] / "docs" / "own_code.md"
+OPTIONAL = ("transformers", "lightning")
+
+
+@pytest.fixture
+def text(in_tiny_out: Path, tmp_path: Path) -> str:
+    """The page, over the tiny dataset."""
+    text = DOC.read_text(encoding="utf-8")
+    for said, here in {"sma_glyphs_k8": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
+        assert said in text
+        text = text.replace(said, here)
+    return text
+
+
+def blocks(text: str, optional: str = "") -> dict[str, Any]:
+    """Run the first block and that of an optional package, or all that need none; give what they define."""
+    names: dict[str, Any] = {}
+    every = re.findall(r"```python\n(.*?)```", text, re.S)
+    plain = [
+        one for one in every if not re.search(rf"^(?:import|from) (?:{'|'.join(OPTIONAL)})\b", one, re.M)
+    ]
+    assert (len(every), len(plain)) == (7, 5)
+    chosen = [one for one in every if one is every[0] or f" {optional}" in one] if optional else plain
+    for block in chosen:
+        exec(compile(block, "docs/own_code.md", "exec"), names)
+    return names
+
+
+def check(names: dict[str, Any]) -> None:
+    """The result is of every row of the test, by the classes of the task."""
+    task, result = names["task"], names["result"]
+    assert len(task.labels) == 2 < len(task.metadata.labels)
+    assert result.n == len(task.keys("test"))
+    assert result.role == "test"
+
+
+def test_the_examples_that_need_no_other_package_run(
+    text: str,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    folder = tmp_path_factory.mktemp("table")
+    recipe = prepare("table", folder)
+    recipe.write_text(recipe.read_text().replace(', "town": "string"', ""))  # an estimator reads numbers
+    table = build(str(recipe), folder / "out", workers=1, quiet=True)
+    text = text.replace('sd.task("digits_ink")', f"sd.task({str(table)!r})")
+    text = text.replace("predictions.csv", f"{tmp_path}/predictions.csv")
+    names = blocks(text)
+    check(names)
+    assert names["result"].mean > 0.6  # `remap` and the order of rows are right: labels by chance are at 0.5
+    printed = capsys.readouterr().out
+    (said,) = re.findall(r"```\n(\[.*?)\n```", text)
+    assert printed.splitlines()[-1] == said.replace("style", names["task"].metadata.nuisance_column)
+    commands = re.findall(r"^\$ shiftdata (evaluate .*)$", text, re.M)
+    assert len(commands) == 2
+    for command in commands:
+        assert main(shlex.split(command)) in (0, None)
+    assert "worst" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("package", OPTIONAL)
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_the_example_of_a_framework_runs(
+    package: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pytest.importorskip(package)
+    drawn, sampler = [], sd.Task.sampler
+
+    def noted(task: sd.Task, rule: str, *args: Any, **options: Any) -> Any:
+        drawn.append(rule)
+        return sampler(task, rule, *args, **options)
+
+    monkeypatch.setattr(sd.Task, "sampler", noted)
+    for said, here in {
+        '"runs/hf"': f'"{tmp_path}/hf"',
+        "max_steps=20": "max_steps=100",
+        "max_epochs=2": "max_epochs=100",
+    }.items():
+        text = text.replace(said, here)
+    names = blocks(text, package)
+    check(names)
+    assert drawn == ["rwg"]
+    assert names["result"].mean > 0.6
+    assert names["scores"].shape == (len(names["task"].keys("test")), 2)
