@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shiftdata.baselines import train
+    from shiftdata.bench.board import leaderboard
     from shiftdata.dataset import OpenDataset, open_dataset
     from shiftdata.errors import (
         ChangedError,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 #: Which module has each name.
 _HOMES = {
     "baselines": "train",
+    "bench.board": "leaderboard",
     "dataset": "OpenDataset open_dataset",
     "errors": "ChangedError InputError IntegrityError MissingExtraError NotFoundError"
     " ShiftdataError StorageError",
@@ -55,7 +57,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = ["ChangedError", "DatasetSummary", "GroupFairness", "InputError", "IntegrityError", "Manifest"]
 __all__ += ["Metadata", "MissingExtraError", "NotFoundError", "OpenDataset", "Problem", "Results"]
 __all__ += ["ShiftdataError", "StorageError", "Task"]
-__all__ += ["export", "fetch", "imagenet_outputs", "info", "list_datasets", "load_dataset"]
+__all__ += ["export", "fetch", "imagenet_outputs", "info", "leaderboard", "list_datasets", "load_dataset"]
 __all__ += [
     "metadata_from_table",
     "open_dataset",

@@ -2,6 +2,7 @@
 
 read_sweep, run_sweep    a sweep as data, and its runs: resumable, on one machine or many
 Records                  every evaluation of every run; folders of several machines are read as one
+leaderboard, Submission  predictions of anybody, judged again and ranked
 select, RULES            a trial and a step of each study, by a named rule; nothing is trained again
 """
 
@@ -11,22 +12,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftdata.bench.board import Board, leaderboard
     from shiftdata.bench.records import Records, Study
     from shiftdata.bench.running import Progress, progress_of, run_sweep
     from shiftdata.bench.selection import RULES, Chosen, Rule, Selected, select
+    from shiftdata.bench.submission import Submission
     from shiftdata.bench.sweep import Sweep, presets, read_sweep, sweep_of
 
 #: Which module has each name: what reads records does not import torch.
 _HOMES = {
+    "board": "Board leaderboard",
     "records": "Records Study",
     "running": "Progress progress_of run_sweep",
     "selection": "RULES Chosen Rule Selected select",
+    "submission": "Submission",
     "sweep": "Sweep presets read_sweep sweep_of",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = ["RULES", "Chosen", "Progress", "Records", "Rule", "Selected", "Study", "Sweep"]
-__all__ += ["presets", "progress_of", "read_sweep", "run_sweep", "select", "sweep_of"]
+__all__ = [
+    "RULES",
+    "Board",
+    "Chosen",
+    "Progress",
+    "Records",
+    "Rule",
+    "Selected",
+    "Study",
+    "Submission",
+    "Sweep",
+]
+__all__ += ["leaderboard", "presets", "progress_of", "read_sweep", "run_sweep", "select", "sweep_of"]
 
 
 def __getattr__(name: str) -> Any:

@@ -146,7 +146,8 @@ def _tables(entries: Sequence[Entry]) -> list[Table]:
 
 def _table(entries: Sequence[Entry], oracle: bool, flags: Mapping[str, tuple[str, ...]]) -> Table:
     first = entries[0]
-    headline = next((name for name in HEADLINES if name in first.scores), next(iter(first.scores)))
+    defined = [name for name, one in first.scores.items() if not math.isnan(one.value)] or list(first.scores)
+    headline = next((name for name in HEADLINES if name in defined), defined[0])
     values = [one.scores[headline].value for one in entries]
     less = headline.startswith(LESS)
     last = 1e9 if less else -1e9

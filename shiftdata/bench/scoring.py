@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.metrics import bootstrap_groups
 from shiftdata.metrics.arrays import FloatArray, IntArray
+from shiftdata.metrics.bootstrap import bootstrap_figures
 from shiftdata.metrics.statistics import GroupStatistic, Z, worst_of
 from shiftdata.tasks import Evaluation, Task
 
@@ -41,29 +41,32 @@ class Score:
 
 def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
     """Each official figure over seeds; an end of the interval is the mean of the seeds' ends."""
-    made = {}
+    made, intervals = {}, [_intervals(one, task) for one in results]
     for name, first in results[0].figures.items():
         figures = [one.figures[name] for one in results]
         values = np.array([one.value for one in figures])
-        low, high = np.mean([_interval(one, name, task) for one in results], axis=0).tolist()
+        low, high = np.mean([one[name] for one in intervals], axis=0).tolist()
         spread = float(values.std(ddof=1)) if len(values) > 1 else math.nan
         of = first.of if len({one.of for one in figures}) == 1 else "another in each seed"
         made[name] = Score(float(values.mean()), low, high, spread, first.n, of)
     return made
 
 
-def _interval(result: Evaluation, name: str, task: Task) -> tuple[float, float]:
-    if name in ("h_score", "mean_class"):
-        groups = result.by("label").without_empty()
-        known = np.isin(np.array(groups.names), task.labels)
-        drawn = bootstrap_groups(groups, "mean" if name == "mean_class" else _harmonic(known))
-        return drawn.low, drawn.high
-    if name in _OVER:
-        columns, statistic = _OVER[name]
-        drawn = bootstrap_groups(result.by(columns), statistic)
-        return drawn.low, drawn.high
-    figure = result.figures[name]
-    return figure.value - Z * figure.sem, figure.value + Z * figure.sem
+def _intervals(result: Evaluation, task: Task) -> dict[str, tuple[float, float]]:
+    """An interval for each figure; the figures over one kind of groups share their draws."""
+    made = {name: (one.value - Z * one.sem, one.value + Z * one.sem) for name, one in result.figures.items()}
+    for by in ("group", "label", "nuisance"):
+        statistics = {name: of for name, (over, of) in _OVER.items() if over == by and name in made}
+        groups = result.by(by)
+        if by == "label":
+            groups = groups.without_empty()
+            known = np.isin(np.array(groups.names), task.labels)
+            if "h_score" in made and 0 < known.sum() < len(known):
+                statistics["h_score"] = _harmonic(known)
+        if statistics:
+            drawn = bootstrap_figures(groups, list(statistics.values()))
+            made |= {name: (one.low, one.high) for name, one in zip(statistics, drawn, strict=True)}
+    return made
 
 
 def _harmonic(known: NDArray[np.bool_]) -> GroupStatistic:

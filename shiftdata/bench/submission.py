@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.bench.card import MOST_CARD, Card, read_card
@@ -28,7 +29,7 @@ CARD = b"shiftdata-submission"
 #: The set of keys that were trained on.
 FIT = "fit"
 #: What a file may unfold to.
-MOST_ROWS, MOST_BYTES = 100_000_000, 8 << 30
+MOST_ROWS, MOST_BYTES = 20_000_000, 2 << 30
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -42,6 +43,7 @@ SCHEMA = pa.schema(
         ("prediction", _NAME),  # the name of a label; null for keys that were trained on
     ]
 )
+TEXTS = ["task_id", "set", "key", "prediction"]
 
 
 class Part(NamedTuple):
@@ -65,13 +67,13 @@ class Submission:
     def of(cls, card: Mapping[str, Any], parts: Iterable[pa.Table]) -> Submission:
         """A submission of what `rows_of` and `fit_rows` give."""
         tables = list(parts)
-        return cls(read_card(json.dumps(dict(card))), pa.concat_tables(tables).unify_dictionaries())
+        return cls(read_card(json.dumps(dict(card))), _typed(pa.concat_tables(tables)))
 
     @classmethod
     def read(cls, path: Path) -> Submission:
         """The submission in a file from anywhere: none of it is run, its size is checked first."""
         try:
-            with open_regular(path) as stream, pq.ParquetFile(stream) as file:
+            with open_regular(path) as stream, pq.ParquetFile(stream, read_dictionary=TEXTS) as file:
                 text = (file.metadata.metadata or {}).get(CARD)
                 if text is None:
                     raise InputError("it has no method card: write it with `shiftdata submit`")
@@ -85,7 +87,7 @@ class Submission:
                 return cls(card, _typed(file.read(columns=SCHEMA.names)))
         except ShiftdataError:
             raise
-        except (OSError, pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        except (OSError, pa.ArrowException, ValueError, TypeError, OverflowError, MemoryError) as error:
             raise InputError(f"it cannot be read as a Parquet file of predictions: {error}") from error
 
     def write(self, path: Path) -> None:
@@ -179,8 +181,19 @@ def _typed(rows: pa.Table) -> pa.Table:
             raise InputError(
                 f"its column {field.name} lacks {nulls:,} of {len(column):,} values: give each row one"
             )
+        longest = max(map(_longest, column.chunks), default=0) if text else 0
+        if longest * len(column) > MOST_BYTES:
+            raise InputError(
+                f"its column {field.name} has a text of {longest:,} bytes: keys and labels are short"
+            )
         columns.append(column.cast(_plain(field.name)))
     return pa.table(columns, names=SCHEMA.names)
+
+
+def _longest(chunk: pa.Array) -> int:
+    """The bytes of the longest text: a dictionary's texts are looked at before each row gets its own."""
+    texts = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+    return 0 if pa.types.is_null(texts.type) else int(pc.max(pc.binary_length(texts)).as_py() or 0)
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[IntArray, list[Any]]:

@@ -7,7 +7,7 @@ figures over groups draw counts instead of rows: exact, and fast for millions of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,15 +114,27 @@ def bootstrap_groups(
     >>> print(bootstrap_groups(result, "mean"))
     0.7500 [0.6700, 0.8202] (95 %, percentile, stratified by group, 1,000 replicates)
     """
-    figure, generator = statistic_of(statistic), rng(resampling.seed, "metrics", "bootstrap-groups")
+    return bootstrap_figures(result, [statistic], resampling)[0]
+
+
+def bootstrap_figures(
+    result: GroupAccuracy, statistics: Sequence[str | GroupStatistic], resampling: Resampling = DEFAULT
+) -> list[Interval]:
+    """The intervals of several figures over the same groups, as `bootstrap_groups` gives each: drawn once."""
+    figures = [statistic_of(one) for one in statistics]
+    generator = rng(resampling.seed, "metrics", "bootstrap-groups")
     right = count_correct(result.accuracy, result.examples)
     outcomes = np.stack([right, result.examples - right], axis=-1)
     drawn = []
     for counts in _draw_counts(outcomes, resampling, generator):
         n = counts.sum(axis=-1)
-        drawn.append(figure(accuracies(counts[..., 0], n), n))
+        accuracy = accuracies(counts[..., 0], n)
+        drawn.append([figure(accuracy, n) for figure in figures])
     by = "stratified by group" if resampling.stratify else "by row"
-    return _interval(result.summary(figure), np.concatenate(drawn), resampling, f"percentile, {by}")
+    return [
+        _interval(result.summary(figure), np.concatenate(of), resampling, f"percentile, {by}")
+        for figure, of in zip(figures, zip(*drawn, strict=True), strict=True)
+    ]
 
 
 def bootstrap_rows(

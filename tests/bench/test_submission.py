@@ -343,6 +343,8 @@ def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, m
         ("prediction", pa.array([float("nan")] * len(rows))),
     ):
         refused(f"its column {name} has", rows.set_column(rows.column_names.index(name), name, values))
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), pa.array(["k" * (1 << 26)]))
+    refused("a text of 67,108,864 bytes", rows.set_column(5, "key", long))
     refused("lacks", rows.set_column(5, "key", pa.array([None, *rows["key"].to_pylist()[1:]])))
     refused("cannot be read", rows.set_column(2, "seed", pa.array([2**40] * len(rows))))
     path.unlink()
