@@ -45,10 +45,12 @@ class TaskSpec:
     unlabelled: str = ""
     held_out: str = ""
     on_empty: OnEmpty = "error"
+    #: The base whose train rows are fitted in the place of the task's own; then the last step counts.
+    trained_on: str = ""
 
     def make(self) -> Task:
         """The task; what it asks for and the dataset lacks is an `InputError`."""
-        metadata = _metadata(self.dataset, self.base)
+        metadata = base_of(self.dataset, self.base)
         split = self.protocol if self.protocol.isidentifier() else None
         task = task_of(metadata, split or parse_protocol(self.protocol), on_empty=self.on_empty)
         if self.unlabelled:
@@ -57,7 +59,8 @@ class TaskSpec:
 
 
 @lru_cache(maxsize=4)
-def _metadata(dataset: str, base: str | None) -> Metadata:
+def base_of(dataset: str, base: str | None) -> Metadata:
+    """A base of a dataset; the runs on it share it."""
     return read_metadata(dataset, base)
 
 
@@ -94,7 +97,8 @@ class Job:
     def study(self) -> str:
         """The number of what competes: all trials and seeds of a method on a task share it."""
         task = replace(self.task, held_out="")
-        place = [task.dataset.rstrip("/").rsplit("/", 1)[-1], task.base or "", task.protocol, task.unlabelled]
+        place = [task.dataset.rstrip("/").rsplit("/", 1)[-1], task.base or "", task.protocol]
+        place += [task.unlabelled, task.trained_on]
         return content_hash(self.sweep, *place, self.method, self.variant, self.backbone)[:32]
 
     def made_method(self) -> Method:
@@ -110,14 +114,22 @@ class TaskFacts:
     base: str
     task: str
     task_id: str = ""
+    #: The content of the base that is trained on, if it is another one.
+    trained_on: str = ""
     refused: str = ""
 
     @classmethod
     def of(cls, spec: TaskSpec) -> TaskFacts:
-        metadata = _metadata(spec.dataset, spec.base)
+        metadata = base_of(spec.dataset, spec.base)
         assert metadata.dataset is not None  # it has a name
-        content_id = metadata.dataset.manifest.base(metadata.base).content_id
-        facts = cls(dataset=metadata.name, content_id=content_id, base=metadata.base, task=spec.protocol)
+        manifest = metadata.dataset.manifest
+        facts = cls(
+            dataset=metadata.name,
+            content_id=manifest.base(metadata.base).content_id,
+            base=metadata.base,
+            task=spec.protocol,
+            trained_on=manifest.base(spec.trained_on).content_id if spec.trained_on else "",
+        )
         try:
             task = spec.make()
             return replace(facts, task=task.describe(), task_id=task.content_id())
@@ -153,6 +165,7 @@ def identity(job: Job, facts: TaskFacts, device: str = "cpu") -> Identity:
         "unlabelled": job.task.unlabelled,
         "held_out": job.task.held_out,
         "task_id": facts.task_id,
+        "trained_on": facts.trained_on,
         "method": job.method,
         "variant": job.variant,
         "hyper": dict(job.hyper),

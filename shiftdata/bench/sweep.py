@@ -29,6 +29,9 @@ KEYS = frozenset(
     ("name", "about", "datasets", "methods", "backbones", "rules", "tasks", "training", "search", "hyper")
 ) | {"leave_domains_out", "keep", "imports"}
 
+#: What an entry of [[tasks]] may have besides the parameters of its protocol.
+OF_A_TASK = ("base", "unlabelled", "on_empty", "trained_on")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSpec:
@@ -178,7 +181,9 @@ def _search(given: Mapping[str, Any], where: str) -> Search:
 def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
     """The tasks of an entry: of each dataset, one for each combination of the parameters' values."""
     params = dict(given)
-    about = {name: params.pop(name) for name in ("base", "unlabelled", "on_empty") if name in params}
+    about = {
+        name: params.pop(name) for name in ("base", "unlabelled", "on_empty", "trained_on") if name in params
+    }
     places = _texts(params.pop("dataset", datasets))
     protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
     if (protocol is None) == (canonical is None):

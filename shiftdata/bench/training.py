@@ -22,7 +22,8 @@ from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.run import Run
 from shiftdata.baselines.sets import TaskSets
-from shiftdata.bench.job import HEADS, Identity, Job, TaskSpec
+from shiftdata.bench.elsewhere import predicted_elsewhere
+from shiftdata.bench.job import HEADS, Identity, Job, TaskSpec, base_of
 from shiftdata.bench.records import DONE, evaluated, write_task
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.files import remove
@@ -77,7 +78,8 @@ def rows_of(setting: Setting, unit: Unit) -> list[dict[str, Any]]:
     left = [one for one in unit.runs if not one.refused]
     if not left:
         return rows
-    do = _heads if left[0].job.backbone == HEADS else _network
+    first = left[0].job
+    do = _elsewhere if first.task.trained_on else _heads if first.backbone == HEADS else _network
     try:
         return rows + do(setting, left)
     except Exception as error:
@@ -144,6 +146,17 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
     result.add(job.training.steps, _last(run, task))
     about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
     return [_row(setting, one, cost, about, result)]
+
+
+def _elsewhere(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    (one,) = runs
+    job, task = one.job, task_of(one.job.task)
+    with measured() as cost:
+        predicted = predicted_elsewhere(job, task, base_of(job.task.dataset, job.task.trained_on))
+    cost["examples"] = job.training.steps * job.training.batch
+    result = _Result(setting.folder, one, task)
+    result.add(job.training.steps, predicted)
+    return [_row(setting, one, cost, {"trains_on_select": False}, result)]
 
 
 def _inputs(job: Job, task: Task) -> Inputs:
