@@ -298,7 +298,9 @@ def test_claims_are_compared_and_never_taken(task, judge, path):
     for claimed in (value, round(value, 3), round(value, 1)):
         (entry,) = judge(submitted(task, claims={GF: {"worst": claimed}}), path)
         assert entry.scores["worst"].value == value
-    for claimed in (round(value, 3) + 0.001, 100 * value, 1):
+    near = sorted((round(place / 100, 2) for place in range(101)), key=lambda one: abs(one - value))
+    assert 0.005 < abs(near[1] - value) < 0.01  # within a digit, and not its rounding
+    for claimed in (near[1], round(value, 3) + 0.001, 100 * value, 1):
         with pytest.raises(InputError, match=rf"claims worst {claimed:g} on .*give {value:.4f}"):
             judge(submitted(task, claims={GF: {"worst": claimed}}), path)
     with pytest.raises(InputError, match=r"unknown figure of a claim 'best'"):
