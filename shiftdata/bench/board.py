@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftdata.bench.judging import Entry, Judge
-from shiftdata.bench.scoring import Score
+from shiftdata.bench.judging import Judge
+from shiftdata.bench.scoring import Entry, Score
 from shiftdata.bench.submission import Submission
 from shiftdata.errors import InputError
 from shiftdata.format.names import shown

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 
 from shiftdata.bench.card import Card
 from shiftdata.bench.records import DONE, SCHEMA, STUDY, Records, evaluated
-from shiftdata.bench.scoring import Score, scores_of
+from shiftdata.bench.scoring import Entry, scores_of
 from shiftdata.bench.selection import RULES, Selected, select
 from shiftdata.bench.submission import FIT, Part, Submission, candidates_of, tests_of
 from shiftdata.dataset import OpenDataset, open_dataset
@@ -27,37 +26,6 @@ from shiftdata.protocols import task as make_task
 from shiftdata.stable import content_hash
 from shiftdata.tasks import Evaluation, LeakWarning, Task
 from shiftdata.tasks.predictions import predicted_rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A submission's result on a set that tests.
-
-    `repeated` counts the models among which its selection was repeated, 0 where it is only stated.
-    `prints` are hashes of the predictions of each seed.
-    """
-
-    file: str
-    card: Card
-    task_id: str
-    set: str
-    task: str
-    main: bool
-    leaky: bool
-    rows: int
-    seeds: tuple[int, ...]
-    scores: Mapping[str, Score]
-    repeated: int
-    trials: int
-    prints: tuple[str, ...]
-
-    @property
-    def badge(self) -> str:
-        """How its selection is known."""
-        if not self.repeated:
-            return "selection as stated"
-        fewer = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
-        return f"selection repeated ({self.repeated:,} models{fewer})"
 
 
 class Judge:

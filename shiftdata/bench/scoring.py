@@ -1,4 +1,4 @@
-"""The official figures of a submission: means over seeds, intervals over rows, spreads over seeds."""
+"""The results of a submission: official figures over seeds, with intervals over rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.bench.card import Card
 from shiftdata.metrics.arrays import FloatArray, IntArray
 from shiftdata.metrics.bootstrap import bootstrap_figures
 from shiftdata.metrics.statistics import GroupStatistic, Z, worst_of
@@ -37,6 +38,37 @@ class Score:
     spread: float
     n: int
     of: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A submission's result on a set that tests.
+
+    `repeated` counts the models among which its selection was repeated, 0 where it is only stated.
+    `prints` are hashes of the predictions of each seed.
+    """
+
+    file: str
+    card: Card
+    task_id: str
+    set: str
+    task: str
+    main: bool
+    leaky: bool
+    rows: int
+    seeds: tuple[int, ...]
+    scores: Mapping[str, Score]
+    repeated: int
+    trials: int
+    prints: tuple[str, ...]
+
+    @property
+    def badge(self) -> str:
+        """How its selection is known."""
+        if not self.repeated:
+            return "selection as stated"
+        fewer = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
+        return f"selection repeated ({self.repeated:,} models{fewer})"
 
 
 def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:

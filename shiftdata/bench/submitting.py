@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.bench.card import TaskName, read_card_file
-from shiftdata.bench.judging import Entry, Judge, is_leaky, task_named
+from shiftdata.bench.judging import Judge, is_leaky, task_named
 from shiftdata.bench.records import DONE, Records
+from shiftdata.bench.scoring import Entry
 from shiftdata.bench.selection import Selected, Ties, rule_of, select
 from shiftdata.bench.submission import Part, Submission, rows_of, tests_of
 from shiftdata.dataset import OpenDataset
