@@ -171,7 +171,13 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
         keep: dict[str, set[int]] = {}
         for run, step in chosen:
             keep.setdefault(records.column("id")[run], set()).add(step)
-        tables = [_pruned(pq.read_table(path, schema=SCHEMA), keep) for path in files]
+        every = {
+            (task, name)
+            for task, sets in records.tasks.items()
+            for name, one in sets.items()
+            if sweep.keep == "select" and one.role == "select"
+        }
+        tables = [_pruned(pq.read_table(path, schema=SCHEMA), keep, every) for path in files]
         whole = pa.concat_tables(tables)
         places = {one: place for place, one in enumerate(order)}
         ids = whole["id"].to_pylist()
@@ -184,13 +190,16 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _pruned(table: pa.Table, keep: dict[str, set[int]]) -> pa.Table:
-    """The rows with the predictions of some steps of some runs, and no others."""
+def _pruned(table: pa.Table, keep: dict[str, set[int]], every: set[tuple[str, str]]) -> pa.Table:
+    """The rows with the predictions of some steps of some runs, and with all of some sets of tasks."""
     evaluations, predicted = (table[name].combine_chunks() for name in ("evaluations", "predicted"))
     sizes = pc.fill_null(pc.list_value_length(evaluations), 0).to_numpy()
-    ids = np.repeat(np.array(table["id"].to_pylist(), object), sizes).tolist()
-    steps = evaluations.flatten().field("step").to_pylist()
-    chosen = [step in keep.get(one, ()) for one, step in zip(ids, steps, strict=True)]
+    ids, tasks = (np.repeat(np.array(table[one].to_pylist(), object), sizes) for one in ("id", "task_id"))
+    steps, sets = (evaluations.flatten().field(one).to_pylist() for one in ("step", "set"))
+    chosen = [
+        step in keep.get(one, ()) or (task, name) in every
+        for one, task, step, name in zip(ids.tolist(), tasks.tolist(), steps, sets, strict=True)
+    ]
     kind = SCHEMA.field("predicted").type
     kept = pc.if_else(pa.array(chosen, pa.bool_()), predicted.flatten(), pa.scalar(None, kind.value_type))
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())

@@ -53,8 +53,9 @@ class MethodSpec:
 class Sweep:
     """Many studies with one search; `rules` are those that its results are reported under.
 
-    Of the chosen runs predictions are kept, or with `keep` "all" of every run. With `leave_domains_out` each
-    trial is also trained without each training domain, for the rule leave-one-domain-out.
+    Predictions are kept of the chosen runs, or with `keep` "select" also of every run on the set to select
+    by, so that others can repeat the selection, or "all". With `leave_domains_out` each trial is also trained
+    without each training domain, for the rule leave-one-domain-out.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Sweep:
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
     leave_domains_out: bool = False
-    keep: Literal["chosen", "all"] = "chosen"
+    keep: Literal["chosen", "select", "all"] = "chosen"
     imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -74,8 +75,8 @@ class Sweep:
             raise InputError(f"the sweep {self.name} needs a task, a method and a backbone")
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if self.keep not in ("chosen", "all"):
-            raise not_found("keep", self.keep, ("chosen", "all"))
+        if self.keep not in ("chosen", "select", "all"):
+            raise not_found("keep", self.keep, ("chosen", "select", "all"))
         if HEADS in self.backbones:
             self._check_heads()
 
