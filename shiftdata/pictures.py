@@ -131,7 +131,7 @@ def bars(
         )  # fmt: skip
     axes.set_xticks(np.arange(len(groups)), groups, rotation=20 if len(groups) > 6 else 0)
     if len(series) > 1:
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def lines(
@@ -145,7 +145,7 @@ def lines(
             linestyle=("-", "--")[place // len(COLOURS) % 2],
         )  # fmt: skip
     axes.set_xticks(range(len(scale)), scale)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _known(errors: Values | None, part: Any) -> Values | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +242,7 @@ class Records:
         """The number of the label predicted for each row of `task.rows(set)`; None where it was not kept."""
         place, _ = self._place(run, name, step)
         file, row = (self.runs[one][run].as_py() for one in ("_file", "_row"))
-        stored = pq.read_table(self._places[file], columns=["predicted"])["predicted"][row]
+        stored = _read_predicted(self._places[file])[row]
         within = place - int(self._evaluations[1][run])
         kept = stored.as_py() and stored[within].values
         return np.asarray(kept.to_numpy(), np.int64) if kept is not None and len(kept) else None
@@ -300,6 +300,12 @@ def _read(path: Path, columns: list[str]) -> pa.Table:
         return pq.read_table(path, columns=columns)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path} is not a file of records: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _read_predicted(path: Path) -> pa.ChunkedArray:
+    """The predictions of a file, whose runs are asked for one after the other; files are never changed."""
+    return pq.read_table(path, columns=["predicted"])["predicted"]
 
 
 def _once(runs: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -102,9 +102,10 @@ def _points(axes: Axes, grid: Grid) -> None:
     errors = np.nan_to_num(spreads[mean])
     axes.bar(places, values[mean], 0.6, yerr=errors, capsize=4, color=COLOURS[4], alpha=0.8)
     for place, value, error in zip(places, values[mean], errors, strict=True):
-        axes.text(float(place), 2, f"{value:.2f} ± {error:.2f}", ha="center", fontsize=9)
+        where: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 9}
+        axes.text(float(place), 0.03, f"{value:.2f} ± {error:.2f}", **where)
     shift = np.linspace(-0.22, 0.22, len(others))[:, None]
-    axes.plot(places + shift, others, ".", color="0.25", markersize=4, alpha=0.7)
+    axes.plot(places + shift, others, ".", color="black", markersize=4, alpha=0.6)
     axes.set_xticks(places, grid.columns)
     axes.set_ylabel(f"{len(others)} scenarios and their mean")
 

@@ -11,7 +11,7 @@ import numpy as np
 from shiftdata.bench.report.kinds import Kind, title_of
 from shiftdata.bench.report.scores import Score, method_label, rule_label
 from shiftdata.bench.report.statistics import EXACT, holm, sign_flip, student_test
-from shiftdata.bench.report.tables import Section, Table, plain_table
+from shiftdata.bench.report.tables import Section, Table, plain_table, span
 from shiftdata.metrics.arrays import FloatArray
 
 LEVEL = 0.05
@@ -92,7 +92,7 @@ def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
     differences = np.array(tasks[0] if alone else [np.mean(of) for of in tasks])
     low, high, p = student_test(differences)
     return Comparison(
-        method, "seeds of one task" if alone else "tasks", differences, sum(map(len, tasks)), low, high, p,
+        method, "seeds" if alone else "tasks", differences, sum(map(len, tasks)), low, high, p,
         sign_flip(differences),
     )  # fmt: skip
 
@@ -124,29 +124,18 @@ def _table(
 ) -> Table:
     where = f"{kind.name}, {backbone}, selected by {rule_label(rule)}"
     title = f"{title_of(kind.main)} against {baseline}, points: {where}"
-    header = [
-        "method",
-        "difference",
-        "95 % interval",
-        "above 0",
-        "over",
-        "p",
-        "p, Holm",
-        "p, sign flip",
-        "verdict",
-    ]
+    header = ["method", "difference", "95 % interval", "verdict", "above 0", "p", "p, Holm", "p, sign flip"]
     body = []
     for one in found:
-        above, size = int((one.differences > 0).sum()), len(one.differences)
+        above = f"{(one.differences > 0).sum()} of {len(one.differences)} {one.of}"
         body.append(
-            [
-                one.method, f"{one.mean:+.2f}", _interval(one), f"{above} of {size}",
-                f"{size:,} {one.of}, {one.pairs:,} pairs", _p(one.p), _p(one.adjusted), _p(one.flipped),
-                one.verdict,
-            ]
-        )  # fmt: skip
+            [one.method, f"{one.mean:+.2f}", _interval(one), one.verdict, above]
+            + [_p(value) for value in (one.p, one.adjusted, one.flipped)]
+        )
+    pairs = sorted({one.pairs for one in found})
+    datasets = ", ".join(dict.fromkeys(one.dataset for one in scores))
     notes = [
-        f"{len(found):,} comparisons; datasets: {', '.join(dict.fromkeys(one.dataset for one in scores))}."
+        f"Comparisons: {len(found):,}, of {span(pairs)} pairs of runs with one seed. Datasets: {datasets}."
     ]
     if equal := [one.method for one in found if math.isnan(one.p) and len(one.differences) > 1]:
         notes.append(

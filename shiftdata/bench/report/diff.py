@@ -7,12 +7,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.report.facts import Facts, code_versions
-from shiftdata.bench.report.kinds import clean, kind_of, title_of, unit_of
+from shiftdata.bench.report.facts import Facts, Wanted, code_versions
+from shiftdata.bench.report.kinds import clean, title_of, unit_of
 from shiftdata.bench.report.making import Report
 from shiftdata.bench.report.scores import Cell, Score, rule_label, scores_of, standard_error
 from shiftdata.bench.report.tables import SHORT, Section, Table, plain_table
-from shiftdata.bench.selection import rule_of
 
 #: What a study is called in both sweeps; whether its data and code are the same is what is asked.
 Name = tuple[str, str, str, str, str]
@@ -32,10 +31,8 @@ def difference(
 
     """
     facts = Facts(a), Facts(b)
-    asked = list(dict.fromkeys(rules)) or list(dict.fromkeys(facts[0].rules() + facts[1].rules()))
-    for rule in asked:
-        rule_of(rule)
-    sections = [_studies(a, b, names), *_moved(a, b, asked, names), _versions(facts, names)]
+    wanted = Wanted(rules, facts[0]), Wanted(rules, facts[1])
+    sections = [_studies(a, b, names), *_moved(a, b, wanted, names), _versions(facts, names)]
     return Report(f"{names[0]} and {names[1]}", tuple(sections), ())
 
 
@@ -76,22 +73,24 @@ def _tables(title: str, header: Sequence[str], body: list[list[str]]) -> tuple[T
     return (plain_table(f"{title}: {len(body):,}", header, body[:MOST], notes),) if body else ()
 
 
-def _scores(records: Records, rule: str, default: bool) -> dict[Name, Score]:
+def _scores(records: Records, rule: str, wanted: Wanted) -> dict[Name, Score]:
     made = {}
-    for one in scores_of(records, rule)[0]:
+    for one in scores_of(records, rule)[0] if rule in wanted.every else ():
         study = one.selected.study
-        if not default or kind_of(study.task).rule == rule:
+        if wanted(one.selected):
             made[
                 clean(study.dataset), clean(study.task), study.method, study.variant, clean(study.backbone)
             ] = one
     return made
 
 
-def _moved(a: Records, b: Records, rules: Sequence[str], names: tuple[str, str]) -> Iterable[Section]:
-    """Numbers and selections that differ, over the rules."""
+def _moved(
+    a: Records, b: Records, wanted: tuple[Wanted, Wanted], names: tuple[str, str]
+) -> Iterable[Section]:
+    """Numbers and selections that differ, over the rules of both."""
     numbers, chosen, both = [], [], 0
-    for rule in rules or ("iid", "iid-worst"):
-        first, second = (_scores(one, rule, not rules) for one in (a, b))
+    for rule in dict.fromkeys([*wanted[0].every, *wanted[1].every]):
+        first, second = _scores(a, rule, wanted[0]), _scores(b, rule, wanted[1])
         for name, one in first.items():
             if (other := second.get(name)) is not None:
                 both += 1

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from shiftdata.bench.records import DONE, Records
-from shiftdata.bench.report.kinds import clean
+from shiftdata.bench.report.kinds import KINDS, OTHER, clean, kind_of
 from shiftdata.bench.report.scores import rule_label
 from shiftdata.bench.report.tables import SHORT, Section, Table, plain_table
-from shiftdata.bench.selection import Selected
-from shiftdata.metrics.records import some
+from shiftdata.bench.selection import Selected, rule_of
 
 SWEEP = "sweep.json"
 #: Failures of one reason that are named, and reasons that are shown.
@@ -43,9 +42,12 @@ class Facts:
         versions = {str(self.about[run].get("versions", {}).get("shiftdata", "unknown")) for run in runs}
         return f"commit {', '.join(sorted(commits))}; shiftdata {', '.join(sorted(versions))}"
 
-    def rules(self) -> list[str]:
-        """The rules that the sweeps ask for."""
-        return list(dict.fromkeys(rule for one in self.sweeps for rule in one.get("rules", ())))
+    def rules(self) -> dict[str, list[str]]:
+        """The rules that each sweep asks for."""
+        found: dict[str, list[str]] = {}
+        for one in self.sweeps:
+            found.setdefault(one["name"], []).extend(one.get("rules", ()))
+        return found
 
     def title(self) -> str:
         return ", ".join(map(clean, dict.fromkeys(self.records.column("sweep")))) or "no runs"
@@ -72,7 +74,9 @@ class Facts:
             ["runs", f"{len(self.records):,} in {len(self.records.studies()):,} studies: {counted}"],
             ["cost", self._cost()],
         ]
-        about = tuple(clean(one["about"]) for one in self.sweeps if one.get("about"))
+        about = tuple(
+            f"{clean(one['name'])}: {clean(one['about'])}" for one in self.sweeps if one.get("about")
+        )
         return Section("What was run", (plain_table("Runs", ["", "what"], rows),), about)
 
     def _cost(self) -> str:
@@ -103,9 +107,7 @@ class Facts:
         if not found:
             return []
         order = sorted(found.items(), key=lambda one: -len(one[1]))
-        body = [
-            [f"{status}: {reason}", f"{len(runs):,}", some(runs, NAMED)] for (status, reason), runs in order
-        ]
+        body = [[f"{status}: {reason}", f"{len(runs):,}", _some(runs)] for (status, reason), runs in order]
         notes = [f"{len(body) - MOST:,} more reasons are left out."] if len(body) > MOST else []
         title = f"Runs that failed: {sum(map(len, found.values())):,} of {len(self.records):,}"
         return [plain_table(title, ["reason", "runs", "which"], body[:MOST], notes)]
@@ -157,6 +159,23 @@ class Facts:
         return Section("Exact versions", tables)
 
 
+class Wanted:
+    """Under which rules a study is reported: those given, else its sweep's, else its paper's."""
+
+    def __init__(self, rules: Sequence[str], facts: Facts) -> None:
+        of_sweeps = facts.rules()
+        self._rules = {name: list(rules) or of_sweeps.get(name, []) for name in facts.records.column("sweep")}
+        known = [rule for of in self._rules.values() for rule in of]
+        if not all(self._rules.values()):
+            known += [kind.rule for kind in (*KINDS, OTHER)]
+        self.every = list(dict.fromkeys(known))
+        for rule in self.every:
+            rule_of(rule)
+
+    def __call__(self, one: Selected) -> bool:
+        return one.rule in (self._rules[one.study.sweep] or [kind_of(one.study.task).rule])
+
+
 def code_versions(methods: Sequence[str], about: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The code versions of each method, one for each part that it has."""
     found: dict[str, set[str]] = {}
@@ -187,7 +206,7 @@ def _refused(refused: Sequence[Selected]) -> list[Table]:
         reason = one.refused or "the chosen runs have no evaluation of a test"
         where = clean(f"{one.study.method} on {one.study.protocol}")
         found.setdefault((rule_label(one.rule), clean(reason)), []).append(where)
-    body = [[f"{rule}: {reason}", f"{len(of):,}", some(of, NAMED)] for (rule, reason), of in found.items()]
+    body = [[f"{rule}: {reason}", f"{len(of):,}", _some(of)] for (rule, reason), of in found.items()]
     return (
         [plain_table("Rules that could not choose", ["rule and reason", "studies", "which"], body)]
         if body
@@ -209,6 +228,10 @@ def _training(given: Sequence[str]) -> str:
     values = {name: list(dict.fromkeys(str(one.get(name)) for one in settings)) for name in names}
     same = [f"{name} {of[0]}" for name, of in values.items() if len(of) == 1]
     return clean(", ".join(same + [f"{name} varies" for name, of in values.items() if len(of) > 1]))
+
+
+def _some(runs: Sequence[str]) -> str:
+    return "; ".join([*runs[:NAMED], *(["..."] if len(runs) > NAMED else [])])
 
 
 def _hours(seconds: float) -> str:

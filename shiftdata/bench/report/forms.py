@@ -97,7 +97,7 @@ def _scenarios(group: Group, figure: str) -> Table:
     if 0 < len(shared) < every:
         notes += (f"The means are over the {len(shared):,} of {every:,} scenarios that all methods have.",)
     return table_of(
-        f"{_head(figure)} by scenario: {group.title}", numbers, notes, corner=lambda _: "scenario"
+        f"{_head(figure, ' by scenario')}: {group.title}", numbers, notes, corner=lambda _: "scenario"
     )
 
 
@@ -165,7 +165,7 @@ def _label_shift(group: Group) -> list[Table]:
             column=_alpha,
             values=lambda one: _above(one, start.get(one.selected.study.task_id)),
         )
-        numbers = columns_in_order([one for one in numbers if one["row"] != base], order)
+        numbers = columns_in_order(numbers, order)
         relative = f"Accuracy above that of {base}, points, by alpha: {group.title}"
         made.append(table_of(relative, numbers, notes, corner=lambda _: "alpha"))
     if _has(group, "marginal_error"):
@@ -269,9 +269,9 @@ def _by_figure(group: Group, figures: list[str], *, drawn: bool = True) -> Table
     )
 
 
-def _head(figure: str) -> str:
+def _head(figure: str, by: str = "") -> str:
     title, unit = title_of(figure), unit_of(figure)
-    return f"{title[:1].upper()}{title[1:]}{', %' if unit == '%' else f' ({unit})'}"
+    return f"{title[:1].upper()}{title[1:]}{by}{', %' if unit == '%' else f' ({unit})'}"
 
 
 def _has(group: Group, figure: str) -> bool:

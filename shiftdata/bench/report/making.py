@@ -10,7 +10,7 @@ from typing import Any
 
 from shiftdata.bench.records import Records
 from shiftdata.bench.report.comparisons import baseline_of, comparison_section
-from shiftdata.bench.report.facts import Facts
+from shiftdata.bench.report.facts import Facts, Wanted
 from shiftdata.bench.report.forms import tables_of
 from shiftdata.bench.report.kinds import KINDS, OTHER, Kind, clean, family_of, unit_of
 from shiftdata.bench.report.rankings import ranking_section
@@ -110,10 +110,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
     if not len(records):
         raise InputError("there is no run to report on: these folders have no records yet")
     facts = Facts(records)
-    named = list(dict.fromkeys(rules)) or facts.rules()
-    for rule in named:
-        rule_of(rule)
-    groups, refused = _groups(records, facts, named, baseline)
+    groups, refused = _groups(records, facts, rules, baseline)
     truth = Truth(records, facts)
     findings = [_finding(group, truth) for group in groups]
     pooled: dict[tuple[Kind, str, str], list[Score]] = {}
@@ -121,7 +118,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
         pooled.setdefault((group.kind, group.backbone, group.rule), []).extend(group.scores)
     sections = [
         facts.what(),
-        _selection(list(dict.fromkeys(group.rule for group in groups)) or named),
+        _selection(list(dict.fromkeys(group.rule for group in groups))),
         *findings,
         comparison_section(pooled, baseline),
         same_rows(groups, truth),
@@ -138,20 +135,20 @@ def _groups(
     records: Records, facts: Facts, rules: Sequence[str], baseline: str
 ) -> tuple[list[Group], list[Selected]]:
     """The scores by what shares tables, in the order of the kinds; and what no rule could choose from."""
-    asked = rules or list(dict.fromkeys(kind.rule for kind in (*KINDS, OTHER)))
+    wanted = Wanted(rules, facts)
     found: dict[tuple[Any, ...], list[Score]] = {}
     refused = []
-    for rule in asked:
+    for rule in wanted.every:
         scores, lost = scores_of(records, rule)
-        refused += lost if rules else []
+        refused += [one for one in lost if wanted(one)]
         for one in scores:
-            if rules or one.kind.rule == rule:
+            if wanted(one.selected):
                 study = one.selected.study
                 key = (one.kind, one.dataset, family_of(study.task, one.kind), clean(study.backbone), rule)
                 found.setdefault(key, []).append(one)
     order = [*KINDS, OTHER]
     groups = []
-    for key in sorted(found, key=lambda key: (order.index(key[0]), *key[1:4], asked.index(key[4]))):
+    for key in sorted(found, key=lambda key: (order.index(key[0]), *key[1:4], wanted.every.index(key[4]))):
         kind, dataset, family, backbone, rule = key
         scores, code = found[key], facts.code(at.run for one in found[key] for at in one.selected.runs)
         first = baseline_of(scores, baseline)

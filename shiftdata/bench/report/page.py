@@ -45,8 +45,8 @@ def _table(name: str, table: Table, head: str) -> str:
     """A chart, where there is one, above its table and notes."""
     blocks = "\n".join(_grid(one, table.title) for one in table.grids)
     notes = f'<p class="notes">{html.escape(" ".join(table.notes))}</p>' if table.notes else ""
-    title = f"<h3>{html.escape(head)}</h3>"
-    return f'<div class="table" id="{name}">\n{title}\n{_chart(name, table)}{blocks}\n{notes}</div>'
+    title = f"<h3>{html.escape(head)}</h3>\n{_chart(name, table)}"
+    return f'<div class="table" id="{name}">\n{title}<div class="blocks">{blocks}</div>\n{notes}</div>'
 
 
 def _chart(name: str, table: Table) -> str:
@@ -70,7 +70,8 @@ def _svg(name: str, title: str, numbers: Results) -> str:
 
 def _grid(grid: Grid, caption: str) -> str:
     """A block as a table; the first column names its rows."""
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.header)
+    columns = list(zip(*grid.body, strict=True)) or [()] * len(grid.header)
+    head = "".join(map(_head, grid.header, columns))
     lines = []
     for row, cells in grid.lines:
         of = "".join(_cell(cell) for cell in cells)
@@ -78,6 +79,12 @@ def _grid(grid: Grid, caption: str) -> str:
     hidden = f"<caption>{html.escape(caption)}</caption>"
     rows = f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>"
     return f'<div class="scroll"><table>{hidden}{rows}</table></div>'
+
+
+def _head(name: str, column: Sequence[str]) -> str:
+    """The name of a column, on the side of its cells."""
+    side = "" if all(map(NUMBER.fullmatch, column)) else ' class="text"'
+    return f'<th scope="col"{side}>{html.escape(name)}</th>'
 
 
 def _cell(text: str) -> str:

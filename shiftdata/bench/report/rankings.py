@@ -106,7 +106,12 @@ def _table(title: str, sets: Mapping[str, Results]) -> list[Table]:
     except InputError:  # no task that every method has
         return []
     return [
-        plain_table(f"{title[:1].upper()}{title[1:]}", ["method", *made.header[1:]], made.body, made.notes)
+        plain_table(
+            f"{title[:1].upper()}{title[1:]}",
+            ["method", *made.header[1:]],
+            made.body,
+            [f"{one}." for one in made.notes],
+        )
     ]
 
 

@@ -6,17 +6,18 @@ looked for on this machine. No picture is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from shiftdata.bench.records import Records, Study
-from shiftdata.bench.report.comparisons import baseline_of
 from shiftdata.bench.report.facts import Facts
 from shiftdata.bench.report.kinds import clean
 from shiftdata.bench.report.scores import Score
 from shiftdata.bench.report.tables import OVER_SEEDS, Group, Section, Table, laid_out, plain_table, table_of
+from shiftdata.bench.selection import rule_of
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.metrics import PairedComparison, compare
@@ -29,6 +30,7 @@ from shiftdata.tasks import Task
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
 MOST_TASKS = 12
+HEADER = ("method", "task", "seed", "rows", "accuracy", "95 % interval", "worst group", "95 % interval")
 READING = (
     "Differences on the same rows of one trained pair. The intervals are of rows drawn again (bootstrap, "
     "by group): they say nothing of other seeds, and nothing adjusts them for their number."
@@ -73,44 +75,41 @@ class Truth:
                 raise InputError("the dataset is not on this machine")
             self._metadata[study.dataset] = read_metadata(place, base or None)
         text = study.protocol
-        made = task_of(self._metadata[study.dataset], text if text.isidentifier() else parse_protocol(text))
+        split = text if text.isidentifier() else parse_protocol(text)
+        made = task_of(self._metadata[study.dataset], split, on_empty=asked.get("on_empty", "error"))
         if asked.get("unlabelled"):
             made = made.also(asked["unlabelled"], "unlabelled")
         if made.content_id() != study.task_id:
             raise InputError("the dataset on this machine is another build")
         return made
 
-    def predicted(self, score: Score) -> dict[int, IntArray]:
-        """What each seed of a study predicts on the test, where it was kept."""
-        runs = {
-            one.seed: self.records.predicted(one.run, score.test, one.step) for one in score.selected.runs
-        }
-        return {seed: found for seed, found in runs.items() if found is not None}
+    def predicted(self, score: Score, seeds: Sequence[int] | None = None) -> dict[int, IntArray]:
+        """What each seed of a study, or each of some seeds, predicts on the test, where it was kept."""
+        made = {}
+        for one in score.selected.runs:
+            if seeds is None or one.seed in seeds:
+                found = self.records.predicted(one.run, score.test, one.step)
+                if found is not None:
+                    made[one.seed] = found
+        return made
 
 
-def same_rows(groups: list[Group], truth: Truth) -> Section:
-    """Each method against the baseline on the same rows, with the first seed whose predictions both have."""
+def same_rows(groups: Sequence[Group], truth: Truth) -> Section:
+    """Each method against the baseline on the same rows, under the first rule that has not seen the test."""
     tables, left = [], 0
+    first: dict[tuple[Any, ...], Group] = {}
     for group in groups:
+        if not rule_of(group.rule).oracle:
+            first.setdefault((group.kind, group.family, group.dataset, group.backbone), group)
+    for group in first.values():
         body = []
-        baseline = baseline_of(group.scores, group.baseline)
         for task_id in group.tasks[:MOST_TASKS]:
             some = [one for one in group.scores if one.selected.study.task_id == task_id]
-            body += _against(some, baseline, truth)
+            body += _against(some, group.baseline, truth)
         if body:
             left += max(0, len(group.tasks) - MOST_TASKS)
-            header = [
-                "method",
-                "task",
-                "seed",
-                "rows",
-                "accuracy",
-                "95 % interval",
-                "worst group",
-                "95 % interval",
-            ]
-            title = f"Against {baseline} on the same rows, points: {group.title}"
-            tables.append(plain_table(title, header, body))
+            title = f"Against {group.baseline} on the same rows, points: {group.title}"
+            tables.append(plain_table(title, HEADER, body))
     notes = [READING]
     if left:
         notes.append(f"{left:,} further tasks are left out, {MOST_TASKS} a group of studies are shown.")
@@ -118,35 +117,26 @@ def same_rows(groups: list[Group], truth: Truth) -> Section:
     return Section("On the same rows", tuple(tables), tuple(notes if tables or truth.problems else ()))
 
 
-def _against(scores: list[Score], baseline: str, truth: Truth) -> list[list[str]]:
+def _against(scores: Sequence[Score], baseline: str, truth: Truth) -> list[list[str]]:
+    """A line for each method of one task."""
     base = next((one for one in scores if one.method == baseline), None)
-    theirs = truth.predicted(base) if base is not None else {}
-    task = truth.task(scores[0].selected.study) if theirs else None
+    task = truth.task(scores[0].selected.study) if base is not None else None
     if base is None or task is None:
         return []
     rows = task.rows(base.test)
     true, group = _true(task, rows)
+    group = np.unique(group, return_inverse=True)[1]
     lines = []
     for one in scores:
-        mine = truth.predicted(one) if one is not base else {}
-        shared = [seed for seed in mine if seed in theirs]
-        if shared:
-            known = np.unique(group, return_inverse=True)[1]
-            several: dict[str, Any] = {"groups": known, "n_groups": int(known.max()) + 1}
-            made = [
-                compare(
-                    true,
-                    _known(task, mine[shared[0]]),
-                    _known(task, theirs[shared[0]]),
-                    statistic=name,
-                    **several,
-                )
-                for name in ("overall", "worst")
-            ]
-            cells = [cell for found in made for cell in _cells(found)]
-            lines.append(
-                [one.method, clean(one.selected.study.protocol), f"{shared[0]}", f"{len(rows):,}", *cells]
-            )
+        shared = sorted(set(one.seeds) & set(base.seeds))[:1]
+        pair = [truth.predicted(of, shared) for of in (one, base)]
+        if one is base or not all(pair):
+            continue
+        a, b = (_known(task, of[shared[0]]) for of in pair)
+        cells = [one.method, clean(one.selected.study.protocol), f"{shared[0]}", f"{len(rows):,}"]
+        for name in ("overall", "worst"):
+            cells += _cells(compare(true, a, b, groups=group, n_groups=int(group.max()) + 1, statistic=name))
+        lines.append(cells)
     return lines
 
 

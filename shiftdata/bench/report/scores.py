@@ -60,9 +60,11 @@ class Cell:
 
     @property
     def printed(self) -> str:
-        digits = 1 if self.unit == "%" else 2 if self.unit == "rank" else 3
+        if self.unit == "rank":
+            return f"{self.value:g}"
+        digits = 1 if self.unit == "%" else 3
         spread = f"±{self.spread:.{digits}f}" if np.isfinite(self.spread) else ""
-        return f"{self.value:.{digits}f}{spread}"
+        return f"{round(self.value, digits) + 0.0:.{digits}f}{spread}"  # + 0.0: no minus before 0
 
 
 def rule_label(rule: str) -> str:

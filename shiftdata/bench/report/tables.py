@@ -73,7 +73,12 @@ class Group:
 
     @property
     def title(self) -> str:
-        return f"{self.dataset}, {self.family}, {self.backbone}, selected by {rule_label(self.rule)}"
+        """What its tables are of; the protocol where the kind does not say it."""
+        family = (
+            "" if self.family in self.kind.protocols[:1] and len(self.kind.protocols) == 1 else self.family
+        )
+        parts = [self.dataset, family, self.backbone, f"selected by {rule_label(self.rule)}"]
+        return ", ".join(part for part in parts if part)
 
     def notes(self, spread: str) -> tuple[str, ...]:
         """What stands under each of its tables."""
@@ -82,9 +87,9 @@ class Group:
         models = sorted({one.selected.among for one in self.scores})
         ids = sorted({one.selected.study.content_id[:SHORT] for one in self.scores})
         lines = [
-            f"n = {_range(sizes)} test rows a task; {_range(seeds)} seeds a number; {spread}",
+            f"n = {span(sizes)} test rows a task; {span(seeds)} seeds a number; {spread}",
             f"Selected by {rule_label(self.rule)}: {rule_of(self.rule).about}, "
-            f"among {_range(models)} models a study.",
+            f"among {span(models)} models a study.",
             f"Dataset {self.dataset}, content_id {', '.join(ids)}; {self.code}.",
         ]
         if failed := sum(one.selected.failed for one in self.scores):
@@ -99,7 +104,8 @@ OVER_SEEDS = (
 OVER_TASKS = "± is the standard error over seeds (SD / √seeds), in the row of means over scenarios (SEM)."
 
 
-def _range(values: Sequence[int]) -> str:
+def span(values: Sequence[int]) -> str:
+    """Some sizes in order, by the smallest and the largest."""
     return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"
 
 
