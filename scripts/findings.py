@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from shiftdata.bench import Records
 from shiftdata.bench.records import runs_of
-from shiftdata.bench.report.scores import scores_of
-from shiftdata.bench.report.statistics import student_test
+from shiftdata.bench.reporting.scores import scores_of
+from shiftdata.bench.reporting.statistics import student_test
 from shiftdata.bench.selection import RULES, run_scores
 from shiftdata.metrics import rank_agreement, selection_leakage
 from shiftdata.metrics.records import markdown

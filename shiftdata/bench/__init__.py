@@ -2,6 +2,7 @@
 
 read_sweep, run_sweep    a sweep as data, and its runs: resumable, on one machine or many
 Records                  every evaluation of every run; folders of several machines are read as one
+report, difference       tables, comparisons, ranks, a page of records; what differs between two sweeps
 leaderboard, Submission  predictions of anybody, judged again and ranked
 select, RULES            a trial and a step of each study, by a named rule; nothing is trained again
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shiftdata.bench.board import Board, leaderboard
     from shiftdata.bench.records import Records, Study
+    from shiftdata.bench.reporting import Report, difference, report
     from shiftdata.bench.running import Progress, progress_of, run_sweep
     from shiftdata.bench.selection import RULES, Chosen, Rule, Selected, select
     from shiftdata.bench.submission import Submission
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "board": "Board leaderboard",
     "records": "Records Study",
+    "reporting": "Report difference report",
     "running": "Progress progress_of run_sweep",
     "selection": "RULES Chosen Rule Selected select",
     "submission": "Submission",
@@ -36,13 +39,24 @@ __all__ = [
     "Chosen",
     "Progress",
     "Records",
+    "Report",
     "Rule",
     "Selected",
     "Study",
     "Submission",
     "Sweep",
 ]
-__all__ += ["leaderboard", "presets", "progress_of", "read_sweep", "run_sweep", "select", "sweep_of"]
+__all__ += [
+    "difference",
+    "leaderboard",
+    "presets",
+    "progress_of",
+    "read_sweep",
+    "report",
+    "run_sweep",
+    "select",
+]
+__all__ += ["sweep_of"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.report import Report, difference, report
+from shiftdata.bench.reporting import Report, difference, report
 from shiftdata.bench.selection import RULES
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
-from shiftdata.bench.report.tables import NUMBER, Section, Table
+from shiftdata.bench.reporting.tables import NUMBER, Section, Table
 from shiftdata.errors import InputError
 from shiftdata.papers import Results
 from shiftdata.papers.tables import Grid

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shiftdata.bench.report.kinds import Kind, title_of
-from shiftdata.bench.report.scores import Score, method_label, rule_label
-from shiftdata.bench.report.statistics import EXACT, holm, sign_flip, student_test
-from shiftdata.bench.report.tables import Section, Table, plain_table, span
+from shiftdata.bench.reporting.kinds import Kind, title_of
+from shiftdata.bench.reporting.scores import Score, method_label, rule_label
+from shiftdata.bench.reporting.statistics import EXACT, holm, sign_flip, student_test
+from shiftdata.bench.reporting.tables import Section, Table, plain_table, span
 from shiftdata.metrics.arrays import FloatArray
 
 LEVEL = 0.05
@@ -20,8 +20,8 @@ ENOUGH = math.ceil(math.log2(2 / LEVEL))
 READING = (
     "A difference counts as higher or lower where the 95 % interval (Student's, over the mean difference of "
     f"each task, or over the seeds of a single one) excludes 0, Holm's p is below {LEVEL:g} and, of {ENOUGH} "
-    f"differences or more, that of the sign-flip test too (exact up to {EXACT}). Else it cannot be told, "
-    "which does not say that methods are equal.",
+    f"differences or more, that of the sign-flip test too (exact up to {EXACT}). Else it is undecided, which "
+    "does not say that methods are equal.",
     "Tasks made from one dataset share pictures: what holds over them need not hold for other datasets. "
     "Seeds of one task say nothing of other tasks.",
 )
@@ -55,7 +55,7 @@ class Comparison:
         clear = self.low > 0 or self.high < 0  # nan is neither
         small = self.adjusted < LEVEL and (len(self.differences) < ENOUGH or self.flipped < LEVEL)
         if not (clear and small):
-            return "cannot be told"
+            return "undecided"
         return "higher" if self.mean > 0 else "lower"
 
 

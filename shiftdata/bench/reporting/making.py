@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.report.comparisons import baseline_of, comparison_section
-from shiftdata.bench.report.facts import Facts, Wanted
-from shiftdata.bench.report.forms import tables_of
-from shiftdata.bench.report.kinds import KINDS, OTHER, Kind, clean, family_of, unit_of
-from shiftdata.bench.report.rankings import ranking_section
-from shiftdata.bench.report.rows import Truth, failure_tables, same_rows
-from shiftdata.bench.report.scores import Score, rule_label, scores_of, standard_error
-from shiftdata.bench.report.tables import NUMBER, Group, Section, plain_table
+from shiftdata.bench.reporting.comparisons import baseline_of, comparison_section
+from shiftdata.bench.reporting.facts import Facts, Wanted
+from shiftdata.bench.reporting.forms import tables_of
+from shiftdata.bench.reporting.kinds import KINDS, OTHER, Kind, clean, family_of, unit_of
+from shiftdata.bench.reporting.rankings import ranking_section
+from shiftdata.bench.reporting.rows import Truth, failure_tables, same_rows
+from shiftdata.bench.reporting.scores import Score, rule_label, scores_of, standard_error
+from shiftdata.bench.reporting.tables import NUMBER, Group, Section, plain_table
 from shiftdata.bench.selection import RULES, Selected, rule_of
 from shiftdata.errors import InputError
 from shiftdata.format.names import csv_cell
@@ -77,7 +77,7 @@ class Report:
 
     def to_html(self) -> str:
         """One page that needs nothing else: no script, no file, no network."""
-        from shiftdata.bench.report.page import page
+        from shiftdata.bench.reporting.page import page
 
         return page(self.title, self.sections)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from shiftdata.bench.report.kinds import Kind, title_of, unit_of
-from shiftdata.bench.report.scores import Cell, Score, rule_label
-from shiftdata.bench.report.tables import Group, Section, Table, number, plain_table
+from shiftdata.bench.reporting.kinds import Kind, title_of, unit_of
+from shiftdata.bench.reporting.scores import Cell, Score, rule_label
+from shiftdata.bench.reporting.tables import Group, Section, Table, number, plain_table
 from shiftdata.errors import InputError
 from shiftdata.papers import Results, published, ranking
 from shiftdata.papers.numbers import SCHEMA

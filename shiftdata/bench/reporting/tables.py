@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from shiftdata.bench.report.kinds import Kind, title_of, unit_of
-from shiftdata.bench.report.scores import Cell, Score, cell_of, rule_label
+from shiftdata.bench.reporting.kinds import Kind, title_of, unit_of
+from shiftdata.bench.reporting.scores import Cell, Score, cell_of, rule_label
 from shiftdata.bench.selection import rule_of
 from shiftdata.metrics.arrays import FloatArray
 from shiftdata.papers import Results

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.bench.report.kinds import clean, title_of, unit_of
-from shiftdata.bench.report.scores import Cell, Score, cell_of, standard_error
-from shiftdata.bench.report.tables import (
+from shiftdata.bench.reporting.kinds import clean, title_of, unit_of
+from shiftdata.bench.reporting.scores import Cell, Score, cell_of, standard_error
+from shiftdata.bench.reporting.tables import (
     OVER_SEEDS,
     OVER_TASKS,
     Group,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from shiftdata.bench.records import DONE, Records
-from shiftdata.bench.report.kinds import KINDS, OTHER, clean, kind_of
-from shiftdata.bench.report.scores import rule_label
-from shiftdata.bench.report.tables import SHORT, Section, Table, plain_table
+from shiftdata.bench.reporting.kinds import KINDS, OTHER, clean, kind_of
+from shiftdata.bench.reporting.scores import rule_label
+from shiftdata.bench.reporting.tables import SHORT, Section, Table, plain_table
 from shiftdata.bench.selection import Selected, rule_of
 
 SWEEP = "sweep.json"

@@ -6,7 +6,7 @@ difference(a, b)               what differs between two sweeps
 
 from __future__ import annotations
 
-from shiftdata.bench.report.diff import difference
-from shiftdata.bench.report.making import Report, report
+from shiftdata.bench.reporting.diff import difference
+from shiftdata.bench.reporting.making import Report, report
 
 __all__ = ["Report", "difference", "report"]

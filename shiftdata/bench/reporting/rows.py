@@ -13,10 +13,18 @@ from typing import Any
 import numpy as np
 
 from shiftdata.bench.records import Records, Study
-from shiftdata.bench.report.facts import Facts
-from shiftdata.bench.report.kinds import clean
-from shiftdata.bench.report.scores import Score
-from shiftdata.bench.report.tables import OVER_SEEDS, Group, Section, Table, laid_out, plain_table, table_of
+from shiftdata.bench.reporting.facts import Facts
+from shiftdata.bench.reporting.kinds import clean
+from shiftdata.bench.reporting.scores import Score
+from shiftdata.bench.reporting.tables import (
+    OVER_SEEDS,
+    Group,
+    Section,
+    Table,
+    laid_out,
+    plain_table,
+    table_of,
+)
 from shiftdata.bench.selection import rule_of
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metadata import Metadata, read_metadata

@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.report.facts import Facts, Wanted, code_versions
-from shiftdata.bench.report.kinds import clean, title_of, unit_of
-from shiftdata.bench.report.making import Report
-from shiftdata.bench.report.scores import Cell, Score, rule_label, scores_of, standard_error
-from shiftdata.bench.report.tables import SHORT, Section, Table, plain_table
+from shiftdata.bench.reporting.facts import Facts, Wanted, code_versions
+from shiftdata.bench.reporting.kinds import clean, title_of, unit_of
+from shiftdata.bench.reporting.making import Report
+from shiftdata.bench.reporting.scores import Cell, Score, rule_label, scores_of, standard_error
+from shiftdata.bench.reporting.tables import SHORT, Section, Table, plain_table
 
 #: What a study is called in both sweeps; whether its data and code are the same is what is asked.
 Name = tuple[str, str, str, str, str]
@@ -56,11 +56,12 @@ def _studies(a: Records, b: Records, names: tuple[str, str]) -> Section:
     first, second = _named(a), _named(b)
     body = [[_shown(one), f"{names[0]} alone"] for one in first if one not in second]
     body += [[_shown(one), f"{names[1]} alone"] for one in second if one not in first]
-    body += [
-        [_shown(one), f"both, of other rows: {data[1][:SHORT]} and {second[one][1][:SHORT]}"]
-        for one, data in first.items()
-        if one in second and second[one] != data
-    ]
+    for one, mine in first.items():
+        theirs = second.get(one, mine)
+        what = "data" if mine[0] != theirs[0] else "rows"
+        ids = [of[0 if what == "data" else 1][:SHORT] for of in (mine, theirs)]
+        if mine != theirs:
+            body.append([_shown(one), f"both, of other {what}: {ids[0]} and {ids[1]}"])
     both = len(first.keys() & second.keys())
     notes = (
         f"{both:,} studies are in both, of {len(first):,} in {names[0]} and {len(second):,} in {names[1]}.",
@@ -162,12 +163,10 @@ def _versions(facts: tuple[Facts, Facts], names: tuple[str, str]) -> Section:
             for name, of in code_versions(one.records.column("method"), one.about).items()
         }
         lines.append(line)
-    every = dict.fromkeys([*lines[0], *lines[1]])
-    body = [
-        [name, *(of.get(name, "-") for of in lines)]
-        for name in every
-        if lines[0].get(name) != lines[1].get(name)
-    ]
+    shared = [name for name in lines[0] if name in lines[1] or not name.startswith("code of ")]
+    every = dict.fromkeys([*shared, *(name for name in lines[1] if not name.startswith("code of "))])
+    body = [[name, *(of.get(name, "-") for of in lines)] for name in every]
+    body = [line for line in body if line[1] != line[2]]
     return Section(
         "Versions that differ", _tables("Versions", ["", *names], body), () if body else ("None.",)
     )

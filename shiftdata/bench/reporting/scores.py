@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.report.kinds import Kind, clean, kind_of, parameters_of, unit_of
+from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, parameters_of, unit_of
 from shiftdata.bench.selection import Selected, rule_of, select
 from shiftdata.metrics.arrays import FloatArray
 from shiftdata.metrics.statistics import accuracies, spread

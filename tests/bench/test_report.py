@@ -1,0 +1,330 @@
+"""Reports on records: each kind's tables, spreads, oracles, failures, formats; made records, real writer."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from shiftdata.bench import Records
+from shiftdata.bench.reporting import report
+from shiftdata.bench.reporting.facts import Facts
+from shiftdata.bench.reporting.kinds import KINDS, kind_of
+from shiftdata.bench.reporting.rankings import NAMES, boards
+from shiftdata.bench.reporting.rows import Truth, failure_tables, same_rows
+from shiftdata.cli.app import main
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.metrics import compare, mean_sem
+from shiftdata.papers import published
+from tests.bench.synthetic import made_task, synthetic
+from tests.protocols.made import metadata
+
+PAIRS = (("kind0", "kind1"), ("kind2", "kind3"), ("kind1", "kind2"))
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory):
+    """Two settings of K and mu, three methods of which one run fails."""
+    folder = tmp_path_factory.mktemp("fair")
+    return synthetic(folder, failed=[("rwg", 1, 2)], rules=("iid-worst", "oracle"))
+
+
+@pytest.fixture(scope="module")
+def uda(tmp_path_factory):
+    of = metadata(20, 4, 20)
+    tasks = {text: made_task(text, of) for text in (f"uda source={a} target={b}" for a, b in PAIRS)}
+    skills = {"erm": (0.5, 0.5), "dann": (0.6, 0.6), "cdan": (0.7, 0.7)}
+    return synthetic(tmp_path_factory.mktemp("uda"), tasks=tasks, methods=skills, trials=1, rules=("last",))
+
+
+def section(made, start):
+    return next(one for one in made.sections if one.title.startswith(start))
+
+
+def grid(table, part=0):
+    """A block as a mapping from row and column to what is printed."""
+    of = table.grids[part]
+    return {
+        (row, column): cell for row, cells in of.lines for column, cell in zip(of.columns, cells, strict=True)
+    }
+
+
+def test_fairness_has_the_worst_group_over_mu_with_its_spread(fair):
+    table = section(report(fair, ["iid-worst"]), "Group fairness").tables[0]
+    assert table.grids[0].header == ["K = 4, by mu", "0.2", "0.5"]
+    runs = fair.where(method="group-dro", trial=0, protocol="group-fairness k=4 mu=0.2")
+    chosen = next(one for one in report_scores(fair) if one.method == "group-dro" and one.params["mu"] == 0.2)
+    worst = [100 * fair.evaluation(at.run, "test", at.step).worst for at in chosen.selected.runs]
+    expected = mean_sem(worst)
+    assert grid(table)["group-dro", "0.2"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
+    assert len(runs) == 3
+    assert [one.title.partition(",")[0] for one in section(report(fair, ["iid-worst"]), "Group").tables] == [
+        "Worst group",
+        "Mean of the 3 worst groups",
+        "Mean over groups",
+    ]
+
+
+def report_scores(records, rule="iid-worst"):
+    from shiftdata.bench.reporting.scores import scores_of
+
+    return scores_of(records, rule)[0]
+
+
+def test_under_every_table_stand_n_seeds_rule_dataset_commit_and_version(fair):
+    for one in section(report(fair, ["iid-worst"]), "Group fairness").tables:
+        text = " ".join(one.notes)
+        for said in (
+            "n = 96 test rows",
+            "3 seeds",
+            "iid-worst",
+            "content_id cccc",
+            "commit abc123",
+            "shiftdata 0.1",
+        ):
+            assert said in text
+        assert "SD / √seeds" in text
+
+
+def test_an_oracle_is_marked_wherever_its_numbers_are(fair):
+    made = report(fair)  # the sweep's own rules
+    marked = section(made, "Group fairness: table, heads, selected by oracle (oracle)")
+    for table in marked.tables:
+        assert all(row.endswith("(oracle)") for of in table.grids for row, _ in of.lines)
+    for line in csv.DictReader(io.StringIO(made.to_csv())):
+        assert (line["oracle"] == "True") == (line["rule"] == "oracle (oracle)")
+    ranked = section(made, "Ranks").tables[0]
+    assert "oracle (oracle)" in ranked.grids[0].columns
+    compared = [one for one in section(made, "Paired").tables if "oracle" in one.title]
+    assert all(row.endswith("(oracle)") for one in compared for row, _ in one.grids[0].lines)
+
+
+def test_adaptation_has_scenarios_in_rows_and_their_mean_with_its_error(uda):
+    made = report(uda)
+    table = section(made, "Domain adaptation").tables[0]
+    rows = [row for row, _ in table.grids[0].lines]
+    assert set(rows[:-1]) == {f"{a} → {b}" for a, b in PAIRS}
+    assert rows[-1] == "mean"
+    means = [one.main.mean() for one in report_scores(uda, "last") if one.method == "cdan"]
+    expected = mean_sem(means)
+    assert grid(table)["mean", "cdan"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
+    beside = next(one for one in section(made, "Ranks").tables if "paper" in one.title)
+    assert grid(beside)["cdan", "sma 4 to 8, means"] == "74.56"  # as the paper's tables have it
+
+
+def test_a_mean_is_over_the_scenarios_that_all_methods_have(uda, tmp_path):
+    lost = {"dann": PAIRS[0]}
+    kept = [
+        not (method in lost and f"source={lost[method][0]} target={lost[method][1]}" in protocol)
+        for method, protocol in zip(uda.column("method"), uda.column("protocol"), strict=True)
+    ]
+    fewer = Records(uda.runs.filter(kept), uda.tasks)
+    table = section(report(fewer, ["last"]), "Domain adaptation").tables[0]
+    assert "2 of 3 scenarios" in table.notes[-1]
+    means = [one.main.mean() for one in report_scores(uda, "last") if one.method == "erm"]
+    assert grid(table)["mean", "erm"].startswith(f"{np.mean(means[1:]):.1f}")
+
+
+def test_domains_have_an_average_and_its_rank(tmp_path):
+    of = metadata(5, 3, 40, shared=False)
+    tasks = {text: made_task(text, of) for text in (f"leave-one-domain-out test=kind{n}" for n in range(3))}
+    skills = {"erm": (0.8, 0.6), "swad": (0.9, 0.9), "irm": (0.5, 0.4)}
+    records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1)
+    table = section(report(records, ["iid"]), "Domain generalization").tables[0]
+    cells = grid(table)
+    assert set(table.grids[0].columns) == {"kind0", "kind1", "kind2", "average", "rank"}
+    assert [cells[method, "rank"] for method in ("swad", "erm", "irm")] == ["1", "2", "3"]
+    of_seeds = np.array(
+        [one.main for one in report_scores(records, "iid") if one.method == "erm"]
+    )  # domains x seeds
+    expected = mean_sem(of_seeds.mean(axis=0))
+    assert cells["erm", "average"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
+
+
+def test_label_shift_is_relative_to_the_method_without_correction(tmp_path):
+    of = metadata(4, 3, 60)
+    tasks = {text: made_task(text, of) for text in ("label-shift alpha=1", "label-shift alpha=10")}
+    records = synthetic(tmp_path, tasks=tasks, methods={"rs+rw": (0.8, 0.8), "erm": (0.7, 0.7)}, trials=1)
+    accuracy, relative, error = section(report(records, ["last"]), "Label shift").tables
+    assert accuracy.grids[0].columns == ("10", "1")  # from mild to severe
+    scores = {(one.method, one.params["alpha"]): one.main for one in report_scores(records, "last")}
+    expected = mean_sem(scores["rs+rw", 1] - scores["erm", 1])  # paired by seed
+    assert grid(relative)["rs+rw", "1"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
+    assert grid(relative)["erm", "1"].startswith("0.0")
+    assert "l1" in error.title
+
+
+def continuous(folder):
+    of = metadata(4, ["rain", "snow"], 20, severities=(0.0, 1.0, 2.0))
+    task = made_task("continuous", of)
+    skills = {"erm": (0.9, 0.7), "swad": (0.9, 0.85)}
+    return synthetic(folder, tasks={"continuous": task}, methods=skills, trials=1), task
+
+
+def test_continuous_shifts_have_accuracy_by_severity_and_failures(tmp_path):
+    records, task = continuous(tmp_path)
+    made = report(records, ["last"])
+    along, drops, sums = section(made, "Continuous").tables
+    assert along.grids[0].columns == ("0", "1", "2")
+    assert drops.grids[0].columns == ("1", "2")
+    assert "mean failure point (severity)" in sums.grids[0].columns
+    truth = Truth(records, Facts(records))
+    truth._tasks[task.content_id()] = task
+    (table,) = failure_tables(group_of(records, "last"), truth)
+    points = [
+        task.evaluate(records.predicted(at.run, "test", at.step), "test").failure_points.histogram(
+            "trajectories"
+        )
+        for at in report_scores(records, "last")[0].selected.runs
+    ]
+    expected = mean_sem([100 * of[1] for of in points])
+    assert grid(table)["erm", "1"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
+
+
+def group_of(records, rule):
+    from shiftdata.bench.reporting.making import _groups
+
+    return _groups(records, Facts(records), [rule], "erm")[0][0]
+
+
+def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
+    of = metadata(20, 4, 20)
+    tasks = {text: made_task(text, of) for text in (f"unida source={a} target={b}" for a, b in PAIRS[:2])}
+    made = report(synthetic(tmp_path, tasks=tasks, trials=1), ["last"])
+    scenarios, parts = section(made, "Universal").tables
+    assert [row for row, _ in scenarios.grids[0].lines][-1] == "mean"
+    assert parts.grids[0].columns == ("known classes", "unknown classes", "H-score")
+
+
+def test_other_tasks_have_every_figure_by_task(tmp_path):
+    task = made_task("per-domain") if False else made_task("style==kind0,kind1".replace("style", "a"))
+    made = report(synthetic(tmp_path, tasks={"a==kind0,kind1": task}, trials=1), ["last"])
+    (table,) = section(made, "Other tasks").tables
+    assert {"accuracy", "worst group", "mean over groups"} <= set(table.grids[0].columns)
+
+
+def test_same_rows_are_compared_as_metrics_compare_does(fair):
+    truth = Truth(fair, Facts(fair))
+    task = made_task("group-fairness k=4 mu=0.5")
+    truth._tasks[task.content_id()] = task
+    made = same_rows([group_of(fair, "iid-worst")], truth)
+    scores = {
+        one.method: one for one in report_scores(fair) if one.selected.study.task_id == task.content_id()
+    }
+    a, b = (
+        fair.predicted(at.run, "test", at.step)
+        for at in (scores[name].selected.runs[0] for name in ("group-dro", "erm"))
+    )
+    rows = task.rows("test")
+    group = np.unique(task.metadata.group[rows], return_inverse=True)[1]
+    found = compare(task.metadata.label[rows], a, b, groups=group, n_groups=16, statistic="worst").difference
+    line = next(cells for row, cells in made.tables[0].grids[0].lines if row == "group-dro")
+    assert line[-2:] == (f"{100 * found.estimate:+.2f}", f"{100 * found.low:+.2f} to {100 * found.high:+.2f}")
+    assert any("not on this machine" in note for note in made.notes)  # of the other task's dataset
+
+
+def test_failed_runs_are_named_with_their_reason(fair):
+    table = section(report(fair), "Failures").tables[0]
+    ((reason, (count, which)),) = table.grids[0].lines
+    assert (reason, count) == ("diverged: the loss is nan after step 7", "2")
+    assert "rwg on group-fairness@1(k=4, mu=0.5, seed=0), trial 1, seed 2" in which
+
+
+def test_seeds_that_failed_in_a_chosen_trial_are_said_under_its_table(tmp_path):
+    records = synthetic(tmp_path, trials=1, failed=[("erm", 0, 1)])
+    notes = section(report(records, ["last"]), "Group fairness").tables[0].notes
+    assert any(note.startswith("2 runs of chosen trials failed") for note in notes)
+
+
+def test_runs_that_are_missing_are_counted(tmp_path):
+    synthetic(tmp_path, trials=1)
+    for path in sorted((tmp_path / "records").glob("*.parquet"))[:1]:
+        table = pq.read_table(path)
+        pq.write_table(table.slice(1), path)
+    tables = section(report(Records.read(tmp_path), ["last"]), "Failures").tables
+    assert [cells for _, cells in tables[0].grids[0].lines] == [("2", "3")]
+
+
+def test_a_rule_that_cannot_choose_is_named_and_the_others_go_on(fair):
+    made = report(fair, ["last", "iid"])
+    assert section(made, "Group fairness: table, heads, selected by iid")
+    refused = section(made, "Failures").tables[1]
+    assert refused.grids[0].lines[0][0].startswith("last: last chooses a step and not a trial")
+    assert refused.grids[0].lines[0][1][0] == "6"
+
+
+def test_rules_are_those_of_each_sweep_or_of_its_paper(tmp_path):
+    one = synthetic(tmp_path / "a", rules=("iid", "oracle"), trials=1, sweep="a")
+    assert {line["rule"] for line in report(one).numbers} == {"iid", "oracle (oracle)"}
+    (tmp_path / "a" / "sweep.json").unlink()
+    assert {line["rule"] for line in report(Records.read(tmp_path / "a")).numbers} == {"iid-worst"}
+    with pytest.raises(NotFoundError, match="selection rule"):
+        report(one, ["best"])
+
+
+def test_csv_has_a_line_for_each_figure_that_says_all_of_it(fair):
+    lines = list(csv.DictReader(io.StringIO(report(fair, ["iid-worst"]).to_csv())))
+    line = next(one for one in lines if (one["method"], one["figure"]) == ("erm", "worst"))
+    score = next(one for one in report_scores(fair) if one.method == "erm")
+    assert float(line["value"]) == pytest.approx(score.main.mean())
+    assert (line["seeds"], line["commit"], line["version"], line["n"]) == ("3", "abc123", "0.1", "6")
+    assert len(lines) == sum(len(one.figures) for one in report_scores(fair))
+
+
+def test_markdown_and_latex_have_every_table(fair):
+    made = report(fair)
+    blocks = sum(len(one.grids) for of in made.sections for one in of.tables)
+    assert made.to_markdown().count("| --- |") + made.to_markdown().count("| ---") >= blocks
+    assert made.to_latex().count(r"\begin{tabular}") == blocks
+    assert r"\%" in made.to_latex()
+
+
+def test_ranks_between_backbones_are_compared(tmp_path):
+    synthetic(tmp_path / "a", trials=1, backbone="heads", sweep="a")
+    other = {"erm": (0.9, 0.75), "rwg": (0.85, 0.5), "group-dro": (0.86, 0.3)}
+    synthetic(tmp_path / "b", trials=1, backbone="small-cnn", sweep="b", methods=other)
+    made = report(Records.read(tmp_path / "a", tmp_path / "b"), ["last"])
+    table = next(one for one in section(made, "Ranks").tables if "backbone" in one.title)
+    assert {"heads", "small-cnn"} <= set(table.grids[0].columns)
+    assert table.notes[0].startswith("small-cnn against heads: Spearman -")
+
+
+def test_names_of_the_papers_are_theirs():
+    for paper, names in NAMES.items():
+        known = set(published(paper).rows["method"].to_pylist())
+        assert set(names.values()) <= known
+    for kind in KINDS:
+        for board in boards(kind, kind.protocols[-1]):
+            assert len(set(board.results.rows["method"].to_pylist())) >= 3
+    assert kind_of("canonical").name == "other tasks"
+
+
+def test_the_command_line_writes_each_format(fair, tmp_path, capsys):
+    (folder,) = fair.folders
+    assert main(["report", str(folder), "--rule", "iid", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("kind,dataset,content_id")
+    for name, start in (
+        ("a.md", "# Report"),
+        ("a.html", "<!doctype html>"),
+        ("a.tex", "% What"),
+        ("a.txt", "Report"),
+    ):
+        assert main(["report", str(folder), "--out", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+    assert main(["report", str(tmp_path)]) == 1
+    assert "has no folder records" in capsys.readouterr().err
+
+
+def test_no_runs_are_refused(fair):
+    with pytest.raises(InputError, match="no run to report on"):
+        report(Records(fair.runs.slice(0, 0), fair.tasks))
+
+
+def test_a_sweep_that_is_asked_for_is_described(fair):
+    text = str(report(fair))
+    assert "random: 2 trials a study, 3 seeds of each" in text
+    assert json.loads((fair.folders[0] / "sweep.json").read_text())["about"] in text
