@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -201,7 +203,7 @@ def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
 
 
 def test_other_tasks_have_every_figure_by_task(tmp_path):
-    task = made_task("per-domain") if False else made_task("style==kind0,kind1".replace("style", "a"))
+    task = made_task("a==kind0,kind1")
     made = report(synthetic(tmp_path, tasks={"a==kind0,kind1": task}, trials=1), ["last"])
     (table,) = section(made, "Other tasks").tables
     assert {"accuracy", "worst group", "mean over groups"} <= set(table.grids[0].columns)
@@ -328,3 +330,11 @@ def test_a_sweep_that_is_asked_for_is_described(fair):
     text = str(report(fair))
     assert "random: 2 trials a study, 3 seeds of each" in text
     assert json.loads((fair.folders[0] / "sweep.json").read_text())["about"] in text
+
+
+def test_the_examples_of_the_page_of_docs_run(fair):
+    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    known = {"folder": fair.folders[0]}
+    exec(compile(block, "report.md", "exec"), known)
+    assert known["made"].sections[2].title.startswith("Group fairness")
