@@ -119,16 +119,14 @@ def test_adaptation_has_scenarios_in_rows_and_their_mean_with_its_error(uda):
 
 
 def test_a_mean_is_over_the_scenarios_that_all_methods_have(uda, tmp_path):
-    lost = {"dann": PAIRS[0]}
-    kept = [
-        not (method in lost and f"source={lost[method][0]} target={lost[method][1]}" in protocol)
-        for method, protocol in zip(uda.column("method"), uda.column("protocol"), strict=True)
-    ]
-    fewer = Records(uda.runs.filter(kept), uda.tasks)
+    fewer = without(uda, "dann", "uda source=kind0 target=kind1")
     table = section(report(fewer, ["last"]), "Domain adaptation").tables[0]
     assert "2 of 3 scenarios" in table.notes[-1]
     means = [one.main.mean() for one in report_scores(uda, "last") if one.method == "erm"]
-    assert grid(table)["mean", "erm"].startswith(f"{np.mean(means[1:]):.1f}")
+    first = [one.params["source"] for one in report_scores(uda, "last") if one.method == "erm"].index("kind0")
+    assert grid(table)["mean", "erm"].startswith(f"{np.mean(np.delete(means, first)):.1f}")
+    ranked = section(report(fewer, ["last"]), "Ranks").tables[0]
+    assert {row for row, _ in ranked.grids[0].lines} == {"erm", "cdan"}  # those that have every task
 
 
 def test_domains_have_an_average_and_its_rank(tmp_path):
@@ -145,6 +143,17 @@ def test_domains_have_an_average_and_its_rank(tmp_path):
     )  # domains x seeds
     expected = mean_sem(of_seeds.mean(axis=0))
     assert cells["erm", "average"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
+    fewer = without(records, "irm", "leave-one-domain-out test=kind1")
+    table = section(report(fewer, ["iid"]), "Domain generalization").tables[0]
+    assert grid(table)["irm", "average"] == grid(table)["irm", "rank"] == grid(table)["irm", "kind1"] == ""
+    assert "without an average: irm" in table.notes[-1]
+
+
+def without(records, method, protocol):
+    """The records but for one study."""
+    studies = zip(records.column("method"), records.column("protocol"), strict=True)
+    kept = [one != (method, protocol) for one in studies]
+    return Records(records.runs.filter(kept), records.tasks)
 
 
 def test_label_shift_is_relative_to_the_method_without_correction(tmp_path):
@@ -196,10 +205,17 @@ def group_of(records, rule):
 def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
     of = metadata(20, 4, 20)
     tasks = {text: made_task(text, of) for text in (f"unida source={a} target={b}" for a, b in PAIRS[:2])}
-    made = report(synthetic(tmp_path, tasks=tasks, trials=1), ["last"])
+    records = synthetic(tmp_path, tasks=tasks, trials=1)
+    made = report(records, ["last"])
     scenarios, parts = section(made, "Universal").tables
     assert [row for row, _ in scenarios.grids[0].lines][-1] == "mean"
     assert parts.grids[0].columns == ("known classes", "unknown classes", "H-score")
+    fewer = without(records, "rwg", next(iter(tasks)))
+    parts = section(report(fewer, ["last"]), "Universal").tables[1]
+    shared = next(
+        one for one in report_scores(fewer, "last") if one.method == "erm" and one.params["source"] == "kind2"
+    )
+    assert grid(parts)["erm", "known classes"] == f"{shared.figures['known'].mean():.1f}"
 
 
 def test_other_tasks_have_every_figure_by_task(tmp_path):
@@ -249,6 +265,15 @@ def test_runs_that_are_missing_are_counted(tmp_path):
         pq.write_table(table.slice(1), path)
     tables = section(report(Records.read(tmp_path), ["last"]), "Failures").tables
     assert [cells for _, cells in tables[0].grids[0].lines] == [("2", "3")]
+
+
+def test_runs_that_only_select_are_not_those_asked_for(tmp_path):
+    records = synthetic(tmp_path, trials=1)
+    place = records.runs.schema.get_field_index("held_out")
+    out = ["kind0" if one == "erm" else "" for one in records.column("method")]
+    part = Records(records.runs.set_column(place, "held_out", [out]), records.tasks, records._places)
+    (table,) = Facts(part)._missing()
+    assert {(row.partition(" ")[0], *cells) for row, cells in table.grids[0].lines} == {("erm", "0", "3")}
 
 
 def test_a_rule_that_cannot_choose_is_named_and_the_others_go_on(fair):

@@ -50,7 +50,12 @@ def page(tmp_path_factory):
     tasks = {f"leave-one-domain-out test={n}": made_task_of(of, name) for n, name in enumerate(HOSTILE)}
     skills = {"erm": (0.8, 0.6), HOSTILE[0]: (0.9, 0.9)}
     records = synthetic(
-        tmp_path_factory.mktemp("page"), tasks=tasks, methods=skills, trials=1, commit=HOSTILE[0] + "\x1b[31m"
+        tmp_path_factory.mktemp("page"),
+        tasks=tasks,
+        methods=skills,
+        trials=1,
+        backbone=HOSTILE[0],
+        commit=HOSTILE[0] + "\x1b[31m",
     )
     return report(records, ["last"])
 
