@@ -29,6 +29,11 @@ def test_a_number_depends_on_its_own_name_alone(seed, trial):
     assert drawn(SPACE, seed, "erm", trial) != whole
 
 
+def test_two_numbers_with_one_range_are_drawn_apart():
+    made = drawn({"one": RATE, "two": RATE}, 0, "jtt", 1)
+    assert made["one"] != made["two"]
+
+
 def test_draws_fill_their_ranges_evenly_on_their_scale():
     made = [drawn(SPACE, 0, "jtt", trial) for trial in range(1, 2001)]
     logs = [math.log10(one["learning_rate"]) for one in made]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shiftdata.bench import presets, read_sweep, sweep_of
+from shiftdata.bench.job import TaskFacts, identity
 from shiftdata.bench.plan import Plan
 from shiftdata.bench.sweep import PRESETS, plain_sweep, restored
 from shiftdata.cli.app import main as cli
@@ -55,6 +57,13 @@ def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
     for changed in others[:3] + others[4:]:
         assert not ids(**changed) & before, changed
     assert ids(**others[3]) > before  # the defaults are trial 0 of every search
+
+
+def test_the_data_of_a_run_is_part_of_its_id(tiny):
+    job = next(iter(Plan(sweep_of(SMALL, [str(tiny)])).runs(None))).job
+    facts = TaskFacts.of(job.task)
+    for name in ("content_id", "task_id", "dataset", "base", "trained_on"):
+        assert identity(job, replace(facts, **{name: "another"})).id != identity(job, facts).id
 
 
 def test_an_other_content_is_another_run(tiny, other):
