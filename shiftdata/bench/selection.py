@@ -225,6 +225,8 @@ class _Study:
         self.trials = sorted({trial for _, trial, _, out, _ in places if not out})
         seeds = [{seed for _, of, seed, out, _ in places if of == trial and not out} for trial in self.trials]
         self.seeds = sorted(set.intersection(*seeds)) if seeds else []
+        if len(self.trials) == 1:  # it competes with none: a seed that failed takes nothing from the others
+            self.seeds = [seed for _, seed in sorted(self.full)]
         self.failed = Counter(trial for _, trial, _, out, status in places if not out and status != DONE)
 
     def select(self) -> Selected:

@@ -111,6 +111,8 @@ def test_a_trial_with_a_seed_that_failed_cannot_win(tmp_path):
     ]
     (chosen,) = select(records(tmp_path, *rows), "iid")
     assert (chosen.trial, chosen.failed) == (1, 0)
+    alone = records(tmp_path / "alone", rows[0], rows[1])  # no other trial to be compared with
+    assert (select(alone, "iid")[0].score, select(alone, "iid")[0].failed) == (1.0, 1)
     lost = [run({}, trial=0, status="refused") | {"reason": "why"}]
     (nothing,) = select(records(tmp_path / "lost", *lost), "iid")
     assert "refused: why" in nothing.refused

@@ -1,0 +1,50 @@
+"""docs/findings.md says what the records beside it give, and each verdict follows from its interval."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, object]:
+    return runpy.run_path(str(ROOT / "scripts/findings.py"))
+
+
+def test_the_page_has_the_tables_of_the_records(findings):
+    page = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    block = page.partition(findings["BEGIN"])[2].partition(findings["END"])[0]
+    assert block.strip() == findings["written"]().strip()
+
+
+@pytest.mark.parametrize(
+    ("differences", "alike", "verdict"),
+    [
+        ([3.0, 4.0, 5.0], False, "holds here"),
+        ([-3.0, -4.0, -5.0], False, "does not hold"),
+        ([-3.0, 4.0, 1.0], False, "cannot be told"),
+        ([3.0], False, "cannot be told"),
+        ([0.5, -0.5, 0.1], True, "holds here"),
+        ([8.0, 9.0, 8.5], True, "does not hold"),
+        ([8.0, -9.0, 8.5], True, "cannot be told"),
+        ([3.0, np.nan, 4.0, 5.0], False, "holds here"),
+    ],
+)
+def test_a_verdict_follows_from_the_interval(findings, differences, alike, verdict):
+    assert findings["line"]("paper", "claim", "a - b", np.array(differences), alike)[-1] == verdict
+
+
+def test_a_contrast_is_of_the_tasks_it_names(findings):
+    claim = findings["Claim"]("P", "text", "sweep", "a b", "c", "mu=0.1", "mu=0.2")
+    means = {
+        ("d", "group-fairness k=2 mu=0.1"): {"a": 5.0, "b": 7.0, "c": 1.0},
+        ("d", "group-fairness k=2 mu=0.2"): {"a": 3.0, "b": 3.0, "c": 2.0},
+    }
+    assert claim.differences(means).tolist() == [4.0]
+    others = findings["Claim"]("P", "text", "sweep", "all but c", "c")
+    assert others.differences(means).tolist() == [5.0, 1.0]
