@@ -10,7 +10,7 @@ import numpy as np
 
 from shiftdata.bench.job import HEADS, Identity, Job, TaskFacts, TaskSpec, identity
 from shiftdata.bench.records import DONE, Records, runs_of
-from shiftdata.bench.search import Search, applied, drawn, suggested
+from shiftdata.bench.search import Search, applied, drawn, show_trials, suggested
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Sweep
 from shiftdata.bench.training import Unit, task_of
@@ -106,6 +106,9 @@ class Plan:
             if len(scores) < trial:
                 break
             made.append(suggested(space, search.seed, names, list(zip(made, scores, strict=True))))
+        if search.storage:
+            ended = [known.scores[at] for at in range(len(made)) if at in known.scores]
+            show_trials(search.storage, " ".join(names), space, list(zip(made, ended, strict=False)))
         return made
 
 

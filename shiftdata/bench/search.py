@@ -33,8 +33,9 @@ class Search:
     """How the settings of a study's trials are chosen.
 
     `seeds` are how many each trial has; with `seeds_of` "best" the trials have one each, and only the chosen
-    one gets the others. `rule` chooses it, and is what TPE makes larger. `space` gives ranges to numbers of
-    the training (`learning_rate`, `weight_decay`, ..), and replaces those of methods.
+    one gets the others. `rule` chooses it, and is what TPE makes larger. `storage`, an optuna storage such as
+    "sqlite:///trials.db", is shown TPE's trials for optuna's own tools, and never read. `space` gives ranges to
+    numbers of the training (`learning_rate`, `weight_decay`, ..), and replaces those of methods.
     """
 
     kind: Kind = "defaults"
@@ -43,6 +44,7 @@ class Search:
     seeds_of: Literal["each", "best"] = "each"
     seed: int = 0
     rule: str = "iid"
+    storage: str = ""
     space: Mapping[str, Hyper] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,37 +126,53 @@ def suggested(
     trial = len(past)
     if trial < STARTUP:
         return drawn(space, seed, names[1], trial)
-    optuna = require("optuna", "the search 'tpe'")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna = _optuna()
     spaces = {name: _distribution(optuna, one) for name, one in space.items()}
     sampler = optuna.samplers.TPESampler(
         seed=hash64(seed, "tpe", names[0], trial) % 2**32, n_startup_trials=STARTUP
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    for settings, score in past:
-        params = {name: value for name, value in settings.items() if name in spaces}
-        if any(not _inside(space[name], value) for name, value in params.items()) or len(params) < len(space):
-            continue  # the defaults, which need not be in the range
-        failed = math.isnan(score)
-        study.add_trial(
-            optuna.trial.create_trial(
-                params=params,
-                distributions=spaces,
-                value=None if failed else score,
-                state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
-            )
-        )
+    study.add_trials(_trials(optuna, space, past))
     return {name: float(value) for name, value in study.ask(spaces).params.items()}
+
+
+def show_trials(
+    storage: str, name: str, space: Mapping[str, Hyper], past: Sequence[tuple[Mapping[str, float], float]]
+) -> None:
+    """Put the trials of a study that it does not have yet into an optuna storage."""
+    optuna = _optuna()
+    study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
+    study.add_trials(_trials(optuna, space, past)[len(study.get_trials(deepcopy=False)) :])
+
+
+def _optuna() -> Any:
+    optuna = require("optuna", "the search 'tpe'")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _trials(
+    optuna: Any, space: Mapping[str, Hyper], past: Sequence[tuple[Mapping[str, float], float]]
+) -> list[Any]:
+    """Settings and scores as optuna has them; without the defaults, which need not be in their ranges."""
+    spaces = {name: _distribution(optuna, one) for name, one in space.items()}
+    states = optuna.trial.TrialState
+    return [
+        optuna.trial.create_trial(
+            params=dict(settings),
+            distributions=spaces,
+            value=None if math.isnan(score) else score,
+            state=states.FAIL if math.isnan(score) else states.COMPLETE,
+        )
+        for settings, score in past
+        if settings.keys() == space.keys()
+    ]
 
 
 def _distribution(optuna: Any, one: Hyper) -> Any:
     if one.choices:
         return optuna.distributions.CategoricalDistribution(one.choices)
     return optuna.distributions.FloatDistribution(*_ends(one), log=one.log)
-
-
-def _inside(one: Hyper, value: float) -> bool:
-    return value in one.choices if one.choices else _ends(one)[0] <= value <= _ends(one)[1]
 
 
 def applied(

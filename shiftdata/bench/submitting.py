@@ -166,6 +166,9 @@ def _known(records: Records, chosen: Sequence[tuple[Selected, Mapping[str, Any],
     sets = [name for name, roles in task.roles.items() if {"fit", "unlabelled"} & set(roles)]
     if about.get("trains_on_select"):
         sets.append(task.set_of("select"))
+    trained_on = f"{', '.join(sets)} of each task"
+    if elsewhere := about.get("trained_on"):
+        trained_on = f"the train rows of another base, content_id {elsewhere}"
     used = {of.protocol: set(records.where(task_id=of.task_id).column("trial")) for of in records.studies()}
     return {
         "method": study.method if study.variant == "fixed" else f"{study.method}@{study.variant}",
@@ -175,7 +178,7 @@ def _known(records: Records, chosen: Sequence[tuple[Selected, Mapping[str, Any],
         "code_license": "Apache-2.0",
         "backbone": study.backbone,
         "pretraining": about.get("pretraining") or "none",
-        "trained_on": f"{', '.join(sets)} of each task",
+        "trained_on": trained_on,
         "trials": max(map(len, used.values())),
         "cost": f"{seconds:,.0f} s of {len(records):,} runs",
         "date": date.today().isoformat(),

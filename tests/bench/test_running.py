@@ -14,6 +14,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import optuna
 import pytest
 
 import shiftdata as sd
@@ -64,6 +65,7 @@ def test_a_sweep_leaves_every_evaluation_and_the_predictions_of_what_was_chosen(
     assert set(made.column("status")) == {"done"}
     assert made.steps(0) == [3, 6]
     assert {name for name, _ in made.places[0]} == {"validation", "test"}
+    assert len(made.runs["evaluations"][0]) == 4  # each set once after each step
     chosen = {(one.run, one.step) for rule in sweep.rules for of in select(made, rule) for one in of.runs}
     for run in range(len(made)):
         for step in made.steps(run):
@@ -242,12 +244,17 @@ def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_noth
         "seeds": 3,
         "seeds_of": "best",
         "space": {"learning_rate": [0.1, 0.003]},
+        "storage": f"sqlite:///{tmp_path}/trials.db",
     }
     sweep = sweep_of(
         SWEEP | {"search": search, "methods": ["erm"], "tasks": [SWEEP["tasks"][0] | {"k": 2}]}, [str(tiny)]
     )
     made = run_sweep(sweep, tmp_path / "whole")
     assert len(made) == 7 + 2
+    if kind == "tpe":
+        (name,) = optuna.get_all_study_names(search["storage"])
+        shown = optuna.load_study(study_name=name, storage=search["storage"]).trials
+        assert len(shown) == 6  # all but the defaults
     (chosen,) = select(made, "iid")
     assert [one.seed for one in chosen.runs] == [0, 1, 2]
 
