@@ -34,8 +34,8 @@ class Search:
 
     `seeds` are how many each trial has; with `seeds_of` "best" the trials have one each, and only the chosen
     one gets the others. `rule` chooses it, and is what TPE makes larger. `storage`, an optuna storage such as
-    "sqlite:///trials.db", is shown TPE's trials for optuna's own tools, and never read. `space` gives ranges to
-    numbers of the training (`learning_rate`, `weight_decay`, ..), and replaces those of methods.
+    "sqlite:///trials.db", is shown TPE's trials for optuna's own tools, and never read. `space` gives ranges
+    to numbers of the training (`learning_rate`, `weight_decay`, ..), and replaces those of methods.
     """
 
     kind: Kind = "defaults"
