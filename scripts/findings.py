@@ -84,9 +84,13 @@ def _mean(of: Mapping[str, float], names: str) -> float:
     return float(np.mean([of.get(name, math.nan) for name in names.split()]))
 
 
-FAIR, UDA, FEATURES, SCRATCH, SHIFT = "sma-fairness", "sma-uda", "dg-features", "dg-scratch", "rls-alpha"
+FAIR, UDA, WHOLE = "sma-fairness", "sma-uda", "uda-scratch"
+FEATURES, SCRATCH, SHIFT = "dg-features", "dg-scratch", "rls-alpha"
 AWARE = "subg rwg group-dro"
-RULE = {FAIR: "iid-worst", UDA: "last", FEATURES: "iid", SCRATCH: "iid", SHIFT: "last"}
+RULE = {FAIR: "iid-worst", UDA: "last", WHOLE: "last", FEATURES: "iid", SCRATCH: "iid", SHIFT: "last"}
+BACKBONE = {one: ", frozen features" for one in (UDA, FEATURES)} | {
+    one: ", from scratch" for one in (WHOLE, SCRATCH)
+}
 GROWS = "they mend it more as the shift grows"
 CLAIMS = (
     Claim("SMA", "SUBY and RWY are as good as JTT, or better", FAIR, "suby rwy", "jtt"),
@@ -102,6 +106,11 @@ CLAIMS = (
     Claim("SMA", "CDAN is better than the source alone", UDA, "cdan", "erm"),
     Claim("SMA", "DANN is better than the source alone", UDA, "dann", "erm"),
     Claim("SMA", "DeepJDOT is better than the source alone", UDA, "deepjdot", "erm"),
+    Claim("SMA", "CDAN is best in closed-set adaptation", WHOLE, "cdan", "dann"),
+    Claim("SMA", "CDAN is best in closed-set adaptation", WHOLE, "cdan", "deepjdot"),
+    Claim("SMA", "CDAN is better than the source alone", WHOLE, "cdan", "erm"),
+    Claim("SMA", "DANN is better than the source alone", WHOLE, "dann", "erm"),
+    Claim("SMA", "DeepJDOT is better than the source alone", WHOLE, "deepjdot", "erm"),
     Claim("NICO++", "IRM is far behind", FEATURES, "all but irm", "irm"),
     Claim("NICO++", "EoA is among the leading", FEATURES, "eoa", "erm"),
     Claim("NICO++", "CORAL is among the leading", FEATURES, "coral", "erm"),
@@ -185,7 +194,7 @@ def claims(there: Mapping[str, Records]) -> list[list[str]]:
     body = []
     for one in CLAIMS:
         if one.sweep in of:
-            backbone = {FEATURES: ", frozen features", SCRATCH: ", from scratch"}.get(one.sweep, "")
+            backbone = BACKBONE.get(one.sweep, "")
             body.append(
                 line(one.paper, one.text, one.contrast + backbone, one.differences(of[one.sweep]), one.alike)
             )
