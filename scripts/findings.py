@@ -88,9 +88,8 @@ FAIR, UDA, WHOLE = "sma-fairness", "sma-uda", "uda-scratch"
 FEATURES, SCRATCH, SHIFT = "dg-features", "dg-scratch", "rls-alpha"
 AWARE = "subg rwg group-dro"
 RULE = {FAIR: "iid-worst", UDA: "last", WHOLE: "last", FEATURES: "iid", SCRATCH: "iid", SHIFT: "last"}
-BACKBONE = {one: ", frozen features" for one in (UDA, FEATURES)} | {
-    one: ", from scratch" for one in (WHOLE, SCRATCH)
-}
+BACKBONE = {UDA: ", frozen features", FEATURES: ", frozen features"}
+BACKBONE |= {WHOLE: ", from scratch", SCRATCH: ", from scratch"}
 GROWS = "they mend it more as the shift grows"
 CLAIMS = (
     Claim("SMA", "SUBY and RWY are as good as JTT, or better", FAIR, "suby rwy", "jtt"),
