@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -260,12 +259,12 @@ def measured() -> Iterator[dict[str, Any]]:
     cost["peak_memory"] = _peak_memory()
 
 
-def _peak_memory() -> int:
-    """Bytes that this process had in memory at most, since they were last forgotten."""
+def _peak_memory() -> int | None:
+    """Bytes that this process had in memory at most, since they were last forgotten; Linux says so."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return None
 
 
 def _row(
