@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -27,6 +28,8 @@ from shiftdata.tasks.official import Figure
 
 RECORDS, TASKS = "records", "tasks"
 DONE = "done"
+#: How often files that go while they are read are listed again.
+TRIES = 20
 #: How a run can end. What is in none of these is not complete: it runs still, or was stopped.
 STATUSES = (DONE, "diverged", "refused", "out of memory", "error")
 
@@ -134,9 +137,7 @@ class Records:
         for folder in folders:
             if not (folder / RECORDS).is_dir():
                 raise InputError(f"{folder} has no folder {RECORDS}: give the folder of a sweep")
-        files = sorted(path for folder in folders for path in (folder / RECORDS).glob("*.parquet"))
-        columns = [name for name in SCHEMA.names if name != "predicted"]
-        tables = [_read(path, columns) for path in files]
+        files, tables = _tables(folders)
         file = np.repeat(np.arange(len(files)), [len(one) for one in tables])
         row = np.concatenate([np.zeros(0, np.int64), *(np.arange(len(one)) for one in tables)])
         empty = SCHEMA.remove(SCHEMA.get_field_index("predicted")).empty_table()
@@ -167,6 +168,12 @@ class Records:
                     raise not_found(name, str(value), map(str, known))
             mask &= pc.is_in(self.runs[name], pa.array(values, SCHEMA.field(name).type)).to_numpy()
         return Records(self.runs.filter(pa.array(mask)), self.tasks, self._places)
+
+    @property
+    def files(self) -> Iterator[tuple[Path, IntArray]]:
+        """Each file that was read, with its rows that are among these runs."""
+        file, row = (self.runs[name].to_numpy() for name in ("_file", "_row"))
+        yield from ((path, row[file == at]) for at, path in enumerate(self._places))
 
     def column(self, name: str) -> list[Any]:
         """A value a run."""
@@ -295,9 +302,26 @@ def _known(value: Any) -> Any:
     return np.nan if value is None else value
 
 
+def _tables(folders: Sequence[Path]) -> tuple[list[Path], list[pa.Table]]:
+    """The files of some folders, and their rows without predictions.
+
+    A file may go while they are read, where another process has just put all of them into one.
+    """
+    columns = [name for name in SCHEMA.names if name != "predicted"]
+    for _ in range(TRIES):
+        files = sorted(path for folder in folders for path in (folder / RECORDS).glob("*.parquet"))
+        with suppress(FileNotFoundError):
+            return files, [_read(path, columns) for path in files]
+    raise InputError(
+        f"files of {', '.join(map(str, folders))} go while they are read: wait for what writes them"
+    )
+
+
 def _read(path: Path, columns: list[str]) -> pa.Table:
     try:
         return pq.read_table(path, columns=columns)
+    except FileNotFoundError:
+        raise
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path} is not a file of records: {error}") from error
 

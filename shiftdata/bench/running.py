@@ -99,6 +99,7 @@ def run_sweep(
             lost: Unit = error.job
             write_runs(_file(folder, lost), rows_lost(setting, lost, str(error)))
             tried |= {one.id for one in lost.runs}
+    remove(folder / "running" / str(rank.number))
     _finish(sweep, folder, [one.id for one in runs])
     return Records.read(folder)
 
@@ -154,14 +155,18 @@ def _file(folder: Path, unit: Unit) -> Path:
 
 def _missing(folder: Path, units: Sequence[Unit]) -> Iterable[Unit]:
     """Those that no rank has done by now."""
-    return [one for one in units if not _file(folder, one).exists()]
+    records = read_records(folder)
+    done = set() if records is None else set(records.column("id"))
+    return [unit for unit in units if not all(one.id in done for one in unit.runs)]
 
 
 def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
-    """Once all is there: one file of records, with the predictions of what the sweep's rules choose."""
-    remove(folder / "running")
+    """Once all is there: one file of records, with the predictions of what the sweep's rules choose.
+
+    Another rank may do the same after this one, or write a run that it was doing too: files are merged, each
+    run once, and only those that were read go.
+    """
     with locked(folder / LOCK, f"{folder} is being finished by another process", wait=600):
-        files = sorted((folder / RECORDS).glob("*.parquet"))
         if sweep.keep == "all":
             return
         records = Records.read(folder)
@@ -177,16 +182,18 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
             for name, one in sets.items()
             if sweep.keep == "select" and one.role == "select"
         }
-        tables = [_pruned(pq.read_table(path, schema=SCHEMA), keep, every) for path in files]
+        tables = [
+            _pruned(pq.read_table(path, schema=SCHEMA).take(pa.array(rows)), keep, every)
+            for path, rows in records.files
+        ]
         whole = pa.concat_tables(tables)
-        places = {one: place for place, one in enumerate(order)}
-        ids = whole["id"].to_pylist()
+        ids, places = whole["id"].to_pylist(), {one: place for place, one in enumerate(order)}
         whole = whole.take(pa.array(sorted(range(len(ids)), key=lambda at: places.get(ids[at], len(places)))))
-        name = content_hash(*sorted(ids))[:32]
-        with whole_file(folder / RECORDS / f"all-{name}.parquet") as temporary:
+        one_file = folder / RECORDS / f"all-{content_hash(*sorted(ids))[:32]}.parquet"
+        with whole_file(one_file) as temporary:
             pq.write_table(whole, temporary, compression="zstd")
-        for path in files:
-            if path.name != f"all-{name}.parquet":
+        for path, _ in records.files:
+            if path != one_file:
                 path.unlink(missing_ok=True)
 
 

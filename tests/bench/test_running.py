@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import optuna
+import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
@@ -76,7 +77,7 @@ def test_a_sweep_leaves_every_evaluation_and_the_predictions_of_what_was_chosen(
                 assert right.cells.correct.sum() <= len(labels)
     assert min(made.column("peak_memory")) > 1 << 20
     assert made.column("examples") == [48] * 8
-    assert not (whole / "running").exists()
+    assert not list(whole.glob("running/*"))
 
 
 def test_its_scores_are_those_of_a_training_by_hand(sweep, whole):
@@ -112,6 +113,29 @@ def test_ranks_that_share_a_folder_leave_the_same(sweep, whole, tmp_path):
     ]
     assert [one.wait(timeout=120) for one in started] == [0, 0]
     assert said(tmp_path / "ranks") == said(whole)
+
+
+def test_a_run_that_two_ranks_did_is_there_once_and_files_may_go_while_they_are_read(sweep, whole, tmp_path):
+    """One rank has finished, and another writes what it was doing; a third begins to read in between."""
+    shutil.copytree(whole, tmp_path / "twice")
+    (only,) = (tmp_path / "twice" / RECORDS).iterdir()
+    table = pq.read_table(only)
+    pq.write_table(table.slice(0, 3), only.with_name("late.parquet"))
+    run_sweep(sweep, tmp_path / "twice")
+    (merged,) = (tmp_path / "twice" / RECORDS).iterdir()
+    assert pq.read_table(merged)["id"].to_pylist() == table["id"].to_pylist()
+    assert said(tmp_path / "twice") == said(whole)
+    gone = [FileNotFoundError(only)]
+    read = pq.read_table
+
+    def vanishing(path, **options):
+        if gone:
+            raise gone.pop()
+        return read(path, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pq, "read_table", vanishing)
+        assert len(Records.read(tmp_path / "twice")) == len(table)
 
 
 def begin(sweep: Sweep, folder: Path) -> None:
