@@ -32,6 +32,8 @@ from shiftdata.metrics.records import markdown
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "findings"
 BEGIN, END = "<!-- written by scripts/findings.py -->", "<!-- end -->"
+#: A task whose test has fewer rows says nothing.
+LEAST = 40
 #: Points within which methods count as alike.
 ALIKE = 5.0
 Means: TypeAlias = dict[tuple[str, str], dict[str, float]]
@@ -152,6 +154,8 @@ def means(records: Records, rule: str) -> Means:
     made: dict[tuple[str, str], dict[str, float]] = {}
     for one in scores_of(records, rule)[0]:
         study = one.selected.study
+        if one.n < LEAST:
+            continue
         task = made.setdefault((study.dataset.partition("/")[0], study.protocol), {})
         task[study.method] = float(one.main.mean())
     return made
