@@ -60,7 +60,10 @@ class Claim:
 
     @property
     def contrast(self) -> str:
-        text = f"{self.more.replace(' ', ', ')} - {self.less.replace(' ', ', ')}"
+        more, less = (
+            one if one.startswith("all") else one.replace(" ", ", ") for one in (self.more, self.less)
+        )
+        text = f"{more} - {less}"
         return (
             text
             + (f", {self.where}" if self.where else "")
