@@ -17,9 +17,8 @@ from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.raw.rows import whole_place
 from builders.recipe_files import load_recipe
 from builders.sample import by_reason
-from shiftdata.cli.verbs import GOES_ON, quiet_option, verb
-from shiftdata.errors import InputError
-from shiftdata.executors import Rank, Ray
+from shiftdata.cli.verbs import GOES_ON, asked_rank, quiet_option, verb
+from shiftdata.executors import Ray
 from shiftdata.format.manifest import FILE_NAME, Manifest
 
 MOST_NAMES = 10  # of groups without rows
@@ -73,26 +72,13 @@ def command(
     A build that was stopped goes on when the same command is run again, and ends in the same bytes. Several
     may run at once, on machines that share --out: see docs/cluster.md.
     """
-    part = _rank(rank, world, slurm)
+    part = asked_rank(rank, world, slurm)
     recipe = f"{recipe}={whole_place(raw)}" if raw else recipe
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)
     if (folder / FILE_NAME).is_file():
         _print_built(folder, recipe, options["out"], both=options["format"] == "both", verbose=verbose)
-
-
-def _rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
-    """The rank that the options name, or None."""
-    if slurm:
-        if rank is not None or world is not None:
-            raise InputError("--slurm gives rank and world: leave --rank and --world out")
-        part, said = Rank.of_slurm()
-        print(f"{part} ({said})", file=sys.stderr)
-        return part
-    if (rank is None) != (world is None):
-        raise InputError("--rank and --world go together, as in --rank 0 --world 8")
-    return None if rank is None or world is None else Rank(rank, world)
 
 
 def _print_built(folder: Path, recipe: str, out: Path, *, both: bool, verbose: bool) -> None:

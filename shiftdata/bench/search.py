@@ -120,7 +120,7 @@ def suggested(
     """TPE's settings for the trial that follows some others, by optuna.
 
     `names` are the study and the method, `past` the settings and the score of each trial so far (nan where it
-    failed). The study is told all of it anew, so that records are its only memory: a sweep that was killed
+    failed). The study gets all of it anew, so that records are its only memory: a sweep that was killed
     goes on as if it had not been.
     """
     trial = len(past)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
+from shiftdata.cli.verbs import GOES_ON, asked_rank, progress, quiet_option, verb
 from shiftdata.errors import InputError
-from shiftdata.executors import ALONE, Executor, Pool, Rank, Ray
+from shiftdata.executors import ALONE, Executor, Pool, Ray
 from shiftdata.extras import require
 
 RETRIED = ("error", "out of memory", "diverged", "refused")
@@ -104,7 +103,7 @@ def command(
     else:
         made = read_sweep(sweep, datasets)
     folder = folder or Path("runs") / made.name
-    part = _rank(rank, world, slurm)
+    part = asked_rank(rank, world, slurm) or ALONE
     bar = progress(f"sweep {made.name}", None, " runs", quiet=quiet)
 
     def did(unit: Any, now: Any) -> None:
@@ -134,16 +133,6 @@ def _executor(workers: int | None, ray: str | None) -> Executor | None:
     if ray is not None:
         return Ray(ray, workers)
     return Pool(workers) if workers and workers > 1 else None
-
-
-def _rank(rank: int | None, world: int | None, slurm: bool) -> Rank:
-    if slurm:
-        part, variables = Rank.of_slurm()
-        print(f"{part} ({variables})", file=sys.stderr)
-        return part
-    if (rank is None) != (world is None):
-        raise InputError("--rank and --world go together, as in --rank 0 --world 8")
-    return ALONE if rank is None or world is None else Rank(rank, world)
 
 
 def print_progress(now: Any) -> None:

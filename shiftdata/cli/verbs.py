@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.executors.ranks import Rank
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -92,6 +93,19 @@ dataset_argument = click.argument(
     "dataset", help="A name such as sma_emoji, owner/name, a folder, or a URL (https://, s3://, hf://)."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
+
+
+def asked_rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
+    """The rank that --rank and --world name, or with --slurm that of Slurm; None without them."""
+    if slurm:
+        if rank is not None or world is not None:
+            raise InputError("--slurm gives rank and world: leave --rank and --world out")
+        part, said = Rank.of_slurm()
+        print(f"{part} ({said})", file=sys.stderr)
+        return part
+    if (rank is None) != (world is None):
+        raise InputError("--rank and --world go together, as in --rank 0 --world 8")
+    return None if rank is None or world is None else Rank(rank, world)
 
 
 def progress(title: str, total: int | None, unit: str, *, quiet: bool = False) -> tqdm[Any]:
