@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Protocol, Self, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from PIL import Image, ImageFile
 
@@ -20,7 +20,7 @@ from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_o
 from builders.raw.archives import RAW
 from builders.raw.rows import RowsTree, is_copy
 from builders.raw.tree import Tree
-from builders.sample import BadItem, Item, Json, PictureFile
+from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
@@ -28,6 +28,8 @@ from shiftdata.threads import available_cores, in_threads
 RAW_VARIABLE = "SHIFTDATA_RAW"
 #: What `params` say of a file without the name that its authors gave it: it has no place in their order.
 NAMELESS = "nameless"
+#: What `params` call the part of a file that an example is.
+PART = "row"
 
 _truncated = threading.Lock()
 
@@ -38,11 +40,13 @@ class Row:
 
     Pictures of a label share an origin in all domains; with `across` those of other labels share it too, such
     as what one camera saw. `stem` is what the key and an origin of its own are made of; by default the name
-    of the file.
+    of the file. An example that is only a part of its file, such as a picture in an array or the row of a
+    table, has a `part`: its number there, from 0.
     """
 
     file: str
     label: str
+    part: int | None = None
     nuisance: str | None = None
     severity: float | None = None
     origin: str | None = None
@@ -75,9 +79,17 @@ class Layout(Protocol):
         """Every example, and every file that was meant as one; reads no picture."""
 
 
+@runtime_checkable
+class InParts(Protocol):
+    """A layout whose examples are parts of files."""
+
+    def example(self, tree: Tree, file: str, part: int, /) -> Example:
+        """The part of a file that a row names; raises `BadItem` where it cannot be used."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RawAlbum:
-    """The pictures of a raw dataset, as they are.
+    """The examples of a raw dataset, as they are.
 
     `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`. It may be a
     copy as rows: a folder with Parquet files, or a repository of a Hub with its revision. `by_content` says
@@ -142,14 +154,32 @@ class RawAlbum:
         return self._listed[1]
 
     def place(self, item: Item) -> str:
-        return str(item.source["file"])
+        file, part = item.source["file"], item.source.get(PART)
+        return str(file) if part is None else f"{file}, {PART} {part}"
 
-    def load(self, item: Item) -> PictureFile:
-        data = self.tree.read(self.place(item))
+    def load(self, item: Item) -> Example:
+        file, part = str(item.source["file"]), item.source.get(PART)
+        if isinstance(part, int):
+            return self.example(file, part)
+        data = self.tree.read(file)
         try:
             return PictureFile(data, picture_of(io.BytesIO(data)))
         except BadItem:
             return PictureFile(b"", as_far_as_it_goes(data))
+
+    def example(self, file: str, part: int) -> Example:
+        """A part of a file."""
+        assert isinstance(self.layout, InParts), f"{type(self.layout).__name__} lists parts and reads none"
+        return self.layout.example(self.tree, file, part)
+
+    def _digest(self, item: Item) -> str:
+        """A hash of what an item is."""
+        file, part = str(item.source["file"]), item.source.get(PART)
+        try:
+            data = self.tree.read(file) if not isinstance(part, int) else bytes_of(self.example(file, part))
+        except BadItem as error:
+            data = f"unusable: {error}".encode()
+        return hashlib.sha256(data).hexdigest()
 
     def fingerprint(self) -> str:
         """A hash of names, labels and files; where they lie, packed or not, does not count."""
@@ -158,11 +188,10 @@ class RawAlbum:
     @cached_property
     def _fingerprint(self) -> str:
         def described(item: Item) -> str:
-            sha256 = hashlib.sha256(self.tree.read(self.place(item))).hexdigest()
             named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
             named += () if item.severity is None else (f"{item.severity:g}",)
             more = {name: one for name, one in item.source.items() if name != "file"}
-            return "\t".join([*named, json.dumps(more, sort_keys=True), sha256])
+            return "\t".join([*named, json.dumps(more, sort_keys=True), self._digest(item)])
 
         return content_hash(*self.labels, *in_threads(described, self.items(), available_cores()))
 
@@ -185,7 +214,7 @@ class RawAlbum:
 
     def _items(self, rows: list[Row]) -> Iterator[Item]:
         """The items; a name that occurs twice in a group needs its ending in its key, or else its folders."""
-        stems = [row.stem or PurePosixPath(row.file).stem for row in rows]
+        stems = [row.stem or _stem(row) for row in rows]
         keys = [key_of(row.label, stem, row.nuisance) for row, stem in zip(rows, stems, strict=True)]
         names = [Path(row.file).name for row in rows]
         counts, same = Counter(keys), Counter(zip(keys, names, strict=True))
@@ -203,8 +232,27 @@ class RawAlbum:
                 nuisance=row.nuisance,
                 severity=row.severity,
                 bases=row.bases,
-                source={"file": row.file, **row.more, **({NAMELESS: True} if self.by_content else {})},
+                source={
+                    "file": row.file,
+                    **({} if row.part is None else {PART: row.part}),
+                    **row.more,
+                    **({NAMELESS: True} if self.by_content else {}),
+                },
             )
+
+
+def _stem(row: Row) -> str:
+    stem = PurePosixPath(row.file).stem
+    return stem if row.part is None else f"{stem} {row.part}"
+
+
+def bytes_of(example: Example) -> bytes:
+    """What tells an example from another, whatever file it came in."""
+    if isinstance(example, PictureFile):
+        return example.data
+    if isinstance(example, Image.Image):
+        return f"{example.mode} {example.size} ".encode() + example.tobytes()
+    return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()
 
 
 def as_far_as_it_goes(data: bytes) -> Image.Image:

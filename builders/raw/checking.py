@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders.albums.folder import picture_of
-from builders.raw.album import Odd, RawAlbum, Row, as_far_as_it_goes
+from builders.raw.album import PART, Odd, RawAlbum, Row, as_far_as_it_goes, bytes_of
 from builders.raw.counting import compare
 from builders.raw.getting import Progress, file_hash, no_progress
 from builders.raw.sources import CONTENT, RawFile, Source
@@ -159,13 +159,16 @@ def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool)
 def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, progress: Progress) -> None:
     """Decode every picture; name those that cannot be, and those with equal bytes."""
     faults, same = defaultdict[str, list[str]](list), defaultdict[bytes, list[str]](list)
-    files = sorted({row.file for row in rows})
-    step = progress("pictures", len(files))
+    places = sorted({(row.file, -1 if row.part is None else row.part) for row in rows})
+    step = progress("pictures", len(places))
 
-    def one(file: str) -> tuple[str, bytes, str]:
-        return file, *_read(album.tree, file)
+    def one(place: tuple[str, int]) -> tuple[str, bytes, str]:
+        file, part = place
+        if part < 0:
+            return file, *_read(album.tree, file)
+        return f"{file}, {PART} {part}", *_read_part(album, file, part)
 
-    for file, digest, fault in ahead(one, files, available_cores()):
+    for file, digest, fault in ahead(one, places, available_cores()):
         step(1)
         same[digest].append(file)
         if fault:
@@ -177,6 +180,14 @@ def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, 
     if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
         because = f" ({source.no_duplicates})" if source.no_duplicates else ""
         report.add(f"equal bytes{because}", *copies, is_problem=bool(source.no_duplicates))
+
+
+def _read_part(album: RawAlbum, file: str, part: int) -> tuple[bytes, str]:
+    """The hash of an example that is a part of a file, and what is wrong with it."""
+    try:
+        return hashlib.sha256(bytes_of(album.example(file, part))).digest()[:16], ""
+    except (BadItem, ShiftdataError, OSError) as error:
+        return f"{file} {part}".encode(errors="replace"), str(error)
 
 
 def _read(tree: Tree, file: str) -> tuple[bytes, str]:
