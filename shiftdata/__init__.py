@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
     from shiftdata.papers import Results, published, ranking
     from shiftdata.protocols import GroupFairness, protocol, task
+    from shiftdata.protocols.rlsbench import rlsbench
     from shiftdata.tasks import Task, imagenet_outputs
     from shiftdata.verifying import Problem, verify
 
@@ -49,6 +50,7 @@ _HOMES = {
     "metadata": "Metadata metadata_from_table read_metadata",
     "papers": "Results published ranking",
     "protocols": "GroupFairness protocol task",
+    "protocols.rlsbench": "rlsbench",
     "tasks": "Task imagenet_outputs",
     "verifying": "Problem verify",
 }
@@ -65,6 +67,7 @@ __all__ += [
     "published",
     "ranking",
     "read_metadata",
+    "rlsbench",
     "task",
     "train",
     "verify",

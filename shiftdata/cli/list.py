@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import click
+
 from shiftdata.cli.verbs import verb
 from shiftdata.loading.plain_datasets import list_datasets
 from shiftdata.places.catalog import VARIABLE, catalogued
 from shiftdata.places.search import is_offline, search_path
+from shiftdata.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
 
 
 @verb("""
     examples:
       shiftdata list
       SHIFTDATA_HOME=/data/shift shiftdata list
+      shiftdata list --rlsbench               the pairs of source and target of RLSbench
 """)
-def command() -> None:
+@click.option("--rlsbench", "benchmark", is_flag=True, help="Instead, the 560 tasks of RLSbench.")
+def command(benchmark: bool) -> None:
     """Show the datasets on this machine, and what catalogs name: name, family, size, folder and licence.
 
     Looks in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of $SHIFTDATA_CATALOG.
     """
+    if benchmark:
+        _rlsbench()
+        return
     datasets = list_datasets()
     width = max((len(one.name) for one in datasets), default=0) + 2
     for one in datasets:
@@ -36,3 +44,15 @@ def command() -> None:
             "  shiftdata fetch <name or URL>         from the Hub, a server or a folder\n"
             "  python -m builders list               from a checkout of shiftdata: what can be built"
         )
+
+
+def _rlsbench() -> None:
+    """The pairs, and how to make a task of one."""
+    for pair in rlsbench(alpha=None, seed=SEEDS[0]):
+        print(f"{pair.dataset:<20}{' + '.join(pair.source):<32}-> {' + '.join(pair.target)}")
+    alphas = ", ".join("none" if alpha is None else f"{alpha:g}" for alpha in ALPHAS)
+    print(
+        f"\n{len(rlsbench(alpha=None, seed=SEEDS[0]))} pairs, alpha {alphas}, seeds "
+        f"{' and '.join(map(str, SEEDS))}: {len(rlsbench())} tasks. One of them:\n"
+        "  shiftdata task visda label-shift rlsbench=visda target=validation alpha=3 seed=1"
+    )

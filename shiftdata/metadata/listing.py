@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
+
+#: The list of all rows in the order of their authors' code, where names do not give it.
+ORDER = "files"
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +24,15 @@ class Listing:
 
     files: pa.ChunkedArray
     places: Mapping[str, NDArray[np.int64]]
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """A number by which rows stand as their authors' code lists them: the list `files`, else by name."""
+        if ORDER in self.places:
+            return self.places[ORDER]
+        ranks = np.empty(len(self.files), np.int64)
+        ranks[pc.sort_indices(self.files).to_numpy()] = np.arange(len(ranks))
+        return ranks
 
     def places_in(self, name: str, dataset: str) -> NDArray[np.int64]:
         """The places of all rows in a list that must be there."""

@@ -23,13 +23,18 @@ Shares: TypeAlias = Mapping[str, tuple[int, int]]
 
 
 def cut(
-    metadata: Metadata, recurring: Shares, single: Shares | None = None, *, seed: int = 0
+    metadata: Metadata,
+    recurring: Shares,
+    single: Shares | None = None,
+    *,
+    seed: int = 0,
+    recurs: NDArray[np.bool_] | None = None,
 ) -> dict[str, Part]:
     """Parts of the origins: those that recur under several nuisances by one rule, the others by another.
 
-    Both name the same parts; without `single`, one rule is for all.
+    Both name the same parts; without `single`, one rule is for all. `recurs` are the rows of the former.
     """
-    recurs = metadata.recurs
+    recurs = metadata.recurs if recurs is None else recurs
     if single is None or recurs.all():
         single = recurring
     elif not recurs.any():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError
 from shiftdata.protocols.base import Protocol, Stage, first_of_each, named
 from shiftdata.protocols.cuts import Shares, cut
+from shiftdata.protocols.halves import SHARED, Sides, halves_of
 from shiftdata.sampling.subsets import dirichlet_marginal, largest_counts
 from shiftdata.stable import rng
 from shiftdata.tasks import Role, Task
@@ -25,10 +26,7 @@ ROLE: Mapping[str, Role] = {
     "target_train": "unlabelled",
     "target_test": "test",
 }
-#: Where each set begins and ends, in folds: of two domains that share origins, of two that do not, of one.
-SHARED: Shares = {
-    "source_train": (0, 40), "source_test": (40, 50), "target_train": (50, 90), "target_test": (90, 100)
-}  # fmt: skip
+#: Where each set begins and ends, in folds: of two domains that share no origin, and of one.
 APART: Shares = {
     "source_train": (0, 80), "source_test": (80, 100), "target_train": (0, 80), "target_test": (80, 100)
 }  # fmt: skip
@@ -45,11 +43,14 @@ class LabelShift(Protocol):
     (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each. Without them the
     unlabelled sets and the test of a task are shifted alike. `alpha=None` does not shift.
 
+    `rlsbench` names one of that benchmark's 14 datasets: source and halves are its own (`halves.RLSBENCH`).
+
     Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: labels may vanish,
     which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn.
     """
 
     alpha: float | None
+    rlsbench: str = ""
     source: str | Sequence[str] = ()
     target: str | Sequence[str] = ()
     replacement: bool = False
@@ -60,14 +61,26 @@ class LabelShift(Protocol):
     metrics: ClassVar[Sequence[str]] = ("label-shift",)
     paper: ClassVar[str] = "RLSbench, section 3.1 and appendix D"
     about: ClassVar[str] = "target labels from Dirichlet(alpha * p), 80/20 cuts of source and target"
-    variants: ClassVar = {"code": "the released code's Dirichlet(alpha * K * p), which shifts far less"}
+    variants: ClassVar = {
+        "code": "the released code's Dirichlet(alpha * K * p), which shifts far less",
+        "files": "that Dirichlet, and the released code's halves, whatever leaks: drawn from the authors' "
+        "files in their order; for the datasets of rlsbench",
+    }
+    leaking: ClassVar = ("files",)
+    from_files: ClassVar = ("files",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.alpha is not None and not 0 < self.alpha < np.inf:
             raise InputError(f"alpha is above 0, or None for no shift, got {self.alpha}")
-        if bool(self.source) != bool(self.target):
+        if self.variant == "files" and not self.rlsbench:
+            raise InputError("label-shift@files cuts as RLSbench's code does: give rlsbench=, its dataset")
+        if self.rlsbench and (self.source or not self.target):
+            raise InputError("with rlsbench= give the target alone: the source is that of its dataset")
+        if not self.rlsbench and bool(self.source) != bool(self.target):
             raise InputError("give source and target, or neither to shift the task's own sets")
+        if self.rlsbench:
+            halves_of(self.rlsbench, in_code=self.variant == "files")
 
     @classmethod
     def pairs(
@@ -87,10 +100,10 @@ class LabelShift(Protocol):
 
     @property
     def stage(self) -> Stage:
-        return Stage.CUT if self.source else Stage.DRAW
+        return Stage.CUT if self.target else Stage.DRAW
 
     def make(self, task: Task) -> Task:
-        if self.source:
+        if self.target:
             task = self._cut(task)
         tests = [name for name, one in task.sets.items() if one.role == "test"][:1]
         shifted = [name for name, one in task.sets.items() if one.role == "unlabelled"] + tests
@@ -113,16 +126,21 @@ class LabelShift(Protocol):
         return task
 
     def _cut(self, task: Task) -> Task:
-        rows = task.metadata
+        rows, by_files = task.metadata, self.variant == "files"
+        halves = halves_of(self.rlsbench, in_code=by_files) if self.rlsbench else None
         of = {
             side: sorted(rows.numbers("nuisance", named(names)))
-            for side, names in (("source", self.source), ("target", self.target))
+            for side, names in (("source", halves.source if halves else self.source), ("target", self.target))
         }
         same = of["source"] == of["target"]
         if not same and set(of["source"]) & set(of["target"]):
             raise InputError("source and target are the same domains, or have none in common")
-        shares, single = (SAME, SAME) if same else (SHARED, APART)
-        parts = cut(rows, shares, single, seed=self.seed)
+        if halves:
+            sides = Sides.of(rows, halves, of["source"], of["target"])
+            parts = sides.by_files(self.seed) if by_files else sides.parts(self.seed)
+        else:
+            shares, single = (SAME, SAME) if same else (SHARED, APART)
+            parts = cut(rows, shares, single, seed=self.seed)
         column = rows.nuisance_column
         return recut(
             task,
