@@ -167,7 +167,7 @@ class Sides:
         mine = np.flatnonzero(rows & (self.source if name.startswith("source") else self.target))
         labels = self.metadata.label[mine].astype(np.int64)
         counts = np.bincount(labels)
-        least = counts[counts > 0].min(initial=0) if len(mine) else 0
+        least = counts[counts > 0].min() if len(mine) else 0
         order = self.metadata.hashes(mine, "balanced", name, seed)
         kept = np.zeros(len(self.metadata), bool)
         kept[mine[first_of_each(labels, order, np.full(len(counts), least))]] = True

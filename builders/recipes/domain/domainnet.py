@@ -6,6 +6,7 @@ from builders.raw.domain_recipe import cuts_of_codes, domain_recipe
 from builders.raw.domainnet import DomainNet
 from shiftdata.protocols import LeaveOneGroupOut, Listed
 from shiftdata.protocols.domains import GROUPS
+from shiftdata.protocols.rlsbench import canonical
 
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 
@@ -64,6 +65,7 @@ RECIPE = domain_recipe(
     more=(
         *(Listed(test=domain, lists="train-test") for domain in DOMAINS),
         *cuts_of_codes(DOMAINS, GROUPS["domainnet"]),
+        *canonical("domainnet"),
     ),
     pairs=(),
 )

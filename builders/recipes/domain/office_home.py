@@ -3,6 +3,7 @@
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
 from builders.raw.domain_recipe import domain_recipe
+from shiftdata.protocols.rlsbench import canonical
 
 DOMAINS = ("Art", "Clipart", "Product", "Real World")
 
@@ -37,4 +38,5 @@ RECIPE = domain_recipe(
     ),
     domains=DOMAINS,
     in_domainbed=True,
+    more=canonical("office_home"),
 )

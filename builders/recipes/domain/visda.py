@@ -5,6 +5,7 @@ from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.visda import Visda
 from shiftdata.protocols import UDA
+from shiftdata.protocols.rlsbench import canonical
 
 DOMAINS = ("train", "validation", "test")
 
@@ -38,4 +39,5 @@ RECIPE = domain_recipe(
     domains=DOMAINS,
     first=tuple(UDA(source="train", target=target) for target in ("validation", "test")),
     pairs=(),
+    more=canonical("visda"),
 )
