@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -17,6 +18,8 @@ from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import CONTENT, source
 from builders.recipe_files import load_recipe
+from shiftdata.baselines.training import Training
+from shiftdata.protocols.halves import RLSBENCH
 from tests.replicas import cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
@@ -66,6 +69,18 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     test = next(name for name, one in task.sets.items() if "test" in one.roles)
     result = task.evaluate(task.table(test)["label"].to_pylist(), test)
     assert result.overall == 1
+
+
+@pytest.mark.parametrize("built", [name for name in RLSBENCH if name in REPLICAS], indirect=True)
+def test_a_pair_of_rlsbench_is_adapted_to_and_evaluated(built):
+    """The last target, its labels shifted: replicas are small, and so rows are drawn again."""
+    folder, _ = built
+    pair = sd.rlsbench(folder.name, alpha=10.0, seed=0)[-1]
+    task = sd.task(folder, replace(pair.protocol, replacement=True), on_empty="report")
+    for method in ("erm", "rs+dann", "pseudo-label"):
+        run = sd.train(task, method, backbone="linear", training=Training(steps=2, batch=8))
+        assert sorted(run.predictions()) == sorted(task.keys("target_test"))
+        assert run.evaluate().overall == task.evaluate(run.predictions()).overall
 
 
 def test_a_check_of_the_raw_files_counts_the_same(built):
