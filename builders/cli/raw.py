@@ -106,17 +106,19 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     examples:
       python -m builders raw check pacs
       python -m builders raw check pacs --raw /data/PACS.zip
-      python -m builders raw check pacs --read --verbose     decode every picture, and name every odd file
+      python -m builders raw check pacs --read --verbose     read every example, and name every odd file
 """)
 @name_argument
 @raw_option
 @click.option(
-    "--read", is_flag=True, help="Decode every picture, and compare hashes: finds damage and copies."
+    "--read",
+    is_flag=True,
+    help="Read every picture, text or row, and compare hashes: finds damage and copies.",
 )
 @click.option("--verbose", is_flag=True, help="Name every odd file.")
 @quiet_option
 def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet: bool) -> int:
-    """Check a raw dataset before it is built: files, pictures of each domain and class, odd files.
+    """Check a raw dataset before it is built: files, examples of each domain and class, odd files.
 
     Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
     """
@@ -153,7 +155,7 @@ def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
         )
     if report.counts:
         domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
-        print(f"{one.name}: {report.counts[''].total():,} pictures ({domains})")
+        print(f"{one.name}: {report.counts[''].total():,} {one.noun[1]} ({domains})")
         print(*(f"expected: {one}" for one in report.expected or ["no source says how many"]), sep="\n")
     if not report.problems:
         following = [f"python -m builders build {recipe}{where}" for recipe in one.recipes[:1]]

@@ -17,15 +17,15 @@ from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 from PIL import Image, ImageFile
 
 from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
-from builders.raw.archives import RAW
+from builders.raw.archives import RAW, RAW_VARIABLE
 from builders.raw.rows import RowsTree, is_copy
+from builders.raw.sources import noun_of
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
 
-RAW_VARIABLE = "SHIFTDATA_RAW"
 #: What `params` say of a file without the name that its authors gave it: it has no place in their order.
 NAMELESS = "nameless"
 #: What `params` call the part of a file that an example is.
@@ -207,7 +207,8 @@ class RawAlbum:
         if not rows:
             some = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
-                f"{self.tree.place} has no picture of {self.name}; it has {len(self.tree.files):,} files "
+                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}; it has "
+                f"{len(self.tree.files):,} files "
                 f"{f'({some})' if some else ''}: see what it should hold by `python -m builders raw check`"
             )
         return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd

@@ -27,6 +27,7 @@ from shiftdata.stable import content_hash
 
 #: Where raw datasets lie if nothing else is said: a folder with one of each name.
 RAW = Path("build/raw")
+RAW_VARIABLE = "SHIFTDATA_RAW"
 #: Where what a compressed tar has is kept: nothing in one can be reached without all that comes before it.
 UNPACKED = ".unpacked"
 ARCHIVES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz")

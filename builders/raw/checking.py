@@ -46,7 +46,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What a check came to: pictures by domain and class, how many are expected by whom, what is odd.
+    """What a check came to: examples by domain and class, how many are expected by whom, what is odd.
 
     `counts` are those of each part of a release, such as mini; those of "" are all.
     """
@@ -63,7 +63,7 @@ class Report:
         self.findings.append(Finding(what=what, files=files, is_problem=is_problem))
 
     def by_domain(self) -> Mapping[str, int]:
-        """The pictures of each domain."""
+        """The examples of each domain."""
         sums: Counter[str] = Counter()
         for (domain, _), count in self.counts[""].items():
             sums[domain] += count
@@ -78,20 +78,20 @@ def check(
     read: bool = False,
     progress: Progress = no_progress,
 ) -> Report:
-    """Go over a raw dataset; with `read`, decode every picture and compare hashes too."""
+    """Go over a raw dataset; with `read`, decode every example and compare hashes too."""
     report = Report()
     _check_files(source, place, report, read=read)
     try:
         album = album.at(place)
-        rows = _rows(album, report, progress, counted=any(not one.about for one in source.counts))
+        rows = _rows(source, album, report, progress)
     except (ShiftdataError, OSError) as error:
         report.add(str(error), is_problem=True)
         return report
     if not rows:
         some = ", ".join(list(album.tree.files)[:FEW])
         report.add(
-            f"no picture of {source.name} is among {len(album.tree.files):,} files ({some}): it is another "
-            "dataset, another archive, or only a part of it",
+            f"no {source.noun[0]} of {source.name} is among {len(album.tree.files):,} files ({some}): it is "
+            "another dataset, another archive, or only a part of it",
             is_problem=True,
         )
         return report
@@ -99,8 +99,8 @@ def check(
         _read_all(source, album, rows, report, progress)
     shown = {row.label for row in rows}
     if empty := [label for label in album.allowed or () if label not in shown]:
-        report.add("no picture of the class", *empty, is_problem=True)
-    report.expected, differences = compare(report.counts, source.counts)
+        report.add(f"no {source.noun[0]} of the class", *empty, is_problem=True)
+    report.expected, differences = compare(report.counts, source.counts, source.noun)
     for difference in differences:
         report.add(difference, is_problem=True)
     return report
@@ -131,12 +131,13 @@ def _fault(file: RawFile, path: Path, read: bool) -> str:
     return ""
 
 
-def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool) -> list[Row]:
+def _rows(source: Source, album: RawAlbum, report: Report, progress: Progress) -> list[Row]:
     """The examples by the layout; what is odd goes into the report.
 
     What is missing is a problem by itself only where no source says how many there should be.
     """
     rows, odd = list[Row](), defaultdict[str, list[str]](list)
+    counted = any(not one.about for one in source.counts)
     files = album.tree.files
     step = progress("files", len(files))
     for found in album.found():
@@ -152,15 +153,15 @@ def _rows(album: RawAlbum, report: Report, progress: Progress, *, counted: bool)
     known = {row.file for row in rows} | {name for names in odd.values() for name in names}
     known |= {archive.path.name for archive in album.tree.archives}
     if others := [name for name in files if name not in known]:
-        report.add("other files, which are not read as pictures", *others)
+        report.add(f"other files, which are not read as {source.noun[1]}", *others)
     return rows
 
 
 def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, progress: Progress) -> None:
-    """Decode every picture; name those that cannot be, and those with equal bytes."""
+    """Decode every example; name those that cannot be, and those with equal bytes."""
     faults, same = defaultdict[str, list[str]](list), defaultdict[bytes, list[str]](list)
     places = sorted({(row.file, -1 if row.part is None else row.part) for row in rows})
-    step = progress("pictures", len(places))
+    step = progress(source.noun[1], len(places))
 
     def one(place: tuple[str, int]) -> tuple[str, bytes, str]:
         file, part = place

@@ -1,4 +1,4 @@
-"""Compare how many pictures a raw dataset has with what papers, lists and code say."""
+"""Compare how many examples a raw dataset has with what papers, lists and code say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from builders.raw.sources import CONTENT, Counts
 
-#: Pictures by domain and class.
+#: Examples by domain and class.
 Numbers: TypeAlias = Mapping[tuple[str, str], int]
 
 
@@ -27,19 +27,23 @@ class Difference:
     def size(self) -> int:
         return max(self.least - self.found, self.found - self.at_most)
 
-    def __str__(self) -> str:
+    def text(self, noun: Sequence[str]) -> str:
+        """It in words; `noun` is what an example is called, and several."""
         wanted = f"{self.least:,}" if self.least == self.at_most else f"{self.least:,} to {self.at_most:,}"
         hint = ""
         if self.least and self.found == 2 * self.least:
             hint = "; twice as many: is it there two times?"
-        found = f"{self.found:,} picture{'s' * (self.found > 1)}" if self.found else "no picture"
+        found = f"{self.found:,} {noun[self.found > 1]}" if self.found else f"no {noun[0]}"
         return f"{self.what}: {found}, and {wanted} expected{hint}"
 
 
-def compare(counted: Mapping[str, Numbers], known: Sequence[Counts]) -> tuple[list[str], list[str]]:
+def compare(
+    counted: Mapping[str, Numbers], known: Sequence[Counts], noun: Sequence[str]
+) -> tuple[list[str], list[str]]:
     """What the nearest source says of each part of a release that is there, and how counts differ from it.
 
-    `counted` are pictures by domain and class, of each part; "" is the whole.
+    `counted` are examples by domain and class, of each part; "" is the whole. `noun` is what one is called,
+    and several.
     """
     expected, lines = [], []
     for base in sorted({one.base for one in known if not one.about and one.base in counted}):
@@ -53,7 +57,7 @@ def compare(counted: Mapping[str, Numbers], known: Sequence[Counts]) -> tuple[li
         expected.append(f"{nearest.all:,} by {nearest}{others}")
         part = f"{base}: " if base else ""
         ordered = sorted(differences[best], key=lambda one: "/" in one.what)  # domains before classes
-        lines += [f"{part}{one}" for one in ordered]
+        lines += [f"{part}{one.text(noun)}" for one in ordered]
     return expected, lines
 
 

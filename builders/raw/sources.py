@@ -1,4 +1,4 @@
-"""What is known of each raw dataset: files, licence, terms, where it still is, and how many pictures it has.
+"""What is known of each raw dataset: files, licence, terms, where it still is, and how many examples it has.
 
 They are in `facts/`, a TOML file for each dataset, or for a table of them.
 """
@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from builders.raw.album import RAW_VARIABLE
-from builders.raw.archives import RAW
+from builders.raw.archives import RAW, RAW_VARIABLE
 from shiftdata.errors import not_found
 
 FOLDER = Path(__file__).parent / "facts"
@@ -22,6 +21,8 @@ FOLDER = Path(__file__).parent / "facts"
 FACTS = "2026-11-22"
 #: Domains by which layers are counted: rows without a nuisance, and all others.
 CONTENT = "content"
+#: What an example is called if the facts say nothing else: one, and several.
+NOUN = ("picture", "pictures")
 
 How: TypeAlias = Literal["http", "hub", "openml", "hand"]
 HOW: Mapping[How, str] = {
@@ -56,7 +57,7 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How many pictures a source says there are; sources may disagree.
+    """How many examples a source says there are; sources may disagree.
 
     `base` is the part of a release that they are of. `groups` are counts by domain and class, `ranges` the
     smallest and largest class of a domain, `each` that of every group. With what is only `about` right no
@@ -100,13 +101,17 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A raw dataset, by the name of its folder in `build/raw` and of the recipes that read it."""
+    """A raw dataset, by the name of its folder in `build/raw` and of the recipes that read it.
+
+    `noun` is what one of its examples is called, and several.
+    """
 
     name: str
     title: str
     license: str
     recipes: Sequence[str]
     ways: Sequence[Way]
+    noun: Sequence[str] = NOUN
     terms: str = ""
     page: str = ""
     source: str = ""
@@ -165,7 +170,7 @@ class Source:
         for what, number in self.openml.items():
             yield f"  OpenML    {what.replace('_', ' ')}: {number}"
         for counts in self.counts:
-            yield f"  pictures  {_numbers(counts)}: {counts}"
+            yield f"  {self.noun[1]:<10}{_numbers(counts)}: {counts}"
         for note in (*self.notes, *self.more):
             yield f"  note      {note}"
         for number, way in enumerate(self.ways, 1):
@@ -195,11 +200,19 @@ def sources() -> Mapping[str, Source]:
 
 def source(name: str) -> Source:
     """The raw dataset of that name, or the one that a recipe of that name is built from."""
-    known = sources()
-    for one in known.values():
-        if name == one.name or name in one.recipes:
-            return one
-    raise not_found("raw dataset", name, known, "`python -m builders raw list` shows them.")
+    if (one := _known(name)) is None:
+        raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
+    return one
+
+
+def noun_of(name: str) -> Sequence[str]:
+    """What an example of a raw dataset is called, and several; of one without facts, a picture."""
+    one = _known(name)
+    return one.noun if one else NOUN
+
+
+def _known(name: str) -> Source | None:
+    return next((one for one in sources().values() if name == one.name or name in one.recipes), None)
 
 
 def size_text(size: int | None) -> str:
