@@ -21,6 +21,7 @@ from builders.make.build import build
 from builders.raw.album import RawAlbum
 from builders.recipe import Base
 from builders.recipe_files import load_recipe
+from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from shiftdata.verifying import verify
 from tests.replicas import cns_bench as replica
@@ -219,6 +220,23 @@ class TestImageNetModels:
         mask = outputs >= 0
         assert np.flatnonzero(mask).tolist() == list(replica.CLASSES)
         assert task.evaluate(scores[:, mask], outputs=outputs[mask]).overall == 1
+
+    def test_the_command_line_knows_both(self, folder, task, scores, tmp_path, capsys):
+        np.save(file := tmp_path / "scores.npy", scores)
+        overall = {}
+        for outputs in ("imagenet", "imagenet-masked"):
+            words = [str(folder), "continuous@paper", str(file), "--outputs", outputs, "--format", "json"]
+            assert main(["evaluate", *words]) == 0
+            overall[outputs] = json.loads(capsys.readouterr().out)
+        all_compete = task.evaluate(scores, outputs=sd.imagenet_outputs(task))
+        assert overall["imagenet"] == json.loads(json.dumps(all_compete.to_dict()))
+        assert overall["imagenet"] != overall["imagenet-masked"]
+        mask = sd.imagenet_outputs(task) >= 0
+        masked = task.evaluate(scores[:, mask], outputs=sd.imagenet_outputs(task)[mask])
+        assert overall["imagenet-masked"] == json.loads(json.dumps(masked.to_dict()))
+        np.save(file, scores.argmax(axis=1))
+        assert main(["evaluate", *words]) == 1
+        assert "chooses among scores" in capsys.readouterr().err
 
     def test_the_example_of_the_page_runs(self, folder, task, scores, capsys):
         page = (Path(__file__).parent.parent / "docs/raw/cns_bench.md").read_text(encoding="utf-8")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
 from shiftdata.protocols import task
-from shiftdata.tasks import OnEmpty, Task
+from shiftdata.tasks import OnEmpty, Task, imagenet_outputs
+from shiftdata.tasks.evaluation import Evaluation
 from shiftdata.tasks.frozen import Frozen
 
 
@@ -25,6 +29,7 @@ from shiftdata.tasks.frozen import Frozen
       shiftdata evaluate mine.parquet predictions.csv --set validation --by label,style --format markdown
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
+      shiftdata evaluate cns_bench continuous@paper scores.npy --outputs imagenet
 
     A file of predictions (.csv, .tsv, .parquet, .json, .npy, .npz) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
@@ -44,6 +49,11 @@ from shiftdata.tasks.frozen import Frozen
 )
 @click.option("--remap", is_flag=True, help="Numbers count the task's labels, from 0 to k - 1.")
 @click.option(
+    "--outputs",
+    type=click.Choice(["imagenet", "imagenet-masked"]),
+    help="The model has the 1,000 outputs of ImageNet: all compete, or (of scores) those of the task alone.",
+)
+@click.option(
     "--format",
     "shape",
     type=click.Choice(["text", "markdown", "csv", "json"]),
@@ -60,6 +70,7 @@ def command(
     name: str | None,
     by: str,
     remap: bool,
+    outputs: str | None,
     shape: str,
     picture: str | None,
     dataset: str | None,
@@ -74,7 +85,11 @@ def command(
         *words_of_task, predictions = words
     else:
         words_of_task = list(words)
-    result = _task(words_of_task, dataset, base, on_empty).evaluate(predictions, name, remap=remap)
+    made = _task(words_of_task, dataset, base, on_empty)
+    if outputs:
+        result = _of_imagenet(made, predictions, name, masked=outputs == "imagenet-masked")
+    else:
+        result = made.evaluate(predictions, name, remap=remap)
     columns = [one for one in by.split(",") if one]
     if shape == "json":
         print(json.dumps((result.by(*columns) if columns else result).to_dict(), indent=1))
@@ -90,6 +105,20 @@ def command(
         )
     if picture:
         result.picture(*columns).save(picture)
+
+
+def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool) -> Evaluation:
+    """Judge a model with the 1,000 outputs of ImageNet; masked, only those of the task's labels compete."""
+    outputs = imagenet_outputs(task)
+    if not masked:
+        return task.evaluate(predictions, name, outputs=outputs)
+    scores: NDArray[Any] = np.load(predictions) if predictions.endswith(".npy") else np.empty(0)
+    if scores.ndim != 2 or scores.shape[1] != len(outputs):
+        raise InputError(
+            f"imagenet-masked chooses among scores, and {predictions} is not a .npy file of rows x 1000: "
+            "give one, or take --outputs imagenet"
+        )
+    return task.evaluate(scores[:, outputs >= 0], name, outputs=outputs[outputs >= 0])
 
 
 def _task(words: list[str], dataset: str | None, base: str | None, on_empty: OnEmpty) -> Task:
