@@ -20,17 +20,21 @@ from builders.raw.sources import CONTENT, source
 from builders.recipe_files import load_recipe
 from shiftdata.baselines.training import Training
 from shiftdata.protocols.halves import RLSBENCH
-from tests.replicas import cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita
+from tests.replicas import acs, cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita, wilds
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
+    "camelyon17": wilds.camelyon17,
+    "civilcomments": wilds.civilcomments,
     "cns_bench": cns_bench.make,
     "domainnet": nico_domainnet.domainnet,
+    "fmow": wilds.fmow,
     "nico": nico_domainnet.nico,
     "nico_full": nico_domainnet.nico_full,
     "office31": domain_trees.office31,
     "office_home": domain_trees.office_home,
     "pacs": pacs.make,
+    "retiring_adults": acs.make,
     "sma_awa": sma.make,
     "sma_brd_remade": sma.make_meta_album,
     "sviro": domain_trees.sviro,
@@ -47,7 +51,7 @@ def built(request, tmp_path_factory) -> tuple[Path, Mapping[str, int]]:
     return build(f"{request.param}={folder / 'raw'}", folder, workers=1, quiet=True), counts
 
 
-def test_every_picture_of_the_replica_is_a_row_of_its_nuisance(built):
+def test_every_example_of_the_replica_is_a_row_of_its_nuisance(built):
     folder, counts = built
     manifest = sd.open_dataset(folder).manifest
     rows = pq.read_table(folder / "metadata" / manifest.default_base)
@@ -57,9 +61,11 @@ def test_every_picture_of_the_replica_is_a_row_of_its_nuisance(built):
 
 def test_plain_datasets_loads_it(built):
     folder, counts = built
+    roles = sd.open_dataset(folder).manifest.roles
     loaded = datasets.load_dataset(str(folder), cache_dir=str(folder.parent / "cache"))
     assert sum(split.num_rows for split in loaded.values()) == sum(counts.values())
-    assert all(row["image"].size >= (8, 8) for row in loaded["train"])
+    assert roles.modality != "image" or all(row["image"].size >= (8, 8) for row in loaded["train"])
+    assert all(any(row[name] is not None for name in roles.example) for row in loaded["train"])
 
 
 def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):

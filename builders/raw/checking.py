@@ -110,7 +110,7 @@ def _check_files(source: Source, place: Path, report: Report, *, read: bool) -> 
     """Compare archives and lists with the known sizes, and hashes where all is read."""
     for file in source.files:
         path = place if place.is_file() else place / file.name
-        if path.name != file.name:
+        if path.name != Path(file.name).name:
             continue
         if path.with_name(f"{path.name}.part").exists():
             report.add(

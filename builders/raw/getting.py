@@ -120,7 +120,8 @@ def _by_http(source: Source, folder: Path, progress: Progress, say: Say) -> None
 
 def _refuse_other_files(source: Source, folder: Path) -> None:
     """Do not download beside what may be the same data, unpacked."""
-    own = {file.name for file in source.files} | {f"{file.name}.part" for file in source.files}
+    names = [Path(file.name).parts[0] for file in source.files]  # its folder, where a file is in one
+    own = {*names, *(f"{name}.part" for name in names)}
     others = sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))
     if others and not own & set(others):
         raise InputError(
@@ -158,6 +159,7 @@ def _download(source: Source, file: RawFile, path: Path, size: int, on_bytes: On
     """Download one file; what a cut one has goes on, and starts again only where its hash is wrong."""
     part, record = _part(path), FileRecord(bytes=size, sha256="", rows=None)
     begun = _begun(path, size)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with clear_when_full(path):
         for fresh in (not begun, True):
             _store(file).download(_name(file), part, record, on_bytes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from builders.albums.folder import ENDINGS
+from builders.raw.album import Odd
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
@@ -46,19 +48,25 @@ def table_in(tree: Tree, file: str, names: Sequence[str]) -> pa.Table:
             ),
         )
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{file} in {tree.place} is not a whole CSV file ({error}): get it again"
-        ) from error
+        raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
 
 
-def numbers(tree: Tree, file: str, table: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column as numbers, null where a cell is blank or says that its number is not known."""
+def numbers(tree: Tree, file: str, table: pa.Table, name: str, *, whole: bool = False) -> pa.ChunkedArray:
+    """A column as numbers, or as whole ones, null where a cell is blank or its number is not known."""
     cells = pc.utf8_trim_whitespace(table[name])
     unknown = pc.is_in(pc.utf8_lower(cells), pa.array(UNKNOWN, pa.large_string()))
     try:
-        return pc.if_else(unknown, None, cells).cast(pa.float64())
+        found = pc.if_else(unknown, None, cells).cast(pa.float64())
+        return found.cast(pa.int64()) if whole else found
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"the column {name} of {file} in {tree.place} has a cell that is not a number ({error}): it is "
-            "another file, or another version"
+            f"the column {name} of {file} in {tree.place} has a cell that is not a {'whole ' * whole}number "
+            f"({error}): it is another file, or another version"
         ) from error
+
+
+def unlisted(files: Mapping[str, str], listed: Collection[str], table: str) -> Iterator[Odd]:
+    """The pictures that no row of a table names; `files` are paths by name."""
+    for name, file in files.items():
+        if name.endswith(ENDINGS) and name not in listed:
+            yield Odd(file=file, why=f"no row of {table} names it")
