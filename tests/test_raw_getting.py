@@ -259,3 +259,13 @@ def test_the_sums_are_those_of_the_papers():
     assert sum(stylized) == 2_859_980
     validation = sources.source("visda").counts[0]
     assert sum(validation.groups["validation"].values()) == validation.domains["validation"]
+
+
+def test_files_of_folders_come_into_folders_and_the_next_ones_beside_them(toy, server, tmp_path):
+    first, second = (
+        replace(file, name=f"{year}/1-Year/{file.name}")
+        for year, file in zip((2014, 2015), toy.files, strict=True)
+    )
+    assert get(replace(toy, files=(first,)), tmp_path / "out")
+    assert get(replace(toy, files=(first, second)), tmp_path / "out")
+    assert (tmp_path / "out/2015/1-Year/two.txt").read_bytes() == DATA["two.txt"]

@@ -199,7 +199,7 @@ class Sides:
     def _rows(self, side: Rows, seed: int) -> list[NDArray[np.int64]]:
         """Of each label its rows in the order of the files; balanced, those that the code draws."""
         labels, order = self.metadata.label, self.metadata.listing.order
-        mine = np.flatnonzero(side)
+        mine = np.flatnonzero(side & (order >= 0))  # what the list lacks the code does not read
         mine = mine[np.argsort(order[mine], kind="stable")]
         of_each = [mine[labels[mine] == label] for label in range(len(self.metadata.labels))]
         if not self.halves.balanced:
