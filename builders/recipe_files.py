@@ -98,9 +98,10 @@ def recipe_path(reference: str) -> Path:
                 f"there is no recipe file {named}; name a file, or one of {', '.join(recipe_names())}"
             )
         return path
-    for path in _modules():
-        if path.stem == named or named in [recipe.name for recipe in _table(path, named)]:
-            return path
+    for begins in (named, ""):  # most tables are named as their recipes begin, and the others are run last
+        for path in _modules():
+            if path.stem == named or named in [recipe.name for recipe in _table(path, begins)]:
+                return path
     raise not_found("recipe", named, recipe_names(), "Or give the path of a .py file that assigns RECIPE.")
 
 
@@ -115,7 +116,7 @@ def _modules() -> list[Path]:
 
 
 def _table(path: Path, named: str = "") -> Sequence[Recipe]:
-    """The recipes of a module that assigns several to `RECIPES`, whose names begin with the module's."""
+    """The recipes of a module that assigns several to `RECIPES`; of one with a name, if it begins with it."""
     if (named and not named.startswith(path.stem)) or not TABLE.search(path.read_text(encoding="utf-8")):
         return ()
     recipes: Sequence[Recipe] = _run_file(path).RECIPES

@@ -20,7 +20,17 @@ from builders.raw.sources import CONTENT, source
 from builders.recipe_files import load_recipe
 from shiftdata.baselines.training import Training
 from shiftdata.protocols.halves import RLSBENCH
-from tests.replicas import acs, cns_bench, domain_trees, nico_domainnet, pacs, sma, terra_incognita, wilds
+from tests.replicas import (
+    acs,
+    cns_bench,
+    domain_trees,
+    imagenet,
+    nico_domainnet,
+    pacs,
+    sma,
+    terra_incognita,
+    wilds,
+)
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
@@ -29,6 +39,7 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "cns_bench": cns_bench.make,
     "domainnet": nico_domainnet.domainnet,
     "fmow": wilds.fmow,
+    **imagenet.REPLICAS,
     "nico": nico_domainnet.nico,
     "nico_full": nico_domainnet.nico_full,
     "office31": domain_trees.office31,

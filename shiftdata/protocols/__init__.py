@@ -19,6 +19,7 @@ from shiftdata.protocols.domains import (
     Oracle,
     OracleStar,
 )
+from shiftdata.protocols.evaluate_only import EvaluateOnly
 from shiftdata.protocols.flexible import FlexibleDG
 from shiftdata.protocols.group_fairness import GroupFairness
 from shiftdata.protocols.label_shift import LabelShift
@@ -26,7 +27,8 @@ from shiftdata.protocols.listed import Listed
 from shiftdata.protocols.named import parse_protocol, protocol, protocols, task
 from shiftdata.protocols.per_domain import PerDomain
 
-__all__ = ["SCENARIOS", "UDA", "Chain", "ClassicDG", "Continuous", "DomainBed", "FlexibleDG"]
+__all__ = ["SCENARIOS", "UDA", "Chain", "ClassicDG", "Continuous", "DomainBed", "EvaluateOnly"]
+__all__ += ["FlexibleDG"]
 __all__ += ["GroupFairness", "HoldOut", "LabelShift", "LeaveOneDomainOut", "LeaveOneGroupOut", "Listed"]
 __all__ += ["Oracle", "OracleStar", "PerDomain", "Protocol", "UniDA", "Where"]
 __all__ += ["parse_protocol", "protocol", "protocols", "severity", "task"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError
 from shiftdata.protocols.base import Protocol, Stage, first_of_each, named
 from shiftdata.protocols.cuts import Shares, cut
-from shiftdata.protocols.halves import SHARED, Sides, halves_of
+from shiftdata.protocols.halves import SHARED, Halves, Sides, halves_of
 from shiftdata.sampling.subsets import dirichlet_marginal, largest_counts
 from shiftdata.stable import rng
 from shiftdata.tasks import Role, Task
@@ -80,7 +80,15 @@ class LabelShift(Protocol):
         if not self.rlsbench and bool(self.source) != bool(self.target):
             raise InputError("give source and target, or neither to shift the task's own sets")
         if self.rlsbench:
-            halves_of(self.rlsbench, in_code=self.variant == "files")
+            self._halves()
+
+    def _halves(self) -> Halves | None:
+        return halves_of(self.rlsbench, in_code=self.variant == "files") if self.rlsbench else None
+
+    @property
+    def reads_params(self) -> bool:
+        halves = self._halves()
+        return super().reads_params or bool(halves and (halves.select or halves.lists))
 
     @classmethod
     def pairs(
@@ -126,8 +134,7 @@ class LabelShift(Protocol):
         return task
 
     def _cut(self, task: Task) -> Task:
-        rows, by_files = task.metadata, self.variant == "files"
-        halves = halves_of(self.rlsbench, in_code=by_files) if self.rlsbench else None
+        rows, halves = task.metadata, self._halves()
         of = {
             side: sorted(rows.numbers("nuisance", named(names)))
             for side, names in (("source", halves.source if halves else self.source), ("target", self.target))
@@ -137,7 +144,7 @@ class LabelShift(Protocol):
             raise InputError("source and target are the same domains, or have none in common")
         if halves:
             sides = Sides.of(rows, halves, of["source"], of["target"])
-            parts = sides.by_files(self.seed) if by_files else sides.parts(self.seed)
+            parts = sides.by_files(self.seed) if self.variant == "files" else sides.parts(self.seed)
         else:
             shares, single = (SAME, SAME) if same else (SHARED, APART)
             parts = cut(rows, shares, single, seed=self.seed)

@@ -23,6 +23,7 @@ from shiftdata.protocols.adaptation import UDA, UniDA
 from shiftdata.protocols.base import REQUIRED, Protocol, Where
 from shiftdata.protocols.continuous import Continuous
 from shiftdata.protocols.domains import ALL as DOMAIN_PROTOCOLS
+from shiftdata.protocols.evaluate_only import EvaluateOnly
 from shiftdata.protocols.flexible import FlexibleDG
 from shiftdata.protocols.group_fairness import GroupFairness
 from shiftdata.protocols.label_shift import LabelShift
@@ -33,7 +34,7 @@ from shiftdata.tasks import OnEmpty, Task
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *DOMAIN_PROTOCOLS,
-    *(Continuous, FlexibleDG, GroupFairness, LabelShift, Listed, PerDomain, UDA, UniDA),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Listed, PerDomain, UDA, UniDA),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 

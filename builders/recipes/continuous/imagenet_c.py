@@ -1,0 +1,44 @@
+"""ImageNet-C: the validation pictures of ImageNet under 19 corruptions in five severities."""
+
+from builders.encode import FileEncoding
+from builders.raw.album import RawAlbum
+from builders.raw.domain_recipe import RELEASED
+from builders.raw.imagenet import CORRUPTIONS, TERMS, Corrupted, labels
+from builders.recipe import Base, Recipe
+from builders.shifts.steps import Trajectories
+from shiftdata.protocols import Continuous
+
+RECIPE = Recipe(
+    name="imagenet_c",
+    family="continuous",
+    version="1.0.0",
+    released=RELEASED,
+    creators=("Dan Hendrycks", "Thomas Dietterich"),
+    title="ImageNet-C",
+    summary=(
+        "The validation pictures of ImageNet under 19 corruptions, each in five severities. The class is the "
+        "target, the corruption is the nuisance. Those that are on the disk are built."
+    ),
+    citation=(
+        "D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "
+        "perturbations. ICLR 2019. doi:10.5281/zenodo.2235448."
+    ),
+    album=RawAlbum(
+        name="imagenet_c",
+        layout=Corrupted(),
+        allowed=labels(),
+        license=TERMS,
+        attribution="ImageNet-C (Hendrycks, Dietterich, 2019), of pictures of ImageNet; for research only",
+    ),
+    nuisance="corruption",
+    shift=Trajectories(names=CORRUPTIONS),
+    encoding=FileEncoding(),
+    bases=(Base(name="all", summary="Every corrupted picture."),),
+    default_base="all",
+    protocols=(
+        Continuous(variant="paper"),
+        *(Continuous(variant="paper", shifts=shift) for shift in CORRUPTIONS),
+    ),
+    on_empty="report",
+    publish_pixels=False,
+)

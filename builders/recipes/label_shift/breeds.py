@@ -1,0 +1,68 @@
+"""BREEDS: superclasses of ImageNet whose sub-populations differ between source and target, and ImageNetV2."""
+
+from collections.abc import Iterator
+
+from builders.encode import FileEncoding
+from builders.raw.album import RawAlbum
+from builders.raw.breeds import CUTS, breeds
+from builders.raw.domain_recipe import RELEASED
+from builders.raw.imagenet import DOMAINS, TERMS, Breeds
+from builders.recipe import Base, Recipe
+from builders.shifts.steps import Domains
+from shiftdata.protocols.rlsbench import canonical
+
+TITLES = {
+    "entity13": "Entity-13",
+    "entity30": "Entity-30",
+    "living17": "Living-17",
+    "nonliving26": "Non-living-26",
+}
+
+
+def recipe(name: str) -> Recipe:
+    """One of the four datasets."""
+    superclasses = breeds(name)
+    labels = tuple(one.name for one in superclasses)
+    each = len(superclasses[0].source)
+    return Recipe(
+        name=name,
+        family="label-shift",
+        version="1.0.0",
+        released=RELEASED,
+        creators=("Shibani Santurkar", "Dimitris Tsipras", "Aleksander Mądry"),
+        title=f"BREEDS {TITLES[name]}, of ImageNet and ImageNetV2",
+        summary=(
+            f"{len(labels)} superclasses of ImageNet, each with {each} of its classes in the source and "
+            f"{each} others in the target sub-population, in pictures of ImageNet and of ImageNetV2. The "
+            "superclass is the target; which sub-population and which of the two collections is the domain."
+        ),
+        citation=(
+            "S. Santurkar, D. Tsipras, A. Mądry. BREEDS: benchmarks for subpopulation shift. ICLR 2021. "
+            "Pictures: O. Russakovsky et al. ImageNet large scale visual recognition challenge. IJCV 2015; "
+            "B. Recht, R. Roelofs, L. Schmidt, V. Shankar. Do ImageNet classifiers generalize to ImageNet? "
+            "ICML 2019."
+        ),
+        album=RawAlbum(
+            name="imagenet",
+            layout=Breeds(superclasses=superclasses),
+            allowed=labels,
+            license=TERMS,
+            attribution="ImageNet (Russakovsky et al., 2015), ImageNetV2 (Recht et al., 2019); for research",
+        ),
+        nuisance="domain",
+        shift=Domains(names=DOMAINS),
+        encoding=FileEncoding(),
+        bases=(Base(name="all", summary="Every picture of the superclasses' classes."),),
+        default_base="all",
+        protocols=canonical(name),
+        on_empty="report",
+        publish_pixels=False,
+    )
+
+
+def _recipes() -> Iterator[Recipe]:
+    for name in CUTS:
+        yield recipe(name)
+
+
+RECIPES = tuple(_recipes())
