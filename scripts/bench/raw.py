@@ -1,8 +1,9 @@
-"""A raw dataset as large as DomainNet, with pictures of its own: make it, list, check and build it.
+"""A raw dataset as large as a real one, with content of its own: make it, list, check and build it.
 
-    python scripts/bench/raw.py --files 60000 [--at folder] [--keep]
+    python scripts/bench/raw.py [--recipe domainnet] [--files 60000] [--at folder] [--keep]
 
-Without --files there are 586,575 as in DomainNet: six zip files and twelve lists, 345 classes, 32 pixels.
+Without --files there are as many as in the real one: 586,575 pictures of DomainNet (six zip files and twelve
+lists, 345 classes, 32 pixels), 455,954 patches of Camelyon17 (a tar, 12 pixels), 448,000 comments (a table).
 Each step is a process of its own; its peak memory is what the system counted, that of a worker stands beside
 it.
 """
@@ -10,7 +11,6 @@ it.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import resource
@@ -18,12 +18,10 @@ import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
+from raw_trees import TREES
 
 from builders.make.build import build
 from builders.raw.album import RawAlbum
@@ -31,73 +29,40 @@ from builders.raw.checking import check
 from builders.raw.sources import source
 from builders.recipe_files import load_recipe
 
-RECIPE = "domainnet"
-SIDE = 32
 WORKERS = 2
 #: Seconds between two looks at the disk.
 LOOK = 1.0
 
 
-def make(raw: Path, files: int) -> int:
-    """Write zips and lists, the domains as large to each other as in DomainNet; give how many pictures."""
-    counts, classes = source(RECIPE).counts[0].domains, load_recipe(RECIPE).album.labels
-    raw.mkdir(parents=True)
-    noise = np.random.default_rng(0).integers(0, 255, 1 << 22, dtype=np.uint8)
-    made = 0
-    for domain, of_domain in counts.items():
-        total = max(2 * len(classes), round(of_domain * files / sum(counts.values())))
-        lists: dict[str, list[str]] = {"train": [], "test": []}
-        with zipfile.ZipFile(raw / f"{domain}.zip", "w") as packed:
-            for number in range(total):
-                label = number % len(classes)
-                ending = "png" if domain == "quickdraw" else "jpg"
-                file = f"{domain}/{classes[label]}/{domain}_{label + 1:03d}_{number:06d}.{ending}"
-                packed.writestr(file, picture(noise, made, ending))
-                lists["test" if number // len(classes) % 10 > 6 else "train"].append(f"{file} {label}\n")
-                made += 1
-        for part, lines in lists.items():
-            (raw / f"{domain}_{part}.txt").write_text("".join(lines))
-    return made
-
-
-def picture(noise: np.ndarray, number: int, ending: str) -> bytes:
-    """A picture that no other number has."""
-    start = number * 7 % (len(noise) - 3 * SIDE * SIDE)
-    pixels = noise[start : start + 3 * SIDE * SIDE].reshape(SIDE, SIDE, 3) // 4
-    stream = io.BytesIO()
-    Image.fromarray(pixels + np.uint8(number % 191)).save(stream, "PNG" if ending == "png" else "JPEG")
-    return stream.getvalue()
-
-
-def album_of(raw: Path) -> RawAlbum:
+def album_of(recipe: str, raw: Path) -> RawAlbum:
     """The album at a place."""
-    album = load_recipe(f"{RECIPE}={raw}").album
+    album = load_recipe(f"{recipe}={raw}").album
     assert isinstance(album, RawAlbum)
     return album
 
 
-def list_step(raw: Path, out: Path) -> int:
+def list_step(recipe: str, raw: Path, out: Path) -> int:
     """The files of all archives, and the items."""
-    return len(album_of(raw).items())
+    return len(album_of(recipe, raw).items())
 
 
-def check_step(raw: Path, out: Path) -> int:
+def check_step(recipe: str, raw: Path, out: Path) -> int:
     """What `raw check` does."""
-    return check(source(RECIPE), album_of(raw), raw).counts[""].total()
+    return check(source(recipe), album_of(recipe, raw), raw).counts[""].total()
 
 
-def read_step(raw: Path, out: Path) -> int:
+def read_step(recipe: str, raw: Path, out: Path) -> int:
     """What `raw check --read` does."""
-    return check(source(RECIPE), album_of(raw), raw, read=True).counts[""].total()
+    return check(source(recipe), album_of(recipe, raw), raw, read=True).counts[""].total()
 
 
-def build_step(raw: Path, out: Path) -> int:
+def build_step(recipe: str, raw: Path, out: Path) -> int:
     """From the raw files to a dataset."""
-    build(f"{RECIPE}={raw}", out, workers=WORKERS, quiet=True)
+    build(f"{recipe}={raw}", out, workers=WORKERS, quiet=True)
     return 0
 
 
-STEPS: Mapping[str, Callable[[Path, Path], int]] = {
+STEPS: Mapping[str, Callable[[str, Path, Path], int]] = {
     "list": list_step,
     "check": check_step,
     "check --read": read_step,
@@ -105,10 +70,10 @@ STEPS: Mapping[str, Callable[[Path, Path], int]] = {
 }
 
 
-def measured(step: str, at: Path) -> str:
+def measured(step: str, recipe: str, at: Path) -> str:
     """Seconds, also of processors, the peak of the process and its largest worker, the most GB on disk."""
     start, most = time.perf_counter(), 0
-    command = [sys.executable, __file__, "--step", step, "--at", str(at)]
+    command = [sys.executable, __file__, "--step", step, "--recipe", recipe, "--at", str(at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
             most = max(most, bytes_of(at / "out"))
@@ -139,7 +104,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--files", type=int, default=586_575)
+    parser.add_argument("--recipe", default="domainnet", choices=TREES)
+    parser.add_argument("--files", type=int, help="[default: as many as the real one has]")
     parser.add_argument("--at", type=Path, default=Path("build/bench_raw"))
     parser.add_argument("--steps", default=",".join(STEPS), help="which of them, with a comma between")
     parser.add_argument("--keep", action="store_true", help="leave the files there")
@@ -147,7 +113,7 @@ def main() -> None:
     options = parser.parse_args()
     at = options.at.absolute()
     if options.step:
-        STEPS[options.step](at / "raw", at / "out")
+        STEPS[options.step](options.recipe, at / "raw", at / "out")
         used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         processor = sum(one.ru_utime + one.ru_stime for one in used)
         print(json.dumps([processor, *(one.ru_maxrss / 1e6 for one in used)]))
@@ -156,11 +122,15 @@ def main() -> None:
     try:
         start = time.perf_counter()
         if not (at / "raw").exists():
-            made = make(at / "raw", options.files)
-            print(f"make          {time.perf_counter() - start:7.1f} s for {made:,} pictures", flush=True)
+            facts = source(options.recipe)
+            files = options.files or facts.counts[0].all or 0
+            (at / "raw").mkdir()
+            TREES[options.recipe](at / "raw", files)
+            made = f"{files:,} {facts.noun[1]}"
+            print(f"make          {time.perf_counter() - start:7.1f} s for {made}", flush=True)
         print(f"raw files     {bytes_of(at / 'raw') / 1e9:7.2f} GB")
         for step in options.steps.split(","):
-            print(measured(step, at), flush=True)
+            print(measured(step, options.recipe, at), flush=True)
         print(f"dataset       {bytes_of(at / 'out' / 'shift') / 1e9:7.2f} GB")
     finally:
         if not options.keep:
