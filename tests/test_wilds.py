@@ -118,12 +118,12 @@ def test_what_camelyon_leaves_out_is_named(raw):
     metadata = f"{wilds.CAMELYON}/metadata.csv"
     assert album_of("camelyon17", raw["camelyon17"]).left_out == {
         "patch_patient_200_node_1_x_0_y_0.png": "metadata.csv lists it, and it is not there",
-        f"{metadata}, row 202 (patch_patient_004_node_0_x_3328_y_21792.png)": (
+        f"{metadata}, row 201 (patch_patient_004_node_0_x_3328_y_21792.png)": (
             "there already, in an earlier row"
         ),
-        f"{metadata}, row 203 (patch_patient_201_node_1_x_0_y_0.png)": "its tumor is '2', neither 0 nor 1",
-        f"{metadata}, row 204 (patch_patient_201_node_1_x_1_y_0.png)": "its center is '7', not one of 0 to 4",
-        f"{metadata}, row 205 (patch_patient_201_node_1_x_2_y_0.png)": (
+        f"{metadata}, row 202 (patch_patient_201_node_1_x_0_y_0.png)": "its tumor is '2', neither 0 nor 1",
+        f"{metadata}, row 203 (patch_patient_201_node_1_x_1_y_0.png)": "its center is '7', not one of 0 to 4",
+        f"{metadata}, row 204 (patch_patient_201_node_1_x_2_y_0.png)": (
             "its split is '5', neither 0 (train) nor 1 (id_val)"
         ),
         wilds.patch("300", 1, 0, 0): "no row of metadata.csv names it",

@@ -44,7 +44,7 @@ class Camelyon17:
             list_ = LIST_OF_CENTER.get(center) or LIST_OF_SPLIT.get(split, "")
             place, places[list_] = places[list_], places[list_] + 1
             if why := _fault(cells, list_) or ("there already, in an earlier row" if name in taken else ""):
-                yield Odd(file=f"{metadata}, row {number + 1} ({name})", why=why)
+                yield Odd(file=f"{metadata}, row {number} ({name})", why=why)
             elif name not in files:
                 yield Odd(file=name, why=f"{METADATA} lists it, and it is not there")
             else:

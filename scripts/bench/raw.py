@@ -4,8 +4,8 @@
 
 Without --files there are as many as in the real one: 586,575 pictures of DomainNet (six zip files and twelve
 lists, 345 classes, 32 pixels), 455,954 patches of Camelyon17 (a tar, 12 pixels), 448,000 comments (a table).
-Each step is a process of its own; its peak memory is what the system counted, that of a worker stands beside
-it.
+Each step is a process of its own; its peak memory is what the system counted, that of its largest worker
+stands beside it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -72,20 +73,36 @@ STEPS: Mapping[str, Callable[[str, Path, Path], int]] = {
 
 def measured(step: str, recipe: str, at: Path) -> str:
     """Seconds, also of processors, the peak of the process and its largest worker, the most GB on disk."""
-    start, most = time.perf_counter(), 0
+    start, most, worker = time.perf_counter(), 0, 0.0
     command = [sys.executable, __file__, "--step", step, "--recipe", recipe, "--at", str(at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            most = max(most, bytes_of(at / "out"))
+            most, worker = max(most, bytes_of(at / "out")), max(worker, largest_child(process.pid))
             time.sleep(LOOK if time.perf_counter() - start > 10 * LOOK else LOOK / 10)
         seconds = time.perf_counter() - start
         output = process.stdout.read() if process.stdout else ""
     if process.returncode:
         raise SystemExit(f"{step} ended with status {process.returncode}")
-    processor, own, worker = json.loads(output.splitlines()[-1])
+    processor, own = json.loads(output.splitlines()[-1])
     most = max(most, bytes_of(at / "out"))
     workers = f", {worker:.2f} GB a worker; at most {most / 1e9:.2f} GB written" if step == "build" else ""
     return f"{step:<12}{seconds:9.1f} s, {processor:7.1f} s of processors, {own:5.2f} GB{workers}"
+
+
+def largest_child(process: int) -> float:
+    """The most GB that a child has had so far.
+
+    The system counts a child's own peak from what its parent had when it began: this is from its memory.
+    """
+    most = 0
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            for child in children.read_text().split():
+                text = Path(f"/proc/{child}/status").read_text()
+                most = max(most, *(int(kb) for kb in re.findall(r"VmHWM:\s*(\d+)", text)), 0)
+        except OSError:
+            continue
+    return most / 1e6
 
 
 def bytes_of(folder: Path) -> int:
@@ -116,7 +133,7 @@ def main() -> None:
         STEPS[options.step](options.recipe, at / "raw", at / "out")
         used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         processor = sum(one.ru_utime + one.ru_stime for one in used)
-        print(json.dumps([processor, *(one.ru_maxrss / 1e6 for one in used)]))
+        print(json.dumps([processor, used[0].ru_maxrss / 1e6]))
         return
     at.mkdir(parents=True, exist_ok=True)
     try:
