@@ -105,9 +105,10 @@ def _is_plain(data: bytes) -> bool:
     if not data:
         return False
     with Image.open(io.BytesIO(data)) as picture:
+        if picture.format not in ("JPEG", "PNG") or picture.mode not in ("L", "RGB"):
+            return False  # before `getexif`, which decodes a PNG
         turned = picture.getexif().get(ExifTags.Base.Orientation, 1) != 1
-        clear = "transparency" in picture.info
-        return picture.format in ("JPEG", "PNG") and picture.mode in ("L", "RGB") and not turned and not clear
+        return not turned and "transparency" not in picture.info
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -217,7 +217,7 @@ class RawAlbum:
         """The items; a name that occurs twice in a group needs its ending in its key, or else its folders."""
         stems = [row.stem or _stem(row) for row in rows]
         keys = [key_of(row.label, stem, row.nuisance) for row, stem in zip(rows, stems, strict=True)]
-        names = [Path(row.file).name for row in rows]
+        names = [row.file.rpartition("/")[2] for row in rows]
         counts, same = Counter(keys), Counter(zip(keys, names, strict=True))
         for row, stem, key, name in zip(rows, stems, keys, names, strict=True):
             more = name if same[key, name] == 1 else row.file

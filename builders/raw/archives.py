@@ -72,15 +72,16 @@ class _Members(Archive, Generic[Member]):
         members: dict[str, Member] = {}
         links: dict[str, PurePosixPath] = {}
         for name, member in names:
-            path = PurePosixPath(text_of(name).lstrip("/"))
-            if ".." in path.parts:
-                self.odd[str(path)] = "its path leads out of the archive"
-            elif not all(map(counts, path.parts)):
+            parts = [part for part in text_of(name).split("/") if part not in ("", ".")]
+            path = "/".join(parts)
+            if ".." in parts:
+                self.odd[path] = "its path leads out of the archive"
+            elif not parts or not all(map(counts, parts)):
                 continue
             elif isinstance(member, PurePosixPath):
-                links[str(path)] = member
+                links[path] = member
             else:
-                members[str(path)] = member
+                members[path] = member
         folders = (
             {str(folder) for path in members for folder in PurePosixPath(path).parents} if links else set()
         )

@@ -10,7 +10,7 @@ from typing import ClassVar
 from builders.raw.album import Found, Odd, Row
 from builders.raw.lists import LISTS
 from builders.raw.records import by_name
-from builders.raw.tables import file_named, table_in, unlisted
+from builders.raw.tables import file_named, rows_of, table_in, unlisted
 from builders.raw.tree import Tree
 from shiftdata.metadata.listing import ORDER
 
@@ -37,8 +37,8 @@ class Camelyon17:
         """Every patch, with its place in its list; then what one of the two lacks."""
         files = by_name(tree)
         metadata = file_named(tree, files, METADATA, "what the patches show")
-        table, taken, places = table_in(tree, metadata, COLUMNS), set[str](), Counter[str]()
-        for number, cells in enumerate(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)):
+        taken, places = set[str](), Counter[str]()
+        for number, cells in enumerate(rows_of(table_in(tree, metadata, COLUMNS))):
             patient, node, x, y, tumor, slide, center, split = cells
             name = f"patch_patient_{patient}_node_{node}_x_{x}_y_{y}.png"
             list_ = LIST_OF_CENTER.get(center) or LIST_OF_SPLIT.get(split, "")

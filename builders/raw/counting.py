@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from builders.raw.sources import CONTENT, Counts
+from builders.raw.sources import CONTENT, NOUN, Counts
 
 #: Examples by domain and class.
 Numbers: TypeAlias = Mapping[tuple[str, str], int]
@@ -38,7 +38,7 @@ class Difference:
 
 
 def compare(
-    counted: Mapping[str, Numbers], known: Sequence[Counts], noun: Sequence[str]
+    counted: Mapping[str, Numbers], known: Sequence[Counts], noun: Sequence[str] = NOUN
 ) -> tuple[list[str], list[str]]:
     """What the nearest source says of each part of a release that is there, and how counts differ from it.
 

@@ -18,6 +18,7 @@ from shiftdata.errors import InputError
 BLOCK = 1 << 24
 #: How files write that a number is not known.
 UNKNOWN = ("", "nan", "na", "n.a.", "null", "none")
+ROWS = 10_000  # that are Python objects at a time
 FEW = 8  # columns that a message names
 
 
@@ -49,6 +50,12 @@ def table_in(tree: Tree, file: str, names: Sequence[str]) -> pa.Table:
         )
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
+
+
+def rows_of(table: pa.Table) -> Iterator[tuple[str, ...]]:
+    """The rows of a table of texts, of which only some are in memory as Python has them."""
+    for batch in table.to_batches(ROWS):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def numbers(tree: Tree, file: str, table: pa.Table, name: str, *, whole: bool = False) -> pa.ChunkedArray:
