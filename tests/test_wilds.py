@@ -17,6 +17,7 @@ from PIL import Image
 
 import shiftdata as sd
 from builders.make.build import build
+from builders.raw import tables
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import source
@@ -139,14 +140,17 @@ def test_pictures_of_fmow_are_numbered_before_rows_are_left_out(raw):
 
 
 def test_regions_and_years_of_fmow(raw):
-    said = defaultdict(set)
+    said, rows = defaultdict(set), table_of(raw["fmow"] / wilds.FMOW / "rgb_metadata.csv")
     for item in album_of("fmow", raw["fmow"]).items():
+        row = rows[int(str(item.source["file"]).rpartition("_")[2].removesuffix(".png"))]
+        eve = row["timestamp"].startswith("2012-12-31")
+        assert item.source["year"] == (2013 if eve else int(row["timestamp"][:4]))
         said[item.source["country"]].add(item.source["region"])
         said[item.nuisance].add(item.source["year"])
     assert said["FRA"] == {"Europe"}
     assert said["ATA"] == said["XKX"] == said[""] == {"Other"}
     assert said["2002-2012"] == {2002, 2012}
-    assert said["2013-2015"] == {2013, 2015}  # a New Year's Eve of 2012 in America among them
+    assert said["2013-2015"] == {2013, 2015}
     assert said["2016-2017"] == {2016, 2018}
 
 
@@ -199,6 +203,14 @@ def test_comments_are_their_texts_to_the_letter(raw):
     assert texts == {part: rows[part]["comment_text"] for part in texts}
     assert len(texts) == len(rows) - 4
     assert any("\n\n" in str(text) and '"' in str(text) for text in texts.values())
+
+
+def test_comments_are_read_over_the_ends_of_blocks(raw, monkeypatch):
+    whole = album_of("civilcomments", raw["civilcomments"])
+    texts = [whole.load(item) for item in whole.items()]
+    monkeypatch.setattr(tables, "BLOCK", 400)
+    album = album_of("civilcomments", raw["civilcomments"])
+    assert [album.load(item) for item in album.items()] == texts
 
 
 def test_half_toxic_is_toxic_and_what_has_no_number_is_not_named(raw):

@@ -13,7 +13,7 @@ from tests.replicas.wilds import table
 FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")
 HEADER = ("RT", "SERIALNO", "ST", "PWGTP", *FEATURES, "PINCP", "NAICSP", "pwgtp1")
 NUMBERS = {"MD": "24", "NJ": "34", "MA": "25", "SD": "46", "AR": "05", "PR": "72"}
-#: Persons of each file whom one filter leaves out: column and value; a child fails three of them.
+#: Persons of each file whom one filter leaves out: column and value; a child is left out by three.
 LEFT = (("AGEP", "16"), ("PINCP", "100"), ("WKHP", "  "), ("WKHP", "0"), ("PWGTP", "0"), ("PINCP", ""))
 FILES = {
     **{str(year): [(year, state) for state in ("MD", "NJ", "MA")] for year in range(2014, 2019)},
@@ -65,9 +65,13 @@ def persons(state: str, each: int) -> list[Sequence[object]]:
 
 
 def left_out(state: str) -> list[Sequence[object]]:
-    """A person for each filter, and one more."""
+    """A person for each filter, and a child."""
     (plain,) = persons(state, 1)
     rows = [[*plain] for _ in LEFT]
+    child = [
+        "5" if name == "AGEP" else "" if name in ("PINCP", "WKHP", "OCCP") else cell
+        for name, cell in zip(HEADER, plain, strict=True)
+    ]
     for row, (column, value) in zip(rows, LEFT, strict=True):
         row[HEADER.index(column)] = value
-    return rows
+    return [*rows, child]
