@@ -273,6 +273,7 @@ class TestTrees:
             "missing in severity 3": 4 * 4,
             "missing in severity 2, 3, 4": 2,
             "not <corruption>/<1 to 5>/<class>/ILSVRC2012_val_<number>.JPEG": 1,
+            TWICE: 1,
         }
 
     def test_the_classes_are_the_1000_in_the_order_of_their_ids(self):

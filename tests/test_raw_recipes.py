@@ -22,6 +22,7 @@ from shiftdata.baselines.training import Training
 from shiftdata.protocols.halves import RLSBENCH
 from tests.replicas import (
     acs,
+    cifar,
     cns_bench,
     domain_trees,
     imagenet,
@@ -35,6 +36,7 @@ from tests.replicas import (
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "camelyon17": wilds.camelyon17,
+    **cifar.REPLICAS,
     "civilcomments": wilds.civilcomments,
     "cns_bench": cns_bench.make,
     "domainnet": nico_domainnet.domainnet,

@@ -60,8 +60,8 @@ class Archive(ABC):
         """Each file by its path, and its bytes."""
 
     @abstractmethod
-    def read(self, path: str) -> bytes:
-        """All bytes of a file."""
+    def read(self, path: str, start: int, size: int) -> bytes:
+        """Up to so many bytes of a file, from `start` on."""
 
 
 class _Members(Archive, Generic[Member]):
@@ -127,9 +127,9 @@ class Zip(_Members[zipfile.ZipInfo]):
     def files(self) -> Mapping[str, int]:
         return {path: one.file_size for path, one in self._members.items()}
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, start: int, size: int) -> bytes:
         try:
-            return self._opened.read(self._members[path])
+            return self._opened.read(self._members[path])[start : start + size]
         except (*BROKEN, NotImplementedError, RuntimeError) as error:
             raise _damaged(self.path, path, error) from error
 
@@ -209,9 +209,10 @@ class Tar(_Members[tuple[int, int]]):
     def _descriptor(self) -> int:
         return os.open(self._plain, os.O_RDONLY | PLAIN)
 
-    def read(self, path: str) -> bytes:
-        start, size = self._members[path]
-        data = read_at(self._descriptor, size, start)
+    def read(self, path: str, start: int, size: int) -> bytes:
+        begin, whole = self._members[path]
+        size = max(0, min(size, whole - start))
+        data = read_at(self._descriptor, size, begin + start)
         if len(data) < size:
             raise _damaged(self.path, path, EOFError("it has become shorter"))
         return data

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import Archive
-from builders.raw.tree import Tree
+from builders.raw.tree import MOST_BYTES, Tree
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import absolute
 from shiftdata.places.hubs import token_for
@@ -147,11 +147,11 @@ class RowsTree(Tree):
         sizes = pc.fill_null(pc.binary_length(self._part("bytes")), 0).to_pylist()
         return {file: sizes[row] for file, row in sorted(self._place.items())}
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, start: int = 0, size: int = MOST_BYTES) -> bytes:
         data: bytes | None = self._rows.data.column("image")[self._place[path]]["bytes"].as_py()
         if data is None:
             raise StorageError(f"{path} of {self.place} has a path and no bytes: the copy is not whole")
-        return data
+        return data[start : start + size]
 
 
 def _digests(rows: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:

@@ -56,15 +56,16 @@ class Tree:
         """What cannot be used whatever the dataset is, by path, and why."""
         return self._contents.odd
 
-    def read(self, path: str) -> bytes:
-        """All bytes of a file."""
+    def read(self, path: str, start: int = 0, size: int = MOST_BYTES) -> bytes:
+        """The bytes of a file from `start` on, all or as many as are asked for."""
         if (file := self._contents.files.get(path)) is None:
             raise StorageError(f"{path} is not in {self.place}")
         if isinstance(file.of, Archive):
-            return file.of.read(file.inside)
+            return file.of.read(file.inside, start, size)
         try:
             with open_regular(file.of) as stream:
-                return stream.read(MOST_BYTES)
+                stream.seek(start)
+                return stream.read(size)
         except OSError as error:
             raise StorageError(f"{path} in {self.place} cannot be read: {error.strerror}") from error
 

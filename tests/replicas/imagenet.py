@@ -52,7 +52,8 @@ def put_not_classes(root: Path, node: str) -> None:
     put(root, "train/n99999999/n99999999_1.JPEG")
     put(root, f"train/n99999999/{node}_77.JPEG")
     put(root, f"{SECOND}/README/1.jpeg")
-    put(root, "fog/3/n01440764/ILSVRC2012_val_00000001.JPEG")
+    put(root, f"fog/3/{node}/ILSVRC2012_val_00000001.JPEG")
+    put(root, "train/n01440764/n01440764_3.JPEG")  # a class of no superclass
     put(root, "synset_words.txt", "n01440764 tench\n")
 
 
@@ -87,6 +88,8 @@ def corrupted(root: Path) -> Mapping[str, int]:
                     put(root, f"{corruption}/{severity}/{NODES[number]}/{name}")
     for severity in (1, 5):
         put(root, f"snow/{severity}/{NODES[0]}/ILSVRC2012_val_00000001.JPEG")
+    number, name = FEW[0], f"ILSVRC2012_val_{FEW[0] * 50:08}.JPEG"
+    put(root, f"snow_copy/fog/1/{NODES[number]}/{name}")
     put(root, f"fog/6/{NODES[0]}/ILSVRC2012_val_00000001.JPEG")
     return {"fog": 100, "gaussian_noise": 100}
 
