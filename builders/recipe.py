@@ -18,6 +18,7 @@ from builders.filters import Filters
 from builders.parts import check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
 from shiftdata.errors import InputError, not_found
+from shiftdata.format.manifest import Publishes
 from shiftdata.format.names import check_names, is_path_part, text_fault
 from shiftdata.format.records import Calibration
 from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
@@ -35,7 +36,7 @@ DESCRIPTION = (
     "datasheet",
     "calibration",
     "expected",
-    "publish_pixels",
+    "publishes",
 )
 
 #: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
@@ -128,8 +129,9 @@ class Recipe:
     `protocols` make the canonical splits, the most important first. The first `virtual` of them (default:
     all) are configs of the card where filters can say them; the others are key files. `on_empty` says what to
     do about a group that a protocol promises and that has no row, as in `sd.task`.
-    `expected` is not part of the dataset's identity: it says what `check` requires. `publish_pixels=False`
+    `expected` is not part of the dataset's identity: it says what `check` requires. `publishes="splits"`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
+    With "nothing", as for data that is given to named persons, `publish` refuses.
     `calibration` is read from `<name>.calibration.json` beside the recipe's file, if it is there.
     """
 
@@ -156,7 +158,7 @@ class Recipe:
     calibration: Calibration | None = None
     seed: int = 0
     expected: tuple[Expected, ...] = ()
-    publish_pixels: bool = True
+    publishes: Publishes = "all"
 
     def __post_init__(self) -> None:
         self._check_parts()

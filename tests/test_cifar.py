@@ -195,7 +195,7 @@ def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
 
 def test_no_pixel_of_cifar_is_published():
     names = ("cifar10", "cifar100", "cifar10_c", "cifar100_c", "cifar10_corrupted", "cifar100_corrupted")
-    assert not [name for name in names if load_recipe(name).publish_pixels]
+    assert not [name for name in names if load_recipe(name).publishes == "all"]
 
 
 def test_what_is_read_is_only_what_is_asked_for(raw, monkeypatch):

@@ -26,6 +26,7 @@ from tests.replicas import (
     cns_bench,
     domain_trees,
     imagenet,
+    mimic,
     nico_domainnet,
     pacs,
     sma,
@@ -42,6 +43,7 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "domainnet": nico_domainnet.domainnet,
     "fmow": wilds.fmow,
     **imagenet.REPLICAS,
+    "mimic_readmission": mimic.make,
     "nico": nico_domainnet.nico,
     "nico_full": nico_domainnet.nico_full,
     "office31": domain_trees.office31,
@@ -90,7 +92,7 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     assert result.overall == 1
 
 
-@pytest.mark.parametrize("built", [name for name in RLSBENCH if name in REPLICAS], indirect=True)
+@pytest.mark.parametrize("built", RLSBENCH, indirect=True)
 def test_a_pair_of_rlsbench_is_adapted_to_and_evaluated(built):
     """The last target, its labels shifted: replicas are small, and so rows are drawn again."""
     folder, _ = built

@@ -29,7 +29,7 @@ def local(request, tmp_path_factory) -> Path:
     """The dataset as it is built on a machine that has the content."""
     scratch = tmp_path_factory.mktemp("withheld")
     recipe = prepare(request.param, scratch)
-    recipe.write_text(recipe.read_text().replace("\n    family=", "\n    publish_pixels=False,\n    family="))
+    recipe.write_text(recipe.read_text().replace("\n    family=", '\n    publishes="splits",\n    family='))
     return build(str(recipe), scratch / "out", workers=1, quiet=True)
 
 

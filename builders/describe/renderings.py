@@ -68,7 +68,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
         "released": recipe.released,
         "datasheet": recipe.datasheet.stated(),
         "calibration": recipe.calibration,
-        "publish_pixels": recipe.publish_pixels,
+        "publishes": recipe.publishes,
         "left_out": by_reason(Counter(album.left_out.values())) if isinstance(album, LeavesOut) else {},
     }
 
@@ -91,8 +91,8 @@ def write_without_pixels(folder: Path, out: Path) -> Path:
     The files of `data/` stand in its manifest as `withheld`, so that a build elsewhere can be compared.
     """
     manifest = Manifest.read(folder)
-    if manifest.publish_pixels or manifest.is_webdataset or manifest.withheld:
-        raise InputError(f"{folder} is not a Parquet dataset of a recipe with publish_pixels=False")
+    if manifest.publishes != "splits" or manifest.is_webdataset or manifest.withheld:
+        raise InputError(f"{folder} is not a Parquet dataset of a recipe with publishes='splits'")
     withheld = {path: record for path, record in manifest.files.items() if path.startswith("data/")}
     absent = {PREVIEW, *RENDERINGS, *withheld}
     files = {path: record for path, record in manifest.files.items() if path not in absent}

@@ -105,7 +105,14 @@ class Publication:
         """
         options = options or RepoOptions()
         built = Manifest.read(folder)
-        if not built.publish_pixels and built.pixels_included:
+        if built.publishes == "nothing":
+            raise InputError(
+                f"{built.name} is not published, nor its keys and splits: its examples are given to named "
+                f"persons ({built.license}). Share the recipe, which others build from their own copy, the "
+                f"content_id {built.content_id}, by which both are compared, and counts: `shiftdata info "
+                f"{folder}` has them"
+            )
+        if built.publishes == "splits" and built.pixels_included:
             refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
             folder = write_without_pixels(folder, work / "without_pixels" / built.name)
         target = target_of(to, Manifest.read(folder).name, work, options)

@@ -62,7 +62,7 @@ def domain_recipe(
         ),
         virtual=min(len(first) + len(domains), MOST_VIRTUAL // 3),  # a set of each of three is a config
         on_empty="report",
-        publish_pixels=False,
+        publishes="splits",
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -31,7 +33,7 @@ def file_named(tree: Tree, files: Mapping[str, str], name: str, says: str) -> st
 
 def table_in(tree: Tree, file: str, names: Sequence[str]) -> pa.Table:
     """Some columns of a CSV file, as texts; a quoted cell may have several lines."""
-    data = tree.read(file)
+    data = _unpacked(tree, file)
     try:
         header = next(csv.reader([data[: data.find(b"\n") + 1 or None].decode("utf-8-sig")]), [])
         if lacking := [name for name in names if name not in header]:
@@ -77,3 +79,12 @@ def unlisted(files: Mapping[str, str], listed: Collection[str], table: str) -> I
     for name, file in files.items():
         if name.endswith(ENDINGS) and name not in listed:
             yield Odd(file=file, why=f"no row of {table} names it")
+
+
+def _unpacked(tree: Tree, file: str) -> bytes:
+    """The bytes of a file, unpacked where it is one .gz file."""
+    data = tree.read(file)
+    try:
+        return gzip.decompress(data) if file.lower().endswith(".gz") else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{file} in {tree.place} is not a whole .gz file ({error}): get it again") from error

@@ -190,7 +190,7 @@ def _manifest(roles: Roles, files: dict[str, FileRecord], *, shared: bool) -> Ma
         more_credits=0, datasheet={}, seed=0, recipe_id=none, content_id=none, roles=roles,
         origins_shared=shared, labels=LABELS, nuisances=STYLES, severities=[], default_base=BASE,
         bases=[Base(name=BASE, summary="x", content_id=none, splits=splits)], canonical_splits=[], sample={},
-        files=files, withheld=pixels, publish_pixels=False,
+        files=files, withheld=pixels, publishes="splits",
     )  # fmt: skip
 
 

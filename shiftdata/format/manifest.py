@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
@@ -34,6 +34,10 @@ MOST_BYTES = 16 << 20
 CHECKSUM = re.compile(r'\{\n "checksum": "([0-9a-f]{64})",\n')
 
 
+#: What may be passed on: the whole dataset; all but the examples; or not even keys and splits.
+Publishes: TypeAlias = Literal["all", "splits", "nothing"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
     """Everything a reader, a card or a check needs to know about a dataset.
@@ -44,11 +48,10 @@ class Manifest:
     the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; in
     WebDataset format, the members of one sample, an image as None. `part` is None for a whole dataset.
 
-    Where the licence of the content forbids publishing, a build says `publish_pixels=False`; the dataset that
+    Where the licence of the content forbids publishing, a build says `publishes="splits"`; the dataset that
     is published then lacks `data/`, whose files it lists as `withheld`: another build makes them again and is
-    compared with them. `left_out` counts, by reason, files and rows that never were examples: no identity
-    knows them.
-    compared with them.
+    compared with them. With "nothing" it is not published at all. `left_out` counts, by reason, files and
+    rows that never were examples: no identity knows them.
 
     `shortcuts` is what the build measured of pictures; None for a part, for texts and for tables.
     `calibration` is what a small trainer reaches on the canonical splits, where somebody measured it.
@@ -82,7 +85,7 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
     part: Part | None = None
-    publish_pixels: bool = True
+    publishes: Publishes = "all"
     withheld: Mapping[str, FileRecord] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     shortcuts: Shortcuts | None = None

@@ -55,7 +55,7 @@ def recipe(
             *(Continuous(variant="paper", shifts=one) for one in shift.nuisances),
         ),
         on_empty="report",
-        publish_pixels=False,
+        publishes="splits",
     )
 
 

@@ -40,5 +40,5 @@ RECIPE = Recipe(
         *(Continuous(variant="paper", shifts=shift) for shift in CORRUPTIONS),
     ),
     on_empty="report",
-    publish_pixels=False,
+    publishes="splits",
 )

@@ -43,7 +43,7 @@ def recipe(
         default_base="all",
         protocols=(EvaluateOnly(), *(EvaluateOnly(test=domain) for domain in domains)),
         on_empty="report",
-        publish_pixels=False,
+        publishes="splits",
     )
 
 

@@ -56,7 +56,7 @@ def recipe(name: str) -> Recipe:
         default_base="all",
         protocols=canonical(name),
         on_empty="report",
-        publish_pixels=False,
+        publishes="splits",
     )
 
 

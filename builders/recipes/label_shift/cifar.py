@@ -42,7 +42,7 @@ def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, .
         default_base="all",
         protocols=canonical(name),
         on_empty="report",
-        publish_pixels=False,
+        publishes="splits",
     )
 
 

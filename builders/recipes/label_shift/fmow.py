@@ -56,5 +56,5 @@ RECIPE = Recipe(
     default_base="all",
     protocols=(*canonical("fmow"), *(UDA(source=FIRST, target=period) for period in LATER)),
     on_empty="report",
-    publish_pixels=False,
+    publishes="splits",
 )

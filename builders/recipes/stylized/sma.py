@@ -144,7 +144,7 @@ def released(source: Source) -> Recipe:
         protocols=(*GRID, *(ADAPTATION if source.id in ADAPTED else ()), *SUBSAMPLINGS),
         virtual=len(GRID) + 2,
         on_empty="report",
-        publish_pixels=not source.terms,
+        publishes="splits" if source.terms else "all",
     )
 
 
@@ -179,7 +179,7 @@ def remade(source: Source) -> Recipe:
         protocols=(*GRID, *SUBSAMPLINGS),
         virtual=len(GRID) + 2,
         on_empty="report",
-        publish_pixels=not source.terms,
+        publishes="splits" if source.terms else "all",
     )
 
 
