@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import pickle
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
+from builders.raw.breeds import breeds
+from builders.raw.cifar import BATCHES
 from builders.raw.civilcomments import IDENTITIES, TABLE
+from builders.raw.imagenet import classes
 from builders.raw.sources import source
 from builders.recipe_files import load_recipe
 
@@ -72,6 +77,43 @@ def civilcomments(raw: Path, files: int) -> None:
             rows.writerow((number, number, text, 0.5 if number % 9 == 0 else 0.1, split, *[""] * 7, 0.6))
 
 
+def cifar10(raw: Path, files: int) -> None:
+    """Pickles, three corruptions, CIFAR-10.1 and 10.2, each in its share; pixels of a noise."""
+    test = files * 10 // 104
+
+    def pixels(count: int) -> NDArray[np.uint8]:
+        starts = np.arange(count) * 7919 % (len(NOISE) - 3072)
+        return NOISE[starts[:, None] + np.arange(3072)]
+
+    def labels(count: int) -> NDArray[np.int64]:
+        return np.arange(count) % 10
+
+    (raw / "cifar-10-batches-py").mkdir()
+    for name in (*BATCHES, "test_batch"):
+        stored = {b"data": pixels(test), b"labels": labels(test).tolist()}
+        (raw / "cifar-10-batches-py" / name).write_bytes(pickle.dumps(stored, protocol=2))
+    (raw / "CIFAR-10-C").mkdir()
+    for name in ("frost", "pixelate", "saturate"):
+        np.save(raw / f"CIFAR-10-C/{name}.npy", pixels(5 * test).reshape(-1, 32, 32, 3))
+    np.save(raw / "CIFAR-10-C/labels.npy", np.tile(labels(test), 5).astype(np.uint8))
+    np.save(raw / "cifar10.1_v6_data.npy", pixels(test // 5).reshape(-1, 32, 32, 3))
+    np.save(raw / "cifar10.1_v6_labels.npy", labels(test // 5))
+    for part, count in (("train", test), ("test", test // 5)):
+        images = pixels(count).reshape(-1, 32, 32, 3)
+        np.savez(raw / f"cifar102_{part}.npz", images=images, labels=labels(count))
+
+
+def entity13(raw: Path, files: int) -> None:
+    """ImageNet's training pictures of the classes of Entity-13 and of as many others, in folders."""
+    used = {number for one in breeds("entity13") for number in (*one.source, *one.target)}
+    nodes = [node for node, (number, _) in classes().items() if number in used or number % 4 == 0]
+    for number in range(files):
+        node = nodes[number % len(nodes)]
+        folder = raw / "train" / node
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{node}_{number}.JPEG").write_bytes(picture(number, PATCH, 3, "JPEG"))
+
+
 def _texts(vocabulary: list[str], files: int) -> Iterator[str]:
     draw = np.random.default_rng(0)
     for number in range(files):
@@ -94,4 +136,6 @@ TREES: Mapping[str, Callable[[Path, int], None]] = {
     "domainnet": domainnet,
     "camelyon17": camelyon17,
     "civilcomments": civilcomments,
+    "cifar10": cifar10,
+    "entity13": entity13,
 }
