@@ -104,19 +104,15 @@ class AcsIncome:
     def _columns(self) -> list[str]:
         return list(dict.fromkeys([*self.features, *(column for column, *_ in FILTERS)]))
 
-    @cached_property
-    def _read(self) -> dict[str, tuple[Tree, NDArray[np.float64]]]:
-        """What was read of each file, and the tree it is in."""
-        return {}
-
     def _table(self, tree: Tree, file: str) -> NDArray[np.float64]:
         """The columns of a file, NaN where a cell is blank."""
-        known = self._read.get(file)
-        if known is None or known[0] is not tree:
+
+        def read() -> NDArray[np.float64]:
             cells = table_in(tree, file, self._columns)
             columns = [numbers(tree, file, cells, name, whole=True).to_numpy() for name in self._columns]
-            known = self._read[file] = tree, np.column_stack(columns)
-        return known[1]
+            return np.column_stack(columns)
+
+        return tree.keep("persons", file, read)
 
 
 def file_of(year: int, state: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -161,31 +160,15 @@ class Cifar:
         """A picture of an array."""
         if not file.lower().endswith(".npy"):
             return Image.fromarray(self._arrays(tree, file)[0][part])
-        _, offset = self._header(tree, file)
+        _, offset, _ = tree.keep("header", file, lambda: npy_header(tree, file))
         data = tree.read(file, offset + part * BYTES, BYTES)
         if len(data) < BYTES:
             raise BadItem("the array ends before it")
         return Image.fromarray(np.frombuffer(data, np.uint8).reshape(SHAPE))
 
-    @cached_property
-    def _read(self) -> dict[str, tuple[Tree, Any]]:
-        """What was read of each file, and the tree that it is in."""
-        return {}
-
-    def _header(self, tree: Tree, file: str) -> tuple[tuple[int, ...], int]:
-        known = self._read.get(file)
-        if known is None or known[0] is not tree:
-            known = self._read[file] = tree, npy_header(tree, file)[:2]
-        header: tuple[tuple[int, ...], int] = known[1]
-        return header
-
     def _arrays(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """All pictures and labels of a pickle or an .npz file."""
-        known = self._read.get(file)
-        if known is None or known[0] is not tree:
-            known = self._read[file] = tree, self._loaded(tree, file)
-        arrays: tuple[NDArray[np.uint8], NDArray[np.int64]] = known[1]
-        return arrays
+        return tree.keep("arrays", file, lambda: self._loaded(tree, file))
 
     def _loaded(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         if file.lower().endswith(".npz"):

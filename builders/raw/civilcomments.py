@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.raw.album import Found, Odd, Row
@@ -45,7 +43,7 @@ class CivilComments:
         """Every comment, with its place in the file."""
         file = file_named(tree, by_name(tree), TABLE, "all comments")
         table = table_in(tree, file, (TEXT, TOXICITY, SPLIT, *IDENTITIES))
-        self._read[file] = tree, table[TEXT]
+        tree.keep(TEXT, file, lambda: table[TEXT])
         toxicity = numbers(tree, file, table, TOXICITY).to_pylist()
         named = {
             one: pc.greater_equal(numbers(tree, file, table, one), HALF).to_pylist() for one in IDENTITIES
@@ -71,21 +69,10 @@ class CivilComments:
 
     def example(self, tree: Tree, file: str, part: int) -> str:
         """The text of a comment."""
-        texts = self._texts(tree, file)
+        texts = tree.keep(TEXT, file, lambda: table_in(tree, file, (TEXT,))[TEXT])
         if part >= len(texts):
             raise BadItem("the file has become shorter")
         return str(texts[part].as_py())
-
-    @cached_property
-    def _read(self) -> dict[str, tuple[Tree, pa.ChunkedArray]]:
-        """The texts of a file that was read, and the tree it is in."""
-        return {}
-
-    def _texts(self, tree: Tree, file: str) -> pa.ChunkedArray:
-        known = self._read.get(file)
-        if known is None or known[0] is not tree:
-            known = self._read[file] = tree, table_in(tree, file, (TEXT,))[TEXT]
-        return known[1]
 
 
 def _fault(text: str, toxicity: float | None, split: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, TypeAlias
 
@@ -63,7 +62,7 @@ class MimicReadmission:
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every stay of an adult that has diagnoses and procedures; the others, by their row, and why."""
         file, patients, stays = self._stays(tree)
-        texts = self._texts(tree, file, stays)
+        texts = tree.keep("texts", file, lambda: _texts(tree, stays))
         salt = content_hash(*(f"{subject} {stay} {begin}" for _, subject, stay, begin, _ in stays))
         after = _next(stays)
         for number, (row, subject, stay, begin, year) in enumerate(stays):
@@ -86,18 +85,10 @@ class MimicReadmission:
 
     def example(self, tree: Tree, file: str, part: int) -> str:
         """The codes of a stay."""
-        known = self._read.get(file)
-        if known is None or known[0] is not tree:
-            self._texts(tree, file, self._stays(tree)[2])
-        text = self._read[file][1].get(part, "")
+        text = tree.keep("texts", file, lambda: _texts(tree, self._stays(tree)[2])).get(part, "")
         if not text:
             raise BadItem("it has lost its codes")
         return text
-
-    @cached_property
-    def _read(self) -> dict[str, tuple[Tree, dict[int, str]]]:
-        """The texts of a tree that was read, by the row of the stay."""
-        return {}
 
     def _stays(self, tree: Tree) -> tuple[str, dict[str, tuple[int, int, int]], list[Stay]]:
         """The file of stays; of each patient age, year and first real year; stays by patient and time."""
@@ -125,16 +116,15 @@ class MimicReadmission:
         rows = zip(range(len(ids)), subjects, ids, times, years, strict=True)
         return file, patients, sorted(rows, key=lambda stay: (stay[1], stay[3], stay[2]))
 
-    def _texts(self, tree: Tree, file: str, stays: Sequence[Stay]) -> dict[int, str]:
-        """The codes of each stay that has diagnoses and procedures, by its row."""
-        diagnoses, procedures = (_codes(tree, name) for name in ("diagnoses_icd", "procedures_icd"))
-        texts = {
-            row: f"{diagnoses[stay]}{BETWEEN}{procedures[stay]}"
-            for row, _, stay, *_ in stays
-            if stay in diagnoses and stay in procedures
-        }
-        self._read[file] = tree, texts
-        return texts
+
+def _texts(tree: Tree, stays: Sequence[Stay]) -> dict[int, str]:
+    """The codes of each stay that has diagnoses and procedures, by its row."""
+    diagnoses, procedures = (_codes(tree, name) for name in ("diagnoses_icd", "procedures_icd"))
+    return {
+        row: f"{diagnoses[stay]}{BETWEEN}{procedures[stay]}"
+        for row, _, stay, *_ in stays
+        if stay in diagnoses and stay in procedures
+    }
 
 
 def _table(tree: Tree, name: str) -> tuple[str, pa.Table]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import ARCHIVES, LINK_BACK, Archive, archive_at, counts, text_of, without_packing
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import open_regular
 
+T = TypeVar("T")
 #: Archives in forms that are not read here, and what downloads leave that have not ended.
 UNREAD = (".7z", ".rar", ".zst", ".lz4", ".z01")
 UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".incomplete", ".aria2")
@@ -68,6 +70,17 @@ class Tree:
                 return stream.read(size)
         except OSError as error:
             raise StorageError(f"{path} in {self.place} cannot be read: {error.strerror}") from error
+
+    @cached_property
+    def _kept(self) -> dict[tuple[str, str], Any]:
+        return {}
+
+    def keep(self, what: str, file: str, make: Callable[[], T]) -> T:
+        """What is made of a file, once: tables and arrays whose parts are examples."""
+        if (what, file) not in self._kept:
+            self._kept[what, file] = make()
+        kept: T = self._kept[what, file]
+        return kept
 
     @cached_property
     def _walked(self) -> _Walk:
