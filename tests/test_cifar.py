@@ -134,6 +134,20 @@ def test_a_check_decodes_every_picture(raw):
     assert report.by_domain() == dict(sorted(replica.cifar10(raw).items()))
 
 
+@pytest.mark.parametrize(
+    ("recipe", "lines"),
+    [
+        ("cifar10_c", ["fog: no picture, and 50,000 expected", "frost: 400 pictures, and 50,000 expected"]),
+        ("cifar10_corrupted", ["content: 80 pictures, and 10,000 expected"]),
+    ],
+)
+def test_each_recipe_is_checked_by_counts_of_its_own(raw, recipe, lines):
+    report = check(source(recipe), album_of(recipe, raw), raw)
+    problems = [one.what for one in report.problems]
+    assert set(lines) <= set(problems)
+    assert not [one for one in problems if one.startswith(("train", "test", "cifar10_2"))]
+
+
 class Runs:
     """A pickle that would run a command."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -59,13 +59,15 @@ class Way:
 class Counts:
     """How many examples a source says there are; sources may disagree.
 
-    `base` is the part of a release that they are of. `groups` are counts by domain and class, `ranges` the
+    `base` is the part of a release that they are of, `recipe` the recipe, where several read one dataset
+    differently; "" is every other. `groups` are counts by domain and class, `ranges` the
     smallest and largest class of a domain, `each` that of every group. With what is only `about` right no
     tree is compared.
     """
 
     source: str
     base: str = ""
+    recipe: str = ""
     verified: bool = True
     about: bool = False
     total: int | None = None
@@ -199,10 +201,11 @@ def sources() -> Mapping[str, Source]:
 
 
 def source(name: str) -> Source:
-    """The raw dataset of that name, or the one that a recipe of that name is built from."""
+    """The raw dataset of that name, or that of a recipe of that name with the counts of the recipe."""
     if (one := _known(name)) is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
-    return one
+    own = [counts for counts in one.counts if counts.recipe == name]
+    return replace(one, counts=own or [counts for counts in one.counts if not counts.recipe])
 
 
 def noun_of(name: str) -> Sequence[str]:
