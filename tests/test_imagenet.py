@@ -194,6 +194,7 @@ class TestTrees:
                 f"its name is of {node}, and it is in the folder of another class"
             ),
             f"{replica.SECOND}/README/1.jpeg": "not in a folder with the number of a class",
+            f"train/{node}/copy.JPEG": f"its name is not {node}_<number> or ILSVRC2012_val_<number>",
         }
 
     def test_packed_sorted_and_listed_trees_give_the_same_rows(self, raw, tmp_path):

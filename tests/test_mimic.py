@@ -20,6 +20,7 @@ from builders.publish.publishing import Publication
 from builders.raw.album import RawAlbum
 from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
+from shiftdata.verifying import verify
 from tests.replicas import mimic as replica
 from tests.replicas.drawing import put
 
@@ -192,6 +193,18 @@ def test_nothing_of_it_is_published(folder, tmp_path, capsys, monkeypatch):
     assert main(["publish", str(folder), "--to", str(tmp_path / "there")]) == 1
     assert "persons" in capsys.readouterr().err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_the_card_of_the_build_has_counts_and_no_row(raw, folder):
+    items = album_of(raw).items()
+    shared = [folder / name for name in ("README.md", "croissant.json", "manifest.json", "ATTRIBUTION.md")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in shared)
+    assert "480" in text or "240" in text
+    for item in items:
+        assert item.key not in text
+        assert item.origin.rpartition("/")[2] not in text
+    assert "ICD" not in text
+    assert verify(folder) == []
 
 
 def test_two_copies_give_the_same_dataset(raw, folder, tmp_path):

@@ -108,9 +108,9 @@ class Publication:
         if built.publishes == "nothing":
             raise InputError(
                 f"{built.name} is not published, nor its keys and splits: its examples are given to named "
-                f"persons ({built.license}). Share the recipe, which others build from their own copy, the "
-                f"content_id {built.content_id}, by which both are compared, and counts: `shiftdata info "
-                f"{folder}` has them"
+                f"persons ({built.license}). Share the recipe, which others build from their own copy, and "
+                f"the card {folder / 'README.md'}: it has counts and no row. Builds are compared by their "
+                f"content_id, here {built.content_id}"
             )
         if built.publishes == "splits" and built.pixels_included:
             refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)

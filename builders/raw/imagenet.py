@@ -112,7 +112,8 @@ def _photo(file: str, listed: Mapping[str, str]) -> Photo | Odd | None:
             return Odd(file=file, why="not in a folder with the number of a class")
         return Photo(file, "v2", number)
     else:
-        return None
+        named = f"{folder}_<number> or ILSVRC2012_val_<number>"
+        return Odd(file=file, why=f"its name is not {named}") if NODE.fullmatch(folder) else None
     if NODE.fullmatch(folder) and folder != node:
         return Odd(file=file, why=f"its name is of {node}, and it is in the folder of another class")
     if node not in classes():

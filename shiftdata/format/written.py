@@ -62,7 +62,7 @@ def finished(
         content_id=dataset_content_id(described),
         origins_shared=_origins_shared(pa.concat_tables(origins), manifest.roles.nuisance),
         bases=described,
-        sample=first_row(first),
+        sample=sample_of(manifest, first),
         files={name: every[name] for name in names},
     )
 
@@ -171,6 +171,11 @@ def _origins_shared(pairs: pa.Table, nuisance: str) -> bool:
     """Whether any origin occurs under several nuisances."""
     under = pairs.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
     return bool((pc.max(under).as_py() or 0) > 1)
+
+
+def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
+    """The row that the manifest shows: the first of a data file, or none where no row may be passed on."""
+    return {} if manifest.publishes == "nothing" else first_row(file)
 
 
 def first_row(path: Path) -> dict[str, Any]:

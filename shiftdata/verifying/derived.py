@@ -25,7 +25,7 @@ from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.records import Base, CanonicalSplit
 from shiftdata.format.writer import Indices
-from shiftdata.format.written import first_row
+from shiftdata.format.written import sample_of
 from shiftdata.metadata import Metadata
 from shiftdata.protocols import parse_protocol
 from shiftdata.protocols.canonical import canonical_split
@@ -158,5 +158,5 @@ def attribution_problems(
 
 def sample_problems(manifest: Manifest, file: Path) -> Iterator[Problem]:
     """Whether the sample in the manifest is the first row of a data file."""
-    if manifest.sample != json.loads(json.dumps(first_row(file))):
+    if manifest.sample != json.loads(json.dumps(sample_of(manifest, file))):
         yield Problem(FILE_NAME, "has a sample that is not the first row: build the dataset again", "sample")

@@ -54,6 +54,7 @@ def put_not_classes(root: Path, node: str) -> None:
     put(root, f"{SECOND}/README/1.jpeg")
     put(root, f"fog/3/{node}/ILSVRC2012_val_00000001.JPEG")
     put(root, "train/n01440764/n01440764_3.JPEG")  # a class of no superclass
+    put(root, f"train/{node}/copy.JPEG")
     put(root, "synset_words.txt", "n01440764 tench\n")
 
 
