@@ -43,6 +43,9 @@ def make(name: str, root: Path) -> Mapping[str, int]:
         (root / file).replace(root / f"train/{node}/{node}_{place * 7}.JPEG")
     put(root, "LOC_val_solution.csv", "\n".join(solution) + "\n")
     put_not_classes(root, node)
+    used = {number for one in breeds(name) for number in (*one.source, *one.target)}
+    outside = NODES[min({*NODES} - used)]
+    put(root, f"train/{outside}/{outside}_3.JPEG")  # a class of no superclass
     return counts
 
 
@@ -53,7 +56,6 @@ def put_not_classes(root: Path, node: str) -> None:
     put(root, f"train/n99999999/{node}_77.JPEG")
     put(root, f"{SECOND}/README/1.jpeg")
     put(root, f"fog/3/{node}/ILSVRC2012_val_00000001.JPEG")
-    put(root, "train/n01440764/n01440764_3.JPEG")  # a class of no superclass
     put(root, f"train/{node}/copy.JPEG")
     put(root, "synset_words.txt", "n01440764 tench\n")
 
