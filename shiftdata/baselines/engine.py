@@ -96,8 +96,8 @@ class Trainer:
         self.optimizer.state.clear()
 
     def scores(self, rows: IntArray) -> Floats:
-        """The method's scores of some rows of the base, in eval mode."""
-        return self._applied(self.method.predict, rows, self.data.classes)
+        """The method's scores of rows of the base, in eval mode; a last column may be of unknown classes."""
+        return self._applied(self.method.predict, rows, self.data.classes + ("unknown" in self.method.needs))
 
     def features(self, rows: IntArray) -> Floats:
         """What the encoder makes of some rows of the base, in eval mode."""

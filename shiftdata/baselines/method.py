@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 #: What a task, or a network, must have for a method:
 #: - groups: several groups among the rows to fit; domains: several nuisances among them;
 #: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
-#: - batch-norm: a network with such layers; pixels: pictures, not features.
-Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "pixels"]
+#: - batch-norm: a network with such layers; pixels: pictures, not features;
+#: - unknown: a target that may have classes of its own. Scores then have one column more, the last, for them.
+Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "pixels", "unknown"]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from shiftdata.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.stable import content_hash, hash64
 from shiftdata.tasks import Task
 from shiftdata.tasks.evaluation import Evaluation
+from shiftdata.tasks.predictions import UNKNOWN
 
 #: Protocols whose authors ask for weights that have seen no labels.
 UNSUPERVISED = "domainbed-v2"
@@ -151,7 +152,7 @@ class Run:
         """The name of the predicted label for each key of the test, or of another set that tests."""
         name = name or self.task.set_of("test")
         numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
-        names = np.array(self.task.metadata.labels)[numbers].tolist()
+        names = np.array([*self.task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
         return dict(zip(self.task.keys(name), names, strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
@@ -244,7 +245,8 @@ def train(
     scores = scorer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
     history = scorer.progress.history if isinstance(scorer, Trainer) else []
-    model = Model(scorer, task.label_ids)
+    outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in made.needs else task.label_ids
+    model = Model(scorer, outputs)
     run = Run(task, {**identity, **cost, "report": made.report()}, sets.tested, scores, history, model)
     if folder is not None and Ranks.of().rank == 0:
         run.save(folder)

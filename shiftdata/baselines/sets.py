@@ -132,6 +132,7 @@ def check_needs(task: Task, method: Method, name: str) -> None:
         "target": any("unlabelled" in one.roles for one in task.sets.values()),
         "select": any(one.role == "select" for one in task.sets.values()),
         "pixels": metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image",
+        "unknown": "universal" in task.metrics,
     }
     why = {
         "groups": f"rows of several groups, and {name} has one",
@@ -140,6 +141,7 @@ def check_needs(task: Task, method: Method, name: str) -> None:
         "and task.also('test', 'unlabelled') gives a set that role besides",
         "select": "a set with the role 'select'",
         "pixels": "pictures",
+        "unknown": "a task whose target has classes of its own, such as unida",
     }
     for need in sorted(method.needs & has.keys()):
         if not has[need]:

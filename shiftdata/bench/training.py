@@ -169,11 +169,11 @@ def _sets(job: Job, task: Task) -> TaskSets:
 
 def _predicted(run: Run, entry: Mapping[str, Any], task: Task) -> dict[str, IntArray]:
     """The labels predicted at an evaluation, for each set."""
-    labels = task.label_ids
+    labels = run.model.outputs
     made = {}
     for name in _judged(task, "select")[:1]:
         rows = task.rows(name)
-        known = np.isin(task.metadata.label[rows], labels)
+        known = np.isin(task.metadata.label[rows], task.label_ids)
         # A label that training does not know is wrong whatever the model says.
         of_set = np.full(len(rows), labels[0], np.int64)
         of_set[known] = labels[entry["predicted"].numpy()]

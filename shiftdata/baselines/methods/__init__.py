@@ -23,6 +23,8 @@ _HOMES = {
     "iw-dann": "importance.IWDANN",
     "iw-cdan": "importance.IWCDAN",
     "deepjdot": "deepjdot.DeepJDOT",
+    "osbp": "osbp.OSBP",
+    "ovanet": "ovanet.OVANet",
     "pseudo-label": "pseudo_label.PseudoLabel",
     "bn-adapt": "batch_norm.BNAdapt",
     "tent": "batch_norm.TENT",
