@@ -99,7 +99,7 @@ def test_a_pair_of_rlsbench_is_adapted_to_and_evaluated(built):
     pair = sd.rlsbench(folder.name, alpha=10.0, seed=0)[-1]
     task = sd.task(folder, replace(pair.protocol, replacement=True), on_empty="report")
     for method in ("erm", "rs+dann", "pseudo-label"):
-        run = sd.train(task, method, backbone="linear", training=Training(steps=2, batch=8))
+        run = sd.train(task, method, training=Training(steps=2, batch=8))
         assert sorted(run.predictions()) == sorted(task.keys("target_test"))
         assert run.evaluate().overall == task.evaluate(run.predictions()).overall
 
