@@ -19,6 +19,7 @@ from builders.raw.sources import source
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from shiftdata.errors import InputError
+from tests.raw_albums import album_of
 from tests.replicas import cifar as replica
 
 N = 2 * replica.EACH
@@ -43,12 +44,6 @@ def broken(raw, tmp_path) -> Callable[[str, bytes | None], RawAlbum]:
         return album_of("cifar10", tmp_path / "raw")
 
     return change
-
-
-def album_of(name: str, place: Path) -> RawAlbum:
-    album = load_recipe(f"{name}={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
 
 
 def by_domain(album: RawAlbum) -> dict[str, list]:

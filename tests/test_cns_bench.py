@@ -8,6 +8,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from builders.recipe_files import load_recipe
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from shiftdata.verifying import verify
+from tests import raw_albums
 from tests.replicas import cns_bench as replica
 
 EAGLE = f"{replica.TOP}/painting_style/022_bald eagle"
@@ -45,18 +47,10 @@ def folder(raw, tmp_path_factory) -> Path:
 def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
     """The album of a copy of the tree in which something was changed."""
 
-    def change(how: Callable[[Path], object]) -> RawAlbum:
-        shutil.copytree(raw, tmp_path / "raw")
-        how(tmp_path / "raw")
-        return album_of(tmp_path / "raw")
-
-    return change
+    return partial(raw_albums.changed, "cns_bench", raw, tmp_path / "raw")
 
 
-def album_of(place: Path) -> RawAlbum:
-    album = load_recipe(f"cns_bench={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
+album_of = partial(raw_albums.album_of, "cns_bench")
 
 
 def test_a_class_and_seed_is_one_origin_in_all_shifts_at_all_scales(raw):

@@ -17,10 +17,9 @@ from PIL import Image
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.raw.album import RawAlbum
-from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.protocols import LeaveOneDomainOut
+from tests.raw_albums import album_of
 from tests.replicas import pacs
 from tests.serving.serving import serving
 
@@ -63,12 +62,6 @@ def copied(raw: Path, folder: Path, *, names: bool = False, shards: int = 1) -> 
         file = folder / f"data/train-{shard:05}-of-{shards:05}.parquet"
         rows.shard(shards, shard).to_parquet(file)
     return folder
-
-
-def album_of(recipe: str, place: Path) -> RawAlbum:
-    album = load_recipe(f"{recipe}={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
 
 
 def test_a_copy_that_kept_the_names_is_the_dataset(raw, tmp_path):

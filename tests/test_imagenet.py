@@ -18,13 +18,13 @@ import torch
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.raw.album import Odd, RawAlbum
+from builders.raw.album import Odd
 from builders.raw.breeds import CUTS, Cut, Hierarchy, breeds, short_hash, text_of
 from builders.raw.checking import check
 from builders.raw.imagenet import TWICE, classes, labels
 from builders.raw.sources import source
-from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError, NotFoundError
+from tests.raw_albums import album_of
 from tests.replicas import imagenet as replica
 from tests.replicas.drawing import put
 
@@ -35,12 +35,6 @@ HASHES = {
     "living17": "ea36d04b3a996021",
     "nonliving26": "0b506babeaf7403a",
 }
-
-
-def album_of(name: str, place: Path) -> RawAlbum:
-    album = load_recipe(f"{name}={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
 
 
 def hierarchy(

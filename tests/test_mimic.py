@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,9 +18,9 @@ from builders.cli.app import main
 from builders.make.build import build
 from builders.publish.publishing import Publication
 from builders.raw.album import RawAlbum
-from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.verifying import verify
+from tests import raw_albums
 from tests.replicas import mimic as replica
 from tests.replicas.drawing import put
 
@@ -41,18 +41,10 @@ def folder(raw, tmp_path_factory) -> Path:
 def changed(raw, tmp_path) -> Callable[..., RawAlbum]:
     """The album of a copy of the tree in which something was changed."""
 
-    def change(how: Callable[[Path], object]) -> RawAlbum:
-        shutil.copytree(raw, tmp_path / "raw")
-        how(tmp_path / "raw")
-        return album_of(tmp_path / "raw")
-
-    return change
+    return partial(raw_albums.changed, "mimic_readmission", raw, tmp_path / "raw")
 
 
-def album_of(place: Path) -> RawAlbum:
-    album = load_recipe(f"mimic_readmission={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
+album_of = partial(raw_albums.album_of, "mimic_readmission")
 
 
 def rows_of(album: RawAlbum) -> list[tuple[str, ...]]:

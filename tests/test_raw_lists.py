@@ -11,19 +11,12 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.raw.album import RawAlbum
-from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from shiftdata.tasks import LeakWarning
 from shiftdata.verifying import verify
+from tests.raw_albums import album_of
 from tests.replicas import domain_trees, nico_domainnet, pacs
 from tests.replicas.drawing import put
-
-
-def album_of(name: str, place: Path) -> RawAlbum:
-    album = load_recipe(f"{name}={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
 
 
 @pytest.fixture(scope="module")

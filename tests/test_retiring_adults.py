@@ -6,6 +6,7 @@ import csv
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from builders.raw.acs import FILTERS
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import source
-from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
+from tests import raw_albums
 from tests.replicas import acs as replica
 
 MARYLAND = "2014/1-Year/ss14pmd.csv"
@@ -35,18 +36,10 @@ def raw(tmp_path_factory) -> Path:
 def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
     """The album of a copy of the tree in which something was changed."""
 
-    def change(how: Callable[[Path], object]) -> RawAlbum:
-        shutil.copytree(raw, tmp_path / "raw")
-        how(tmp_path / "raw")
-        return album_of(tmp_path / "raw")
-
-    return change
+    return partial(raw_albums.changed, "retiring_adults", raw, tmp_path / "raw")
 
 
-def album_of(place: Path) -> RawAlbum:
-    album = load_recipe(f"retiring_adults={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
+album_of = partial(raw_albums.album_of, "retiring_adults")
 
 
 def rewrite(file: str, old: str, new: str) -> Callable[[Path], object]:

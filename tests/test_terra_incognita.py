@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 import tarfile
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from builders.make import assign
-from builders.raw.album import RawAlbum
-from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
+from tests import raw_albums
 from tests.replicas import terra_incognita as replica
 
 
@@ -23,10 +23,7 @@ def raw(tmp_path_factory) -> Path:
     return root
 
 
-def album_of(place: Path) -> RawAlbum:
-    album = load_recipe(f"terra_incognita={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
+album_of = partial(raw_albums.album_of, "terra_incognita")
 
 
 def test_the_frames_of_a_sequence_are_one_origin_over_files_and_labels(raw):

@@ -21,9 +21,9 @@ from builders.raw import tables
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import source
-from builders.recipe_files import load_recipe
 from builders.sample import Item, PictureFile
 from shiftdata.errors import InputError
+from tests.raw_albums import album_of, changed
 from tests.replicas import wilds
 
 MAKE = {"camelyon17": wilds.camelyon17, "fmow": wilds.fmow, "civilcomments": wilds.civilcomments}
@@ -43,17 +43,9 @@ def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
     """The album of a copy of a tree in which something was changed."""
 
     def change(name: str, how: Callable[[Path], object]) -> RawAlbum:
-        shutil.copytree(raw[name], tmp_path / name)
-        how(tmp_path / name)
-        return album_of(name, tmp_path / name)
+        return changed(name, raw[name], tmp_path / name, how)
 
     return change
-
-
-def album_of(name: str, place: Path) -> RawAlbum:
-    album = load_recipe(f"{name}={place}").album
-    assert isinstance(album, RawAlbum)
-    return album
 
 
 def table_of(file: Path) -> list[dict[str, str]]:
