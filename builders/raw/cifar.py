@@ -57,7 +57,7 @@ class Stack(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar:
-    """The arrays of CIFAR-10 or CIFAR-100, told apart by the number of labels.
+    """The arrays of CIFAR-10 or CIFAR-100; which of them, the number of labels says.
 
     `domains` are among train, test, cifar10_1, cifar10_2 and `<corruption>_<severity>`. A corrupted picture
     has the origin of the test picture that it was made from. With `content` the rows have no domain.
@@ -68,6 +68,10 @@ class Cifar:
     labels: Sequence[str]
     domains: Sequence[str]
     content: bool = False
+
+    @property
+    def _is_100(self) -> bool:
+        return len(self.labels) > len(CIFAR10)
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of each domain; then the domains whose files are not there."""
@@ -98,45 +102,38 @@ class Cifar:
         """The arrays of a domain."""
         corrupted = CORRUPTED.fullmatch(domain)
         if corrupted:
-            yield from self._corrupted(tree, files, corrupted[1], [int(corrupted[2])])
+            yield self._corrupted(tree, files, corrupted[1], int(corrupted[2]))
         elif domain == FIRST:
-            yield from self._first(tree, files)
+            yield self._first(tree, files)
         elif domain == SECOND:
             for part in (TRAIN, TEST):
-                yield from self._known(tree, files, f"cifar102_{part}.npz", part)
+                yield self._known(tree, files, f"cifar102_{part}.npz", part)
         else:
-            names = ("train",) if len(self.labels) > 10 else BATCHES
-            for name in names if domain == TRAIN else ["test" if len(self.labels) > 10 else "test_batch"]:
-                yield from self._known(tree, files, name)
+            train, test = (("train",), ("test",)) if self._is_100 else (BATCHES, ("test_batch",))
+            for name in train if domain == TRAIN else test:
+                yield self._known(tree, files, name)
 
-    def _known(
-        self, tree: Tree, files: Mapping[str, str], name: str, part: str = ""
-    ) -> Iterator[Stack | Odd]:
+    def _known(self, tree: Tree, files: Mapping[str, str], name: str, part: str = "") -> Stack | Odd:
         """The pictures of a pickle or an .npz file."""
         if name not in files:
-            yield Odd(file=name, why="missing: the tree has no such file")
-        else:
-            yield Stack(files[name], 0, self._arrays(tree, files[name])[1], part)
+            return Odd(file=name, why="missing: the tree has no such file")
+        return Stack(files[name], 0, self._arrays(tree, files[name])[1], part)
 
-    def _first(self, tree: Tree, files: Mapping[str, str]) -> Iterator[Stack | Odd]:
+    def _first(self, tree: Tree, files: Mapping[str, str]) -> Stack | Odd:
+        """CIFAR-10.1, in the first of its versions that is there."""
         for version in VERSIONS:
             data, labels = (f"cifar10.1_{version}_{what}.npy" for what in ("data", "labels"))
             if data in files and labels in files:
                 known = self._labels(tree, files[labels])
                 _check_pictures(tree, files[data], len(known))
-                yield Stack(files[data], 0, known)
-                return
-        yield Odd(
-            file="cifar10.1_v6_data.npy", why="missing: the tree has not both CIFAR-10.1's data and labels"
-        )
+                return Stack(files[data], 0, known)
+        why = "missing: the tree has not both CIFAR-10.1's data and labels"
+        return Odd(file="cifar10.1_v6_data.npy", why=why)
 
-    def _corrupted(
-        self, tree: Tree, files: Mapping[str, str], name: str, severities: Sequence[int]
-    ) -> Iterator[Stack | Odd]:
-        """The rows of a corruption in some severities: `labels.npy` has those of all."""
+    def _corrupted(self, tree: Tree, files: Mapping[str, str], name: str, severity: int = 1) -> Stack | Odd:
+        """The rows of a corruption in a severity; `labels.npy` has the labels of all five."""
         if f"{name}.npy" not in files or "labels.npy" not in files:
-            yield Odd(file=f"{name}.npy", why="missing: the tree has not both this file and labels.npy")
-            return
+            return Odd(file=f"{name}.npy", why="missing: the tree has not both this file and labels.npy")
         labels = self._labels(tree, files["labels.npy"])
         each = _check_pictures(tree, files[f"{name}.npy"], len(labels)) // SEVERITIES
         if len(labels) % SEVERITIES or (labels.reshape(SEVERITIES, each) != labels[:each]).any():
@@ -144,12 +141,11 @@ class Cifar:
                 f"{files['labels.npy']} in {tree.place} has {len(labels):,} labels that are not five times "
                 "the same, one time a severity: get it again"
             )
-        for severity in severities:
-            yield Stack(files[f"{name}.npy"], each * (severity - 1), labels[:each])
+        return Stack(files[f"{name}.npy"], each * (severity - 1), labels[:each])
 
     def _files(self, tree: Tree) -> dict[str, str]:
         """The path of each file by its name: of two, that in a folder of this dataset."""
-        ours, other = ("cifar-100", "cifar-10-") if len(self.labels) > 10 else ("cifar-10-", "cifar-100")
+        ours, other = ("cifar-100", "cifar-10-") if self._is_100 else ("cifar-10-", "cifar-100")
         files: dict[str, str] = {}
         for file in sorted(tree.files, key=lambda file: (ours in file.lower(), file)):
             if other not in file.lower():
@@ -220,22 +216,22 @@ class CifarC(Cifar):
         """Every picture; a test picture is the origin of all its corruptions."""
         files = self._files(tree)
         for corruption in self.domains:
-            for severity in range(1, SEVERITIES + 1):
-                for found in self._corrupted(tree, files, corruption, [severity]):
-                    if isinstance(found, Odd):
-                        if severity == 1:
-                            yield found
-                        continue
-                    for row, label in enumerate(found.labels.tolist()):
-                        yield Row(
-                            file=found.file,
-                            part=found.first + row,
-                            label=self.labels[label],
-                            nuisance=corruption,
-                            severity=float(severity),
-                            origin=f"test {row:05}",
-                            stem=f"{row:05} {severity}",
-                        )
+            found = self._corrupted(tree, files, corruption)
+            if isinstance(found, Odd):
+                yield found
+                continue
+            each = len(found.labels)
+            for part, label in enumerate(np.tile(found.labels, SEVERITIES).tolist()):
+                severity, row = part // each + 1, part % each
+                yield Row(
+                    file=found.file,
+                    part=part,
+                    label=self.labels[label],
+                    nuisance=corruption,
+                    severity=float(severity),
+                    origin=f"test {row:05}",
+                    stem=f"{row:05} {severity}",
+                )
 
 
 def _check_pictures(tree: Tree, file: str, labels: int) -> int:

@@ -17,6 +17,7 @@ from shiftdata.errors import InputError
 
 #: With so many misplaced pictures to one in its place, the tree is of another dataset.
 MOST_MISPLACED = 2
+NO_PICTURE = "missing: the tree has no picture of this domain"
 MISPLACED = "not in a folder of a class in a folder of a domain"
 
 
@@ -93,7 +94,7 @@ class DomainClass:
         there = {domain for domain, _ in groups}
         for domain in self.domains:
             if domain not in there:
-                yield Odd(file=domain, why="missing: the tree has no picture of this domain")
+                yield Odd(file=domain, why=NO_PICTURE)
                 continue
             for label in self.labels if self.complete else ():
                 if not groups[domain, label]:

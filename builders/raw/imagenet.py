@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
 from builders.raw.breeds import Superclass
+from builders.raw.domain_class import NO_PICTURE
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from shiftdata.metadata.listing import ORDER
@@ -29,6 +30,7 @@ SECOND = "imagenetv2"
 #: Which class each picture of a flat validation folder shows: Kaggle's table, or a line a picture.
 SOLUTION, LINES = "loc_val_solution.csv", re.compile(r".*val.*synset.*\.txt")
 
+#: What the authors published: a list of its own, for shiftdata's own corruptions may become more.
 CORRUPTIONS = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
     *("zoom_blur", "snow", "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate"),
@@ -173,7 +175,7 @@ class Breeds:
                 )
         for domain in DOMAINS:
             if domain not in there:
-                yield Odd(file=domain, why="missing: the tree has no picture of this domain")
+                yield Odd(file=domain, why=NO_PICTURE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +197,7 @@ class Validation:
                 yield Row(file=found.file, label=labels()[found.number], nuisance=domain, more=more)
         for domain in self.domains.values():
             if domain not in there:
-                yield Odd(file=domain, why="missing: the tree has no picture of this domain")
+                yield Odd(file=domain, why=NO_PICTURE)
 
 
 @dataclass(frozen=True, kw_only=True)

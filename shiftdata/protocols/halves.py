@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -152,8 +152,6 @@ class Sides:
             listed = self.listed(self.halves.select)
             parts = {name: Part(part.rows & ~listed, None, BY_LIST) for name, part in parts.items()}
             parts["source_test"] = Part(listed, None, BY_LIST)
-        for name, list_ in zip(NAMES[2:], self.lists or (), strict=False):
-            parts[name] = Part(self.listed(list_), None, BY_LIST)
         if self.halves.balanced:
             parts = {name: self._balanced(name, part.rows, seed) for name, part in parts.items()}
         return parts
@@ -187,17 +185,14 @@ class Sides:
         if not self.halves.select:
             halves[NAMES[0]], halves[NAMES[1]] = drawn(source, first / (first + second), seed)
         if self.lists:
-            halves |= {name: [np.flatnonzero(self.listed(one) & self.target)] for name, one in self._targets}
+            rows = [np.flatnonzero(self.listed(one) & self.target) for one in self.lists]
+            halves |= {name: [mine] for name, mine in zip(NAMES[2:], rows, strict=True)}
         elif self.same:
             halves[NAMES[2]], halves[NAMES[3]] = drawn(rest, third / (third + fourth), seed)
         else:
             target = self._rows(self.target & ~selects, seed)
             halves[NAMES[2]], halves[NAMES[3]] = drawn(target, TARGET / 100, seed)
         return {name: Part(self._mask(rows), None, BY_FILES) for name, rows in halves.items()}
-
-    @property
-    def _targets(self) -> Iterator[tuple[str, str]]:
-        return zip(NAMES[2:], self.lists or (), strict=True)
 
     def _rows(self, side: Rows, seed: int) -> list[NDArray[np.int64]]:
         """Of each label its rows in the order of the files; balanced, those that the code draws."""

@@ -88,7 +88,7 @@ class LabelShift(Protocol):
     @property
     def reads_params(self) -> bool:
         halves = self._halves()
-        return super().reads_params or bool(halves and (halves.select or halves.lists))
+        return super().reads_params or bool(halves and halves.select)
 
     @classmethod
     def pairs(

@@ -173,3 +173,9 @@ class TestOnATask:
         assert named <= {*np.array(task.metadata.labels)[task.label_ids], "unknown"}
         assert run.evaluate().to_dict() == task.evaluate(run.predictions()).to_dict()
         assert run.scores.shape[1] == len(task.label_ids) + 1
+        scores = np.zeros_like(run.scores)
+        scores[:, -1] = 1
+        all_unknown = replace(run, scores=scores)
+        assert set(all_unknown.predictions().values()) == {"unknown"}
+        assert all_unknown.evaluate()["known"] == 0
+        assert all_unknown.evaluate()["unknown"] == 1
