@@ -282,15 +282,15 @@ class Trainer:
         drawn, weight = self._whole() if whole else (self._streams["fit"].take(), None)
         drawn, weight = self._mine(drawn), None if weight is None else self._mine(weight)
         x = self._view(data.rows[drawn], "shift")
-        both = self.method.strong_views and data.inputs.is_pictures
-        strong = self._view(data.rows[drawn], "strong", strong=True) if both else None
-        target = target_row = target_strong = None
+        strong = self._strong(data.rows[drawn], "strong", self.method.strong_views)
+        target = target_row = None
+        target_strong: tuple[Tensor, ...] = ()
         if data.target is not None and self.method.reads_target(self.stages[self.progress.stage]):
             target_row = np.arange(len(data.target)) if whole else self._streams["target"].take()
             target_row = self._mine(target_row)
             target = self._view(data.target[target_row], "target shift")
-            if both:
-                target_strong = self._view(data.target[target_row], "target strong", strong=True)
+            views_of_target = self.method.target_strong_views
+            target_strong = self._strong(data.target[target_row], "target strong", views_of_target)
         if weight is None:
             weight = np.ones(len(drawn))
 
@@ -319,6 +319,9 @@ class Trainer:
         if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
             return np.arange(len(self.data.rows)), row_weights(sampler.cells)
         return np.sort(epoch_rows(sampler, 0)), None
+
+    def _strong(self, rows: IntArray, purpose: str, number: int) -> tuple[Tensor, ...]:
+        return tuple(self._view(rows, f"{purpose} {one}", strong=True) for one in range(number))
 
     def _view(self, rows: IntArray, purpose: str, *, strong: bool = False) -> Tensor:
         inputs = self.data.inputs

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 #: What a task, or a network, must have for a method:
 #: - groups: several groups among the rows to fit; domains: several nuisances among them;
 #: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
-#: - batch-norm: a network with such layers; pixels: pictures, not features;
+#: - batch-norm: a network with such layers; maps: one with feature maps; pixels: pictures, not features;
 #: - unknown: a target that may have classes of its own. Scores then have one column more, the last, for them.
-Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "pixels", "unknown"]
+Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Batch:
 
     y are class numbers from 0, group and domain those of `Setup`, row positions among the rows to fit.
     `weight` is 1 but where all rows are one batch: there it is what the sampler would draw a row by. Labels
-    of `target` are not here, by design. `strong` and `target_strong` are other views of the same rows, for
-    methods with `strong_views`.
+    of `target` are not here, by design. `strong` and `target_strong` are other views of the same rows, as
+    many as a method asks for by `strong_views` and `target_strong_views`.
     """
 
     x: Tensor
@@ -77,8 +77,8 @@ class Batch:
     stage: str = "train"
     target: Tensor | None = None
     target_row: Tensor | None = None
-    strong: Tensor | None = None
-    target_strong: Tensor | None = None
+    strong: tuple[Tensor, ...] = ()
+    target_strong: tuple[Tensor, ...] = ()
 
     @property
     def unlabelled(self) -> Tensor:
@@ -147,8 +147,9 @@ class Method(nn.Module):
     sampler: str = "shuffle"
     #: "fixed" is what the sources mean; "paper" and "code" what they say and what they do, if it differs.
     variants: ClassVar[tuple[str, ...]] = ("fixed",)
-    #: Whether batches bring strongly augmented views.
-    strong_views: bool = False
+    #: How many strongly augmented views of each row batches bring, and of each row of the target.
+    strong_views: int = 0
+    target_strong_views: int = 0
     #: Whether it fits the rows to select by: then its score there cannot choose between runs.
     trains_on_select: bool = False
     #: Raised with every change that changes a result: it is in the record of each run.
@@ -235,7 +236,8 @@ class Wrapper(Method):
         if inner.variant != inner.variants[0]:
             self.variant = inner.variant  # what a record says: the one that is not the default
         self.hyper = inner.hyper | self.hyper
-        self.needs, self.sampler, self.strong_views = inner.needs, inner.sampler, inner.strong_views
+        self.needs, self.sampler = inner.needs, inner.sampler
+        self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views
         self.trains_on_select = inner.trains_on_select
 
     def setup(self, network: Network, known: Setup) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,8 @@ Prepare: TypeAlias = Callable[[Any], Tensor]
 Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
 
 EFFICIENTNET = "EfficientNet-Lite0, supervised on ImageNet-1k"
+#: Its last blocks at a fourth, an eighth, a sixteenth and a 32nd of a picture's side.
+LITE_MAPS = (2, 4, 10, 15)
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,21 @@ class Pooled(nn.Module):
         return features
 
 
-def _with_head(encoder: nn.Module, features: int, outputs: int) -> Network:
-    return Network(channels_last(encoder), nn.Linear(features, outputs), features)
-
-
 _PIXELS: Prepare = pixels
 #: EfficientNet-Lite0's weights are used to pixels from -1 to 1.
 _LITE: Prepare = partial(pixels, centre=127, scale=128)
+
+
+def _with_head(encoder: nn.Module, features: int, outputs: int, maps: Sequence[nn.Module] = ()) -> Network:
+    return Network(channels_last(encoder), nn.Linear(features, outputs), features, maps)
+
+
+def _efficientnet_with_head(_: int, outputs: int) -> tuple[Network, Prepare]:
+    network = efficientnet()
+    blocks: Any = network._blocks
+    maps = [blocks[number] for number in LITE_MAPS]
+    return _with_head(Pooled(network), 1280, outputs, maps), _LITE
+
 
 #: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
 BACKBONES: Mapping[str, Backbone] = MappingProxyType(
@@ -127,7 +137,7 @@ BACKBONES: Mapping[str, Backbone] = MappingProxyType(
             Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch",
                      lambda _, outputs: (networks.small_resnet(outputs), _PIXELS), side=64),
             Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on",
-                     lambda _, outputs: (_with_head(Pooled(efficientnet()), 1280, outputs), _LITE),
+                     _efficientnet_with_head,
                      pretraining=EFFICIENTNET.partition(", ")[2], side=96),
             Backbone("text-cnn", "bytes", "convolutions over the bytes of a text, from scratch",
                      lambda _, outputs: (networks.text_cnn(outputs), numbers)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -14,11 +15,17 @@ BYTES = 256
 
 
 class Network(nn.Module):
-    """An encoder and a linear head: methods read what lies between them."""
+    """An encoder and a linear head: methods read what lies between them.
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, features: int) -> None:
+    `maps` are the parts of the encoder that make feature maps (n x channels x height x width), a stage each.
+    """
+
+    def __init__(
+        self, encoder: nn.Module, head: nn.Module, features: int, maps: Sequence[nn.Module] = ()
+    ) -> None:
         super().__init__()
         self.encoder, self.head, self.n_features = encoder, head, features
+        self.maps = tuple(maps)  # a tuple: torch has them as parts of the encoder already
 
     def features(self, x: Tensor) -> Tensor:
         """The numbers that the head reads, a row each."""
@@ -40,7 +47,7 @@ def small_cnn(outputs: int) -> Network:
         convolution = nn.Conv2d(before, width, kernel, stride=2, padding=kernel // 2, bias=False)
         layers += [convolution, nn.BatchNorm2d(width), nn.ReLU()]
     encoder = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return Network(channels_last(encoder), nn.Linear(WIDTHS[-1], outputs), WIDTHS[-1])
+    return Network(channels_last(encoder), nn.Linear(WIDTHS[-1], outputs), WIDTHS[-1], layers[2::3])
 
 
 class Residual(nn.Module):
@@ -63,14 +70,14 @@ class Residual(nn.Module):
 
 
 def small_resnet(outputs: int) -> Network:
-    """A residual network of nine layers (He et al., 2016), its stages encoder[1] to encoder[4]."""
+    """A residual network of nine layers (He et al., 2016)."""
     stem = nn.Sequential(nn.Conv2d(3, WIDTHS[0], 3, 2, 1, bias=False), nn.BatchNorm2d(WIDTHS[0]), nn.ReLU())
     stages = [
         Residual(before, width, 1 if width == WIDTHS[0] else 2)
         for before, width in zip((WIDTHS[0], *WIDTHS), WIDTHS, strict=False)
     ]
     encoder = nn.Sequential(stem, *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return Network(channels_last(encoder), nn.Linear(WIDTHS[-1], outputs), WIDTHS[-1])
+    return Network(channels_last(encoder), nn.Linear(WIDTHS[-1], outputs), WIDTHS[-1], stages)
 
 
 def channels_last(encoder: nn.Module) -> nn.Module:

@@ -25,6 +25,7 @@ from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, build
+from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.errors import InputError
@@ -114,17 +115,20 @@ def _trainer(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
         network, prepare, about = build(backbone, data.inputs.x, places, data.classes)
-    _check_network(method, network)
+    _check_network(method, network, data.inputs)
     return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
 
 
-def _check_network(method: Method, network: torch.nn.Module) -> None:
+def _check_network(method: Method, network: Network, inputs: Inputs) -> None:
     layers = [one for one in network.modules() if isinstance(one, torch.nn.modules.batchnorm._BatchNorm)]
-    if "batch-norm" in method.needs and not layers:
-        raise InputError(
-            f"{type(method).__name__} adapts batch-norm layers, and the network has none: "
-            "use small-cnn or another with such layers"
-        )
+    lacking = {
+        "batch-norm": (not layers, "adapts batch-norm layers, and the network has none", "small-cnn"),
+        "maps": (not network.maps, "reads feature maps, and the network has none", "small-resnet"),
+        "pixels": (not inputs.is_pictures, "changes pictures, and the network reads features", "small-cnn"),
+    }
+    for need, (lacks, why, instead) in lacking.items():
+        if need in method.needs and lacks:
+            raise InputError(f"{type(method).__name__} {why}: use {instead} or another of that kind")
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,31 @@ def problem(
         select_y=y[select],
         select_group=y[select] * domains + domain[select],
     )
+
+
+def picture_problem(
+    rows: int = 120, side: int = 16, domains: int = 2, target: int = 40, seed: int = 0
+) -> Data:
+    """Three classes of stripes (across, down, neither), on a background that says the domain."""
+    generator = np.random.default_rng(seed)
+    data = problem(rows, domains=domains, target=target, seed=seed)
+    total = rows + 2 * target
+    y, domain = np.empty(total, np.int64), generator.integers(domains, size=total)
+    y[data.rows], y[data.select] = data.y, data.select_y
+    y[data.target] = generator.integers(3, size=target)
+    domain[data.rows] = data.domain
+    stripes = np.where(np.arange(side) % 8 < 4, 70, -70)
+    x = generator.normal(110, 12, (total, side, side, 3)) + 25 * domain[:, None, None, None]
+    x[y == 0] += stripes[:, None, None]
+    x[y == 1] += stripes[:, None]
+    return replace(data, inputs=Inputs(x.clip(0, 255).astype(np.uint8), np.arange(total)))
+
+
+def fitting(method: Method) -> tuple[Data, str]:
+    """A problem, and a backbone, that have what a method needs."""
+    if method.needs & {"pixels", "maps"}:
+        return picture_problem(), "small-resnet"
+    return problem(), "mlp-bn" if "batch-norm" in method.needs else "mlp"
 
 
 def network_of(data: Data, backbone: str = "mlp", seed: int = 0) -> tuple[Network, Any]:

@@ -9,45 +9,39 @@ import pytest
 import torch
 
 from shiftdata.baselines import METHODS, make_method
-from tests.baselines.problems import problem, same, trainer_of
+from tests.baselines.problems import fitting, problem, same, trainer_of
 
 
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
-def backbone_for(name: str) -> str:
-    needs = make_method(name).needs
-    return "mlp-bn" if "batch-norm" in needs else "mlp"
+def trainer_for(name: str, **settings):
+    method = make_method(name)
+    data, backbone = fitting(method)
+    return trainer_of(method, data, backbone=backbone, **settings)
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("stop", [2, 13])
-def test_one_that_was_stopped_ends_in_the_same_bits(name, stop, data):
-    whole = trainer_of(make_method(name), data, backbone=backbone_for(name), evaluate_every=4)
+def test_one_that_was_stopped_ends_in_the_same_bits(name, stop):
+    whole = trainer_for(name, evaluate_every=4)
     whole.run()
-    first = trainer_of(make_method(name), data, backbone=backbone_for(name), evaluate_every=4)
+    first = trainer_for(name, evaluate_every=4)
     first.run(until=stop)
     kept = io.BytesIO()
     torch.save(first.state_dict(), kept)
     kept.seek(0)
-    second = trainer_of(make_method(name), data, backbone=backbone_for(name), evaluate_every=4)
+    second = trainer_for(name, evaluate_every=4)
     second.load_state_dict(torch.load(kept, weights_only=True))
     second.run()
     assert second.progress.total == whole.progress.total
     assert same(whole, second)
-    rows = data.target
+    rows = whole.data.target
     assert (whole.scores(rows) == second.scores(rows)).all()
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_it_learns(name, data):
-    often = 10 if name == "swad" else 0
-    trainer = trainer_of(
-        make_method(name), data, backbone=backbone_for(name), steps=120, evaluate_every=often
-    )
+def test_it_learns(name):
+    trainer = trainer_for(name, steps=120, evaluate_every=10 if name == "swad" else 0)
     trainer.run()
+    data = trainer.data
     assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.6  # chance: 0.33
 
 
@@ -60,7 +54,8 @@ def test_its_numbers_are_documented(name):
             assert number.choices or number.low is None or number.low <= number.default <= number.high
 
 
-def test_predictions_do_not_depend_on_the_batch(data):
+def test_predictions_do_not_depend_on_the_batch():
+    data = problem()
     trainer = trainer_of(make_method("erm"), data)
     trainer.run()
     rows = data.select

@@ -17,7 +17,7 @@ from shiftdata.baselines import METHODS, Inputs, Training, make_method, read_inp
 from shiftdata.baselines.methods import batch_norm, dare, rw
 from shiftdata.errors import InputError
 from shiftdata.sampling import FixedRows
-from tests.baselines.problems import PLAIN, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, fitting, problem, same, trainer_of
 
 AROUND = ("rs+rw+dann", "rw+rs+pseudo-label", "rs+bn-adapt")
 WITH_TARGET = [*(name for name in METHODS if "target" in make_method(name).needs), *AROUND]
@@ -28,8 +28,8 @@ def data():
     return problem()
 
 
-def backbone_for(name):
-    return "mlp-bn" if "batch-norm" in make_method(name).needs else "mlp"
+def fitted_to(name):
+    return fitting(make_method(name))
 
 
 def with_x(data, x):
@@ -75,8 +75,9 @@ def test_labels_of_the_target_have_no_say(name, uda, inputs, monkeypatch):
 
 @pytest.mark.parametrize("name", WITH_TARGET)
 @pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
-def test_few_rows_and_absent_classes(name, data):
+def test_few_rows_and_absent_classes(name):
     """A target of three rows, of which one class is absent; a class without a row of the source."""
+    data, backbone = fitted_to(name)
     few = replace(data, target=data.target[:3])
     without = data.rows[data.y != 2]
     y = data.y[data.y != 2]
@@ -90,12 +91,12 @@ def test_few_rows_and_absent_classes(name, data):
         sampler=sampler,
     )
     for one, settings in ((few, {}), (absent, {}), (absent, {"batch": 2}), (data, {"batch": 0})):
-        trainer = trainer_of(make_method(name), one, backbone=backbone_for(name), steps=4, **settings)
+        trainer = trainer_of(make_method(name), one, backbone=backbone, steps=4, **settings)
         trainer.run()
         assert np.isfinite(trainer.scores(data.select)).all()
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_TARGET if backbone_for(name) == "mlp"])
+@pytest.mark.parametrize("name", [name for name in WITH_TARGET if fitted_to(name)[1] == "mlp"])
 @pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
 def test_batches_of_one_row_and_half_precision(name, data):
     trainer = trainer_of(make_method(name), replace(data, target=data.target[:2]), batch=1, steps=5)
@@ -110,7 +111,7 @@ def test_batches_of_one_row_and_half_precision(name, data):
 @pytest.mark.parametrize("stop", [1, 5, 21])
 def test_wrapped_ones_end_in_the_same_bits(name, stop, data):
     def fresh():
-        return trainer_of(make_method(name), data, backbone=backbone_for(name), batch=25)
+        return trainer_of(make_method(name), data, backbone=fitted_to(name)[1], batch=25)
 
     whole, first, second = fresh(), fresh(), fresh()
     whole.run()
