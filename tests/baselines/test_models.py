@@ -78,6 +78,7 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
         def __init__(self) -> None:
             super().__init__()
             self.stem = nn.Conv2d(3, 1280, 8, 8)
+            self._blocks = nn.ModuleList(nn.Identity() for _ in range(16))
 
         @classmethod
         def from_name(cls, name: str) -> Tiny:
