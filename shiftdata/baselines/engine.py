@@ -134,6 +134,7 @@ class Trainer:
             if not self.progress.finished:
                 self._share_buffers()
                 self.method.eval()
+                torch.manual_seed(hash64(self.seed, "baselines", "finish"))
                 self.method.finish(self)
                 self.progress.finished = True
 
@@ -349,10 +350,13 @@ class Trainer:
         return drawn[self._ranks.rank :: self._ranks.world]
 
     def _share_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """The mean of the gradients of all processes."""
+        """The mean of the gradients of all processes; what none has a gradient of stays where it is."""
         if self._ranks.world == 1:
             return
-        for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+        parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        moves = torch.tensor([one.grad is not None for one in parameters], device=self.device).int()
+        torch.distributed.all_reduce(moves)
+        for parameter in (one for one, some in zip(parameters, moves.tolist(), strict=True) if some):
             if parameter.grad is None:  # every process must take part in every sum
                 parameter.grad = torch.zeros_like(parameter)
             torch.distributed.all_reduce(parameter.grad)

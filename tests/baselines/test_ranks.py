@@ -25,7 +25,7 @@ if torch.distributed.get_rank() == 0:
 """
 
 
-@pytest.mark.parametrize("method", ["erm", "rwg"])
+@pytest.mark.parametrize("method", ["erm", "rwg", "mcd"])
 def test_two_processes_take_the_steps_of_one(method, tmp_path):
     import torch
 

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy, cross_entropy, softmax
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 import shiftdata as sd
 from shiftdata.baselines import Batch, Inputs, Training, make_method
 from shiftdata.baselines.methods.osbp import boundary_losses
 from shiftdata.baselines.methods.ovanet import open_entropy, open_losses
+from shiftdata.baselines.methods.uan import normalised, uncertainty
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, problem, trainer_of
 
-OPEN = ("osbp", "ovanet")
+OPEN = ("osbp", "ovanet", "uan", "uniot")
 FAR = 60
 
 
@@ -25,12 +27,12 @@ def data():
     return problem()
 
 
-def with_unknown():
-    """Two fifths of the target are of a class that has less of what the three classes have more of."""
+def with_unknown(near: bool = False):
+    """Two fifths of the target are of a class that lies on the first class, or far from all three."""
     data = problem(rows=600, target=150, shift=0.0)
     x, own = np.array(data.inputs.x), data.target[:FAR]
     x[own] = np.random.default_rng(1).normal(size=(FAR, x.shape[1])).astype(np.float32)
-    x[own, :3] -= 4.0
+    x[own, :3] += (2.0, 0.0, 0.0) if near else -4.0
     return replace(data, inputs=Inputs(x, np.arange(len(x)))), own
 
 
@@ -135,15 +137,128 @@ def test_a_row_that_its_likeliest_class_disowns_is_unknown(data):
     assert torch.equal(scores.argmax(1), torch.where(disowned, data.classes, chosen))
 
 
-@pytest.mark.parametrize(("name", "least"), [("osbp", 0.5), ("ovanet", 0.9)])
-def test_a_class_that_lies_far_away_is_rejected_and_those_that_are_known_are_not(name, least):
-    far, own = with_unknown()
-    trainer = trainer_of(make_method(name), far, steps=400, batch=64, learning_rate=1e-3)
+def unit(shares):
+    return np.array(shares) / np.mean(shares)
+
+
+def test_weights_of_uan_by_hand():
+    scores = torch.tensor([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0], [1.0, 1.0, -50.0]])
+    p = softmax(scores / 2, dim=1).numpy()
+    expected = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1) / np.log(3)
+    assert np.allclose(uncertainty(scores, 2.0), expected, atol=1e-5)
+    assert uncertainty(scores)[0] == pytest.approx(1)
+    weight = torch.tensor([-3.0, 1.0, 0.0, 5.0], requires_grad=True)
+    assert np.allclose(normalised(weight), unit([0, 0.5, 0.375, 1]))
+    assert not normalised(weight).requires_grad
+    assert normalised(torch.full((4,), 0.3)).tolist() == [1, 1, 1, 1]
+    with pytest.raises(InputError, match="one number a row"):
+        normalised(weight[:, None])
+
+
+def uan_parts(trainer, batch):
+    """What UAN's loss is made of, by hand; the reversal changes no value."""
+    method, network = trainer.method, trainer.network
+    z, z_target = network.features(batch.x), network.features(batch.target)
+    seen, seen_target = method.observer(z), method.observer(z_target)
+    weight = normalised(uncertainty(network.head(z), 10.0) - torch.sigmoid(seen))
+    weight_target = normalised(torch.sigmoid(seen_target) - uncertainty(network.head(z_target)))
+    ones, zeros = torch.ones(30), torch.zeros(20)
+    each = cross_entropy(network.head(z), batch.y, reduction="none")
+    hidden = bce(method.adversary(z), ones, reduction="none")
+    hidden_target = bce(method.adversary(z_target), zeros, reduction="none")
+    observing = batch.weight @ bce(seen, ones, reduction="none") / batch.weight.sum() + bce(
+        seen_target, zeros
+    )
+    return (
+        batch.weight / batch.weight.sum(),
+        each,
+        (weight, hidden),
+        (weight_target, hidden_target),
+        observing,
+    )
+
+
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+def test_uan_is_its_formula_and_the_released_weights_do_nothing(data, variant):
+    trainer = trainer_of(make_method("uan", dropout=0, trade_off=0.7, variant=variant), data)
+    trainer.run(until=5)
+    batch = batch_of(trainer, data)
+    share, each, (weight, hidden), (weight_target, hidden_target), observing = uan_parts(trainer, batch)
+    if variant == "fixed":
+        hidden, hidden_target = weight * hidden, weight_target * hidden_target
+    expected = share @ each + 0.7 * (share @ hidden + hidden_target.mean()) + observing
+    assert torch.allclose(trainer.method.loss(batch), expected, atol=1e-6)
+    assert not torch.allclose(weight, torch.ones(30))
+
+
+@pytest.mark.parametrize(("variant", "moves"), [("fixed", False), ("code", True)])
+def test_the_observer_does_not_move_the_encoder(data, variant, moves):
+    """At the first step the reversal's coefficient is 0: only the source's loss has a gradient for it."""
+    trainer = trainer_of(make_method("uan", dropout=0, variant=variant), data)
+    batch = batch_of(trainer, data)
+    encoder = list(trainer.network.encoder.parameters())
+    share, each, *_ = uan_parts(trainer, batch)
+    plain = torch.autograd.grad(share @ each, encoder)
+    whole = torch.autograd.grad(trainer.method.loss(batch), encoder)
+    assert all(torch.allclose(*pair, atol=1e-7) for pair in zip(plain, whole, strict=True)) != moves
+
+
+def test_the_adversary_is_reversed(data):
+    trainer = trainer_of(make_method("uan", dropout=0), data)
+    batch = replace(batch_of(trainer, data), progress=0.1)
+    encoder, adversary = (
+        next(one.parameters()) for one in (trainer.network.encoder, trainer.method.adversary)
+    )
+    share, each, (weight, hidden), (weight_target, hidden_target), _ = uan_parts(trainer, batch)
+    domain = share @ (weight * hidden) + (weight_target * hidden_target).mean()
+    plain = torch.autograd.grad(share @ each, encoder, retain_graph=True)[0]
+    of_encoder, of_adversary = torch.autograd.grad(domain, [encoder, adversary])
+    made = torch.autograd.grad(trainer.method.loss(batch), [encoder, adversary])
+    assert torch.allclose(made[0], plain - (2 / (1 + np.exp(-1.0)) - 1) * of_encoder, atol=1e-6)
+    assert torch.allclose(made[1], of_adversary, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+def test_rows_below_the_threshold_are_unknown(data, variant):
+    trainer = trainer_of(make_method("uan", variant=variant), data)
     trainer.run()
-    assert (trainer.scores(own).argmax(1) == far.classes).mean() > least
-    known = trainer.scores(far.select).argmax(1)
-    assert (known == far.classes).mean() < 0.1
-    assert (known == far.select_y).mean() > 0.75
+    with torch.no_grad():
+        z = trainer.network.features(trainer.inputs(data.target))
+        shared = torch.sigmoid(trainer.method.observer(z)) - uncertainty(trainer.network.head(z))
+        plain = trainer.network.head(z).argmax(1)
+    if variant == "code":
+        shared = (shared - shared.min()) / (shared.max() - shared.min())
+    else:
+        trainer.method.hyper["threshold"] = float(shared.median()) + 1e-4
+    scores = trainer.scores(data.target)
+    below = shared < trainer.method.threshold
+    assert 0 < below.sum() < len(z)
+    assert scores.argmax(1).tolist() == torch.where(below, 3, plain).tolist()
+    alone = np.concatenate([trainer.scores(data.target[[at]]) for at in range(len(z))]).argmax(1)
+    assert (alone == scores.argmax(1)).all() == (variant == "fixed")
+
+
+#: The least of the far class that is rejected, and the most of what is known.
+REJECTED = {"osbp": (0.5, 0.1), "ovanet": (0.9, 0.1), "uan": (0.5, 0.1), "uniot": (0.8, 0.4)}
+
+
+def rejected(name: str, near: bool) -> tuple[float, float]:
+    """The shares that are rejected of an unknown class, and of the known ones."""
+    placed, own = with_unknown(near)
+    trainer = trainer_of(make_method(name), placed, steps=250, batch=64, learning_rate=2e-3)
+    trainer.run()
+    known = trainer.scores(placed.select)
+    assert (known[:, :-1].argmax(1) == placed.select_y).mean() > 0.75
+    unknown = (trainer.scores(rows).argmax(1) == placed.classes for rows in (own, placed.target[FAR:]))
+    return tuple(float(one.mean()) for one in unknown)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_an_unknown_class_is_rejected_where_it_lies_apart(name):
+    far, known = rejected(name, near=False)
+    near, _ = rejected(name, near=True)
+    assert (far > REJECTED[name][0], known < REJECTED[name][1]) == (True, True)
+    assert far > near + 0.3
 
 
 @pytest.mark.parametrize("name", OPEN)

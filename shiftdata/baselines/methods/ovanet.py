@@ -34,6 +34,12 @@ def open_entropy(logs: Tensor) -> Tensor:
     return -(logs.exp() * logs).sum(dim=1).mean(dim=1)
 
 
+def with_unknown(scores: Tensor, is_unknown: Tensor) -> Tensor:
+    """One score more a row, for unknown: above all others where it is, else below them."""
+    ends = torch.where(is_unknown, scores.max(dim=1).values + 1, scores.min(dim=1).values - 1)
+    return torch.cat([scores, ends[:, None]], dim=1)
+
+
 class OVANet(Method):
     """One-versus-all networks: each class has a boundary of its own, beyond which rows are unknown."""
 
@@ -60,12 +66,11 @@ class OVANet(Method):
             self.open.weight.copy_(normalize(self.open.weight, dim=1))
 
     def predict(self, x: Tensor) -> Tensor:
-        """The first head's scores, and one of unknown that is above or below all of them."""
+        """The first head's scores, and one of unknown."""
         z = self.network.features(x)
         scores: Tensor = self.network.head(z)
         chosen = scores.argmax(dim=1)
         logs = self._logs(z)
         rows = torch.arange(len(z), device=z.device)
         is_unknown = logs[rows, 0, chosen] > logs[rows, 1, chosen]
-        ends = torch.where(is_unknown, scores.max(dim=1).values + 1, scores.min(dim=1).values - 1)
-        return torch.cat([scores, ends[:, None]], dim=1)
+        return with_unknown(scores, is_unknown)
