@@ -111,6 +111,15 @@ def stepped(data, name="uniot", steps=3, **given):
     return trainer
 
 
+def test_the_source_learns_by_cosines_over_a_temperature(data):
+    trainer = trainer_of(make_method("uniot", trade_off=0.0, temperature=0.2), data, steps=20)
+    method, batch = trainer.method, trainer._batch(20)
+    trainer.method.begin(trainer.stages[0], trainer)
+    z = normalize(method.project(trainer.network.features(batch.x)), dim=1)
+    expected = torch.nn.functional.cross_entropy(z @ method.classes.T / 0.2, batch.y)
+    assert torch.allclose(method.loss(batch), expected, atol=1e-5)
+
+
 def test_a_row_is_not_its_own_neighbour(data, monkeypatch):
     trainer = stepped(data, queue=500)
     method, seen = trainer.method, {}
@@ -121,7 +130,7 @@ def test_a_row_is_not_its_own_neighbour(data, monkeypatch):
     memory = method.get_buffer("memory")
     memory[: len(z)], method.get_buffer("memory_row")[: len(z)] = z, batch.target_row
     monkeypatch.setattr(
-        uniot, "swapped", lambda own, near, far, t: seen.update(own=own, near=near) or own.sum()
+        uniot, "swapped", lambda own, near, far, t: seen.update(own=own, near=near, far=far) or own.sum()
     )
     method.private(z, batch)
     others, numbers = torch.cat([memory, z]), torch.cat([method.get_buffer("memory_row"), batch.target_row])
@@ -130,15 +139,20 @@ def test_a_row_is_not_its_own_neighbour(data, monkeypatch):
         nearest = candidates[(candidates @ z[row]).argmax()]
         assert torch.allclose(seen["near"][row], nearest @ method.centres.T, atol=1e-5)
         assert (nearest @ z[row]).item() < 0.999
+    # As many rows of the queue as there are clusters take part in the transport.
+    queued = memory @ method.centres.T
+    assert len(seen["far"]) == len(method.centres)
+    assert (torch.cdist(seen["far"], queued).min(dim=1).values < 1e-2).all()
 
 
-def test_the_queue_has_the_latest_rows_and_masses_follow(data):
-    trainer = trainer_of(make_method("uniot", queue=32), data, steps=20)
+@pytest.mark.parametrize("queue", [12, 32])
+def test_the_queue_has_the_latest_rows_and_masses_follow(data, queue):
+    trainer = trainer_of(make_method("uniot", queue=queue), data, steps=20)
     drawn = []
     remember = trainer.method._remember
     trainer.method._remember = lambda z, batch: drawn.append(batch.target_row) or remember(z, batch)
     trainer.run(until=3)
-    latest = torch.cat(drawn)[-32:]
+    latest = torch.cat(drawn)[-queue:]
     assert sorted(trainer.method.get_buffer("memory_row").tolist()) == sorted(latest.tolist())
     mass = trainer.method.get_buffer("mass")
     assert mass.sum().item() == pytest.approx(1, abs=1e-5)

@@ -45,7 +45,7 @@ RECIPE = Recipe(
     protocols=(
         *(GroupFairness(k=k, mu=mu) for k in (2, 4, 8, 12) for mu in (0.05, 0.1, 0.2)),
         *(UDA(source=source, target=target) for source, target in PAIRS),
-        *(UniDA(source=source, target=target) for source, target in PAIRS[:5]),
+        *(UniDA(source=source, target=target) for source, target in PAIRS),
         *GroupFairness.subsamplings(k=4, mu=0.1)[1:],
     ),
     virtual=12 + 2,
