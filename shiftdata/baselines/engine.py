@@ -89,6 +89,7 @@ class Trainer:
             self._scaler.update()
         else:
             optimizer.step()  # without gradients it moves nothing; schedules expect it
+        torch.clear_autocast_cache()  # of the weights as they were: a second move reads them anew
         return value
 
     def restart_optimizer(self) -> None:

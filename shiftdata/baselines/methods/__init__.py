@@ -38,6 +38,8 @@ _HOMES = {
     "mixup": "mixup.Mixup",
     "rsc": "rsc.RSC",
     "fishr": "fishr.Fishr",
+    "mldg": "mldg.MLDG",
+    "sagnet": "sagnet.SagNet",
     "swad": "swad.SWAD",
     "eoa": "eoa.EoA",
     "rs": "rs.RS",
