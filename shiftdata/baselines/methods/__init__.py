@@ -40,6 +40,8 @@ _HOMES = {
     "fishr": "fishr.Fishr",
     "mldg": "mldg.MLDG",
     "sagnet": "sagnet.SagNet",
+    "stablenet": "stablenet.StableNet",
+    "adaclust": "adaclust.AdaClust",
     "swad": "swad.SWAD",
     "eoa": "eoa.EoA",
     "rs": "rs.RS",

@@ -86,7 +86,7 @@ class MLDG(AcrossDomains):
         found = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
         gradients = {name: one for name, one in zip(moved, found, strict=True) if one is not None}
         steps = inner_steps(gradients, rates, adam=self.variant == "code")
-        clone = {name: moved[name] + step.detach() for name, step in steps.items()}
+        clone = {name: moved[name] + step for name, step in steps.items()}
         return own + self.beta * self.domain_loss(batch, others, self.copied() | clone)
 
     def domain_loss(self, batch: Batch, rows: Tensor, state: Mapping[str, Tensor]) -> Tensor:
