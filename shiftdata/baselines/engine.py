@@ -109,6 +109,13 @@ class Trainer:
         data = self.data.inputs
         return self._prepare(data.x[data.positions(rows)]).to(self.device)
 
+    def pixel_range(self) -> tuple[float, float]:
+        """What black and white are to the network."""
+        ends = np.zeros((2, *self.data.inputs.x.shape[1:]), np.uint8)
+        ends[1] = 255
+        black, white = self._prepare(ends)
+        return float(black.min()), float(white.max())
+
     # The run.
 
     def run(

@@ -75,7 +75,7 @@ def picture_problem(
 def fitting(method: Method) -> tuple[Data, str]:
     """A problem, and a backbone, that have what a method needs."""
     if method.needs & {"pixels", "maps"}:
-        return picture_problem(), "small-resnet"
+        return picture_problem(), "small-cnn"
     return problem(), "mlp-bn" if "batch-norm" in method.needs else "mlp"
 
 

@@ -57,7 +57,7 @@ OF_NUMBERS: dict[str, Callable[[Data], Data]] = {
 EXCUSED = {
     "no row of the target": {"target"},
     "one domain": {"domains"},
-    "batch 1": {"batch-norm", "domains", "small-resnet"},
+    "batch 1": {"batch-norm", "domains", "small-cnn"},
     "two rows": {"domains", "batch-norm"},
 }
 

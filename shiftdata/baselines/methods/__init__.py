@@ -10,6 +10,8 @@ from shiftdata.errors import InputError, not_found
 #: Name: module and class. Wrappers go around another method: "rs+rw+dann".
 _HOMES = {
     "erm": "erm.ERM",
+    "erm-aug": "erm.ERMAug",
+    "erm-adv": "erm_adv.ERMAdv",
     "rwg": "erm.RWG",
     "rwy": "erm.RWY",
     "subg": "erm.SUBG",
@@ -29,6 +31,9 @@ _HOMES = {
     "uniot": "uniot.UniOT",
     "mcd": "mcd.MCD",
     "pseudo-label": "pseudo_label.PseudoLabel",
+    "fixmatch": "fixmatch.FixMatch",
+    "noisy-student": "noisy_student.NoisyStudent",
+    "sentry": "sentry.SENTRY",
     "bn-adapt": "batch_norm.BNAdapt",
     "tent": "batch_norm.TENT",
     "dare": "dare.DARE",

@@ -3,6 +3,7 @@
     ERM    mean of the loss over all rows
     RWY    rows drawn with replacement, each class equally often; RWG each group
     SUBY   as many rows of each class as the smallest has, drawn once a seed; SUBG of each group
+    ERM-aug   on strong views of pictures: RandAugment and Cutout, as RLSbench trains its sources
 
 With all rows in one batch RWY and RWG weigh the loss by what their sampler would draw a row by: the mean of
 the classes' (groups') mean losses, which is what their batches have on average.
@@ -21,6 +22,16 @@ class ERM(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         return mean(cross_entropy(self.network(batch.x), batch.y, reduction="none"), batch.weight)
+
+
+class ERMAug(Method):
+    """ERM on strongly augmented views."""
+
+    needs = frozenset({"pixels"})
+    strong_views = 1
+
+    def loss(self, batch: Batch) -> Tensor:
+        return mean(cross_entropy(self.network(batch.strong[0]), batch.y, reduction="none"), batch.weight)
 
 
 class RWY(ERM):

@@ -11,12 +11,22 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Method, Setup, Wrapper
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import PseudoBalanced, RowSampler, cells_of
+
+
+def pseudo_balanced(trainer: Trainer, kept: Tensor, epoch: int, begins: bool) -> IntArray:
+    """Rows of the target, each predicted class equally often; `kept` has the predictions of the epoch."""
+    if begins:
+        assert trainer.data.target is not None
+        kept.copy_(torch.from_numpy(trainer.scores(trainer.data.target).argmax(axis=1)))
+    cells = cells_of(kept.cpu().numpy(), what="label", on_empty="drop")
+    return PseudoBalanced(cells, seed=trainer.seed, names=("target", trainer.progress.stage)).rows_of(epoch)
 
 
 class RS(Wrapper):
@@ -37,11 +47,4 @@ class RS(Wrapper):
         self.register_buffer("pseudo_labels", torch.zeros(known.target_rows, dtype=torch.int64))
 
     def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
-        kept = self.get_buffer("pseudo_labels")
-        if begins:
-            assert trainer.data.target is not None
-            predicted = trainer.scores(trainer.data.target).argmax(axis=1)
-            kept.copy_(torch.from_numpy(predicted))
-        cells = cells_of(kept.cpu().numpy(), what="label", on_empty="drop")
-        names = ("target", trainer.progress.stage)
-        return PseudoBalanced(cells, seed=trainer.seed, names=names).rows_of(epoch)
+        return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
