@@ -149,7 +149,7 @@ def test_fixmatch_is_its_formula(data, variant):
     fitted = share @ cross_entropy(network(batch.strong[0]), batch.y, reduction="none")
     weak, strong = network(batch.target), network(batch.target_strong[0])
     confidence = (weak if variant == "fixed" else strong).softmax(1).max(1).values
-    trainer.method.hyper["tau"] = float(confidence.median())
+    trainer.method.hyper["tau"] = confidence.median().item()
     sure = confidence >= trainer.method.tau
     assert 0 < sure.sum() < len(sure)
     each = cross_entropy(strong, weak.argmax(1), reduction="none") * sure
