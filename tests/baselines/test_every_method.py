@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 
 import numpy as np
@@ -44,6 +45,24 @@ def test_it_learns(name):
     data = trainer.data
     known = trainer.scores(data.select)[:, : data.classes]  # some have a column for unknown
     assert (known.argmax(1) == data.select_y).mean() > 0.6  # chance: 0.33
+
+
+def live_bytes() -> int:
+    """The memory of all tensors that something still refers to."""
+    gc.collect()
+    tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+    storages = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors}
+    return sum(storages.values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_keeps_no_more_tensors_the_longer_it_trains(name):
+    windows = {"steps": 40, "evaluate_every": 2} if name == "swad" else {"steps": 12}  # swad's are full
+    trainer = trainer_for(name, **windows)
+    trainer.run(until=trainer.total_steps - 6)
+    before = live_bytes()
+    trainer.run(until=trainer.total_steps - 1)
+    assert live_bytes() - before < 50_000  # a step of the smallest network keeps more than that in graphs
 
 
 @pytest.mark.parametrize("name", METHODS)
