@@ -298,6 +298,15 @@ def test_sentry_is_its_formula(data, variant):
     assert torch.allclose(method.loss(batch), expected, atol=1e-5)
 
 
+def test_sentry_draws_the_source_by_class_and_may_be_balanced_further(data):
+    assert make_method("sentry").sampler == make_method("rwy").sampler
+    wrapped = trainer_for("sentry", data, first=0.0, steps=2)
+    around = trainer_of(make_method("rs+sentry", first=0.0), data, backbone="small-cnn", batch=15, steps=2)
+    for one in (wrapped, around):
+        one.run()
+    assert equal(wrapped, around)  # rs draws as it does
+
+
 def test_sentry_begins_with_a_source_model(data):
     sampled = replace(data)
     source = trainer_for("sentry", sampled, steps=4)
