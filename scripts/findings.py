@@ -91,10 +91,12 @@ def _mean(of: Mapping[str, float], names: str) -> float:
 
 FAIR, UDA, WHOLE = "sma-fairness", "sma-uda", "uda-scratch"
 FEATURES, SCRATCH, SHIFT = "dg-features", "dg-scratch", "rls-alpha"
+OPEN, VIEWS = "sma-unida", "rls-views"
 AWARE = "subg rwg group-dro"
 RULE = {FAIR: "iid-worst", UDA: "last", WHOLE: "last", FEATURES: "iid", SCRATCH: "iid", SHIFT: "last"}
-BACKBONE = {UDA: ", frozen features", FEATURES: ", frozen features"}
-BACKBONE |= {WHOLE: ", from scratch", SCRATCH: ", from scratch"}
+RULE |= {OPEN: "last", VIEWS: "last"}
+BACKBONE = dict.fromkeys((UDA, FEATURES, OPEN), ", frozen features")
+BACKBONE |= dict.fromkeys((WHOLE, SCRATCH, VIEWS), ", from scratch")
 GROWS = "they mend it more as the shift grows"
 CLAIMS = (
     Claim("SMA", "SUBY and RWY are as good as JTT, or better", FAIR, "suby rwy", "jtt"),
@@ -115,10 +117,14 @@ CLAIMS = (
     Claim("SMA", "CDAN is better than the source alone", WHOLE, "cdan", "erm"),
     Claim("SMA", "DANN is better than the source alone", WHOLE, "dann", "erm"),
     Claim("SMA", "DeepJDOT is better than the source alone", WHOLE, "deepjdot", "erm"),
+    Claim("SMA", "OVANet is best on balanced sets", OPEN, "ovanet", "osbp"),
+    Claim("SMA", "OVANet is best on balanced sets", OPEN, "ovanet", "uan"),
+    Claim("SMA", "OVANet is best on balanced sets", OPEN, "ovanet", "uniot"),
     Claim("NICO++", "IRM is far behind", FEATURES, "all but irm", "irm"),
     Claim("NICO++", "EoA is among the leading", FEATURES, "eoa", "erm"),
     Claim("NICO++", "CORAL is among the leading", FEATURES, "coral", "erm"),
     Claim("NICO++", "SWAD is among the leading", FEATURES, "swad", "erm"),
+    Claim("NICO++", "StableNet is among the leading", FEATURES, "stablenet", "erm"),
     Claim("NICO++", "CORAL is among the leading", SCRATCH, "coral", "erm"),
     Claim("DomainBed-v2", "SWAD leads", FEATURES, "swad", "all but swad"),
     Claim("DomainBed-v2", "SWAD leads", SCRATCH, "swad", "all but swad"),
@@ -132,6 +138,11 @@ CLAIMS = (
     Claim("RLSbench", GROWS, SHIFT, "rs+rw+cdan", "cdan", "alpha=0.5", "alpha=none"),
     Claim("RLSbench", "RW helps where the shift is severe", SHIFT, "rw+erm", "erm", "alpha=0.5"),
     Claim("RLSbench", "RS costs little without a shift", SHIFT, "rs+erm", "erm", "alpha=none", alike=True),
+    Claim("RLSbench", "FixMatch falls below source-only", VIEWS, "erm-aug", "fixmatch", "alpha=0.5"),
+    Claim("RLSbench", "SENTRY falls below source-only", VIEWS, "erm-aug", "sentry", "alpha=0.5"),
+    Claim("RLSbench", "NoisyStudent does not", VIEWS, "noisy-student", "erm-aug", "alpha=0.5"),
+    Claim("RLSbench", "RS and RW mend FixMatch", VIEWS, "rs+rw+fixmatch", "fixmatch", "alpha=0.5"),
+    Claim("RLSbench", "so mended it is best", VIEWS, "rs+rw+fixmatch", "rs+rw+erm-aug"),
 )  # fmt: skip
 
 
