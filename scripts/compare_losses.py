@@ -20,12 +20,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from shiftdata.baselines.methods.coral import coral
 from shiftdata.baselines.methods.deepjdot import coupling, distances, label_losses
+from shiftdata.baselines.methods.mcd import discrepancy
 from shiftdata.baselines.methods.mmd import GAMMAS, kernels, mmd
+from shiftdata.baselines.methods.uniot import TRANSPORT
 
 LARGEST = 1e-4
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -47,9 +51,30 @@ def transport(x: Tensor, y: Tensor) -> Tensor:
     return (torch.from_numpy(coupling(cost.detach().double().numpy())).to(cost) * cost).sum()
 
 
+def unbalanced(x: Tensor, y: Tensor) -> Tensor:
+    """UniOT's: the similarity of what its transport couples, rows of `x` with rows of `y`."""
+    alike = (normalize(x, dim=1) @ normalize(y, dim=1).T).double()
+    mass = np.arange(1.0, len(y) + 1) / sum(range(1, len(y) + 1))
+    s = alike.detach().numpy()
+    return (torch.from_numpy(TRANSPORT.plan(s, TRANSPORT.columns(s, mass), len(s))) * alike).sum()
+
+
+def unbalanced_pot(x: Tensor, y: Tensor) -> Tensor:
+    """The same by POT."""
+    import ot
+
+    alike = (normalize(x, dim=1) @ normalize(y, dim=1).T).double()
+    mass = np.arange(1.0, len(y) + 1) / sum(range(1, len(y) + 1))
+    rows = np.full(len(x), 1 / len(x))
+    plan = ot.unbalanced.sinkhorn_knopp_unbalanced(
+        rows, mass, -alike.detach().numpy(), 0.01, 0.5, reg_type="entropy", stopThr=1e-12, numItermax=10000
+    )
+    return (torch.from_numpy(plan) * alike).sum()
+
+
 def peers() -> Iterator[tuple[str, Loss, Loss]]:
     """The name of a loss, ours, theirs."""
-    from pytorch_adapt.layers import CORALLoss, MMDLoss
+    from pytorch_adapt.layers import CORALLoss, MCDLoss, MMDLoss
     from skada.deep.losses import deepcoral_loss, deepjdot_loss
 
     adapt = MMDLoss(kernel_scales=torch.tensor(GAMMAS), mmd_type="quadratic", bandwidth=1.0)
@@ -58,13 +83,15 @@ def peers() -> Iterator[tuple[str, Loss, Loss]]:
     yield "MMD, pytorch-adapt", without_diagonal, adapt
     jdot: Loss = lambda x, y: deepjdot_loss(x[:, :3].argmax(1), y[:, :3], x, y, 0.1, 1.0)  # noqa: E731
     yield "DeepJDOT, skada", transport, jdot
+    yield "MCD, pytorch-adapt", discrepancy, MCDLoss()
+    yield "UniOT's transport, POT", unbalanced, unbalanced_pot
 
 
 def main() -> int:
     worst, generator = 0.0, torch.Generator().manual_seed(0)
     for name, ours, theirs in peers():
         for rows, others, features in ((8, 8, 4), (20, 7, 16), (24, 24, 256)):
-            others = rows if "JDOT" in name else others
+            others = rows if "JDOT" in name or "MCD" in name else others  # pairs of rows
             x = torch.randn(rows, features, generator=generator)
             y = 2 * torch.randn(others, features, generator=generator) + 0.5
             pair = [x.requires_grad_(), y.requires_grad_()]
