@@ -188,6 +188,7 @@ def test_the_loss_of_stablenet_is_its_formula(data, variant):
     torch.manual_seed(2)
     settings = {"steps": 20, "rate": 3.0, "penalty": 0.1, "released": variant == "code"}
     w = stablenet.decorrelating(z.detach(), z[:0].detach(), torch.zeros(0), **settings)
+    assert not any(one.requires_grad for one in method.buffers())
     losses = cross_entropy(network.head(z), batch.y, reduction="none")
     weight = torch.softmax(w, 0) * batch.weight
     expected = (losses * weight).sum() / weight.sum()
@@ -361,8 +362,11 @@ def test_a_stop_beside_new_clusters_changes_no_bit(data, stop):
     assert (whole.scores(data.target) == second.scores(data.target)).all()
 
 
-def test_clusters_are_new_when_an_epoch_begins(data, monkeypatch):
-    trainer = trainer_of(make_method("adaclust"), data, steps=36, backbone="mlp-bn")
+@pytest.mark.parametrize(
+    ("batch", "taken", "expected"), [(30, 36, [0, 8, 16, 32]), (0, 9, [0, 1, 2, 4, 8]), (480, 4, [0, 1, 2])]
+)
+def test_clusters_are_new_when_an_epoch_begins(data, monkeypatch, batch, taken, expected):
+    trainer = trainer_of(make_method("adaclust"), data, steps=taken, batch=batch, backbone="mlp-bn")
     steps, modes, cluster = [], [], trainer.method.cluster
 
     def counted(z, seed):
@@ -373,9 +377,9 @@ def test_clusters_are_new_when_an_epoch_begins(data, monkeypatch):
 
     monkeypatch.setattr(trainer.method, "cluster", counted)
     trainer.run()
-    assert steps == [0, 8, 16, 32]
-    assert modes == [True] * 4
-    assert int(trainer.network.encoder[1].num_batches_tracked) == 36  # none by clustering
+    assert steps == expected
+    assert modes == [True] * len(expected)
+    assert int(trainer.network.encoder[1].num_batches_tracked) == taken  # none by clustering
 
 
 def test_rows_that_are_alike_and_features_that_are_no_number(data):

@@ -117,8 +117,8 @@ class AdaClust(Method):
         scores: Tensor = self.network.head(z)
         if not self.number:
             return scores
-        with torch.no_grad(), exactly(z):
-            plain = z.detach().float()
+        with exactly(z):
+            plain = z.float()
             cluster = self.cluster_of(plain)
             of = cluster_means(plain, cluster, self.number) if together else self.get_buffer("centroids")
         added: Tensor = self.context(of[cluster])
