@@ -363,7 +363,7 @@ def test_a_stop_beside_new_clusters_changes_no_bit(data, stop):
 
 
 @pytest.mark.parametrize(
-    ("batch", "taken", "expected"), [(30, 36, [0, 8, 16, 32]), (0, 9, [0, 1, 2, 4, 8]), (480, 4, [0, 1, 2])]
+    ("batch", "taken", "expected"), [(30, 36, [0, 8, 16, 32]), (0, 10, [0, 1, 2, 4, 8]), (480, 4, [0, 1, 2])]
 )
 def test_clusters_are_new_when_an_epoch_begins(data, monkeypatch, batch, taken, expected):
     trainer = trainer_of(make_method("adaclust"), data, steps=taken, batch=batch, backbone="mlp-bn")
