@@ -98,23 +98,32 @@ class Trainer:
 
     def scores(self, rows: IntArray) -> Floats:
         """The method's scores of rows of the base, in eval mode; a last column may be of unknown classes."""
-        return self._applied(self.method.predict, rows, self.data.classes + ("unknown" in self.method.needs))
+        return self.applied(self.method.predict, rows, self.data.classes + ("unknown" in self.method.needs))
 
     def features(self, rows: IntArray) -> Floats:
         """What the encoder makes of some rows of the base, in eval mode."""
-        return self._applied(self.network.features, rows, self.network.n_features)
+        return self.applied(self.network.features, rows, self.network.n_features)
+
+    def applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int = 0) -> Floats:
+        """What a function makes of some rows of the base, in eval mode: a line of `width` numbers a row."""
+        was = self.method.training
+        self.method.eval()
+        with threads(self.training.threads), torch.inference_mode():
+            made = [
+                function(self.inputs(rows[at : at + CHUNK])).float().cpu().numpy()
+                for at in range(0, len(rows), CHUNK)
+            ]
+        self.method.train(was)
+        return np.concatenate(made) if made else np.zeros((0, width), np.float32)
 
     def inputs(self, rows: IntArray) -> Tensor:
         """Some rows of the base in the form that the network reads, without augmentation."""
         data = self.data.inputs
-        return self._prepare(data.x[data.positions(rows)]).to(self.device)
+        return self.prepared(data.x[data.positions(rows)])
 
-    def pixel_range(self) -> tuple[float, float]:
-        """What black and white are to the network."""
-        ends = np.zeros((2, *self.data.inputs.x.shape[1:]), np.uint8)
-        ends[1] = 255
-        black, white = self._prepare(ends)
-        return float(black.min()), float(white.max())
+    def prepared(self, x: Any) -> Tensor:
+        """Inputs in the form that the network reads."""
+        return self._prepare(x).to(self.device)
 
     # The run.
 
@@ -340,18 +349,7 @@ class Trainer:
             make, training = (views.strong if strong else views.weak), self.training
             drawn = rng(self.seed, "baselines", purpose, *step)
             x = make(x, drawn, shift=training.shift, flip=training.flip)
-        return self._prepare(x).to(self.device)
-
-    def _applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int) -> Floats:
-        was = self.method.training
-        self.method.eval()
-        with threads(self.training.threads), torch.inference_mode():
-            made = [
-                function(self.inputs(rows[at : at + CHUNK])).float().cpu().numpy()
-                for at in range(0, len(rows), CHUNK)
-            ]
-        self.method.train(was)
-        return np.concatenate([np.zeros((0, width), np.float32), *made])
+        return self.prepared(x)
 
     def _mine(self, drawn: Any) -> Any:
         """What this process takes of a batch that all of them draw alike."""

@@ -3,24 +3,23 @@
     x' = x, then `moves` times: x' <- P(x' + step g / |g|)      g the gradient of the row's loss by x'
     P: no farther than `radius` from x (L2), no darker than black, no lighter than white
 
-Lengths are in ways from black to white of one value of a picture; of numbers they are deviations, and nothing
-bounds these. The moves are made in eval mode. A share `plain` of the steps, the last, is ERM, as in the
-released code; so is a radius of 0.
+The values of a picture go from black, 0, to white, 1; numbers are deviations, and nothing bounds them. The
+moves are made in eval mode. A share `plain` of the steps, the last, is ERM, as in the released code; so is a
+radius of 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
+from shiftdata.baselines.method import Batch, Hyper, Stage
 from shiftdata.baselines.methods.batch_norm import evaluating
-from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.methods.pictures import OfPictures
 from shiftdata.errors import InputError
 
 TINY = 1e-10  # no gradient is divided by less
@@ -34,21 +33,18 @@ def stepped(x: Tensor, origin: Tensor, gradient: Tensor, step: float, radius: fl
     return near
 
 
-class ERMAdv(ERM):
+class ERMAdv(OfPictures):
     """ERM on adversarial examples, found by a few steps up each row's loss."""
 
+    needs = frozenset()
     radius = Hyper(0.5, low=0.01, high=2.0, log=True, source="RLSbench: eps")
     length = Hyper(1 / 3, low=0.01, high=1.0, log=True, source="RLSbench: step_size")
     moves = Hyper(3, choices=(1, 3, 10), source="RLSbench: iterations")
     plain = Hyper(0.1, low=0.0, high=1.0, source="RLSbench: the last tenth of the epochs")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.register_buffer("ends", torch.tensor([-torch.inf, torch.inf]))  # black and white
-
     def begin(self, stage: Stage, trainer: Trainer) -> None:
         if trainer.data.inputs.is_pictures:
-            self.get_buffer("ends").copy_(torch.tensor(trainer.pixel_range()))
+            super().begin(stage, trainer)
 
     def loss(self, batch: Batch) -> Tensor:
         if self.radius and batch.progress < 1 - self.plain:
@@ -59,13 +55,13 @@ class ERMAdv(ERM):
         """Examples near by, at which the network as it is now has a larger loss."""
         if not x.is_floating_point():
             raise InputError("erm-adv moves pixels or numbers, and this backbone reads neither: take another")
-        black, white = self.get_buffer("ends").tolist()
-        unit = white - black if white < torch.inf else 1.0
-        made = x
+        of_pictures = x.ndim == 4
+        made = origin = self.pictures(x) if of_pictures else x
         with evaluating(self):
             for _ in range(int(self.moves)):
                 made = made.detach().requires_grad_()
-                loss = cross_entropy(self.network(made), y, reduction="sum")
-                (gradient,) = torch.autograd.grad(loss, made)
-                made = stepped(made, x, gradient, unit * self.length, unit * self.radius).clamp(black, white)
-        return made.detach()
+                scores = self.network(self.read(made) if of_pictures else made)
+                (gradient,) = torch.autograd.grad(cross_entropy(scores, y, reduction="sum"), made)
+                made = stepped(made, origin, gradient, self.length, self.radius)
+                made = made.clamp(0, 1) if of_pictures else made
+        return (self.read(made) if of_pictures else made).detach()

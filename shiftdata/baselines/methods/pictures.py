@@ -1,0 +1,39 @@
+"""What methods share that change pictures: the scale on which a network reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shiftdata.baselines.method import Setup, Stage
+from shiftdata.baselines.methods.erm import ERM
+
+if TYPE_CHECKING:
+    from shiftdata.baselines.engine import Trainer
+
+
+class OfPictures(ERM):
+    """ERM on pictures that are changed on the scale from black, 0, to white, 1."""
+
+    needs = frozenset({"pixels"})
+
+    def setup(self, network: Any, known: Setup) -> None:
+        super().setup(network, known)
+        self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        black_white = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1).repeat(3, axis=3)
+        self.get_buffer("ends").copy_(trainer.prepared(black_white))
+
+    def pictures(self, x: Tensor) -> Tensor:
+        """What the network reads, from 0 to 1."""
+        black, white = self.get_buffer("ends")
+        return (x - black) / (white - black)
+
+    def read(self, pictures: Tensor) -> Tensor:
+        """Pictures from 0 to 1 as the network reads them."""
+        black, white = self.get_buffer("ends")
+        return black + pictures * (white - black)

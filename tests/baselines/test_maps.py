@@ -1,0 +1,187 @@
+"""Methods that read feature maps: their style mixed, and clustered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from shiftdata.baselines import Batch, make_method, networks
+from shiftdata.baselines.methods import mixstyle
+from shiftdata.errors import InputError
+from tests.baselines.problems import picture_problem, same, trainer_of
+
+
+@pytest.fixture(scope="module")
+def data():
+    return picture_problem()
+
+
+def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyper):
+    """A trainer in train mode, and a batch with so many rows of each domain, shuffled."""
+    trainer = trainer_of(make_method(name, **hyper), data, backbone=backbone)
+    rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
+    rows = np.random.default_rng(0).permutation(rows)
+    y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
+    weight = torch.linspace(0.5, 1.5, len(rows))
+    x = trainer.inputs(data.rows[rows])
+    trainer.method.train()
+    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), weight, progress=progress, step=18)
+
+
+def random_maps(rows=5, channels=4, side=6, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    scale = 1 + torch.rand(rows, channels, 1, 1, generator=generator)
+    return torch.randn(rows, channels, side, side, generator=generator) * scale + 3 * scale
+
+
+def with_dropout(trainer):
+    """The same with a head that draws: a method must not disturb it where it does nothing."""
+    trainer.network.head = nn.Sequential(nn.Dropout(0.5), trainer.network.head)
+    return trainer
+
+
+def runs(data, *methods, **settings):
+    settings = {"backbone": "small-resnet", "steps": 6} | settings
+    made = [with_dropout(trainer_of(make_method(*one[:1], **one[1]), data, **settings)) for one in methods]
+    for one in made:
+        one.run()
+    return made
+
+
+# MixStyle.
+
+
+def test_a_style_is_the_mean_and_the_deviation_of_a_channel():
+    x = random_maps()
+    mean, deviation = mixstyle.style(x)
+    plain = x.numpy().astype(float)
+    assert np.allclose(mean[..., 0, 0], plain.mean((2, 3)), atol=1e-5)
+    assert np.allclose(deviation[..., 0, 0], np.sqrt(plain.var((2, 3), ddof=1) + 1e-6), atol=1e-5)
+    flat = mixstyle.style(torch.ones(1, 1, 3, 3))[1]
+    assert float(flat) == pytest.approx(1e-3)
+
+
+def test_what_comes_out_has_the_mixture_of_both_styles():
+    x, partner = random_maps(), torch.tensor([3, 0, 4, 1, 2])
+    lam = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0])
+    made = mixstyle.restyled(x, partner, lam)
+    share = lam.view(-1, 1, 1, 1)
+    for of_made, of_x in zip(mixstyle.style(made), mixstyle.style(x), strict=True):
+        assert torch.allclose(of_made, share * of_x + (1 - share) * of_x[partner], atol=1e-4)
+    assert torch.allclose(made[4], x[4], atol=1e-5)
+    # Content stays: each channel is an affine function of what it was.
+    for row in range(5):
+        for channel in range(4):
+            pair = np.stack([x[row, channel].ravel(), made[row, channel].ravel()])
+            assert np.corrcoef(pair)[0, 1] == pytest.approx(1, abs=1e-4)
+
+
+def test_no_gradient_goes_through_a_style():
+    x = random_maps().requires_grad_()
+    partner, lam = torch.tensor([1, 2, 3, 4, 0]), torch.full((5,), 0.3)
+    (made,) = torch.autograd.grad(mixstyle.restyled(x, partner, lam).sum(), x)
+    deviation = mixstyle.style(x)[1]
+    slope = (0.3 * deviation + 0.7 * deviation[partner]) / deviation
+    assert torch.allclose(made, slope.expand_as(made), atol=1e-5)
+
+
+@pytest.fixture
+def mixtures(monkeypatch):
+    """What is mixed from now on: maps, partners and shares. What comes out is 0."""
+    made = []
+    monkeypatch.setattr(mixstyle, "restyled", lambda *given: made.append(given) or torch.zeros_like(given[0]))
+    return made
+
+
+@pytest.mark.parametrize("layers", [12, 123, 23, 2])
+def test_the_stages_named_are_mixed_and_the_next_ones_read_that(data, mixtures, layers):
+    trainer, batch = ready("mixstyle", data, layers=layers, p=1)
+    scores = []
+    trainer.network.head.register_forward_hook(lambda head, read, made: scores.append(made))
+    trainer.method.loss(batch)
+    assert [given[0].shape[1] for given in mixtures] == [
+        networks.WIDTHS[int(digit) - 1] for digit in str(layers)
+    ]
+    assert torch.allclose(scores[0], scores[0][:1].expand_as(scores[0]), atol=1e-4)
+    assert not any(part._forward_hooks for part in trainer.network.maps)
+    assert len(mixtures) < 2 or not torch.equal(mixtures[0][2], mixtures[1][2])  # a draw for each layer
+
+
+def test_it_takes_its_hooks_along_where_a_step_fails(data, monkeypatch):
+    trainer, batch = ready("mixstyle", data, p=1)
+    with pytest.raises(IndexError):
+        trainer.method.loss(replace(batch, y=batch.y + 7))
+    assert not any(part._forward_hooks for part in trainer.network.maps)
+
+
+@pytest.mark.parametrize("sizes", [(8, 7), (3, 9), (1, 1), (6, 0)])
+def test_partners_are_of_another_domain_where_there_is_one(data, mixtures, sizes):
+    trainer, batch = ready("mixstyle", data, sizes, p=1)
+    trainer.method.loss(batch)
+    for _, partner, lam in mixtures:
+        assert ((batch.domain != batch.domain[partner]).all()) == (0 not in sizes)
+        if 0 in sizes or sizes[0] == sizes[1]:
+            assert sorted(partner.tolist()) == list(range(len(batch.y)))
+        assert lam.shape == batch.y.shape
+
+
+def test_with_random_partners_domains_have_no_say(data, mixtures):
+    trainer, batch = ready("mixstyle", data, p=1, across=0)
+    torch.manual_seed(3)
+    trainer.method.loss(batch)
+    torch.manual_seed(3)
+    trainer.method.loss(replace(batch, domain=batch.domain.flip(0)))
+    first, _, second, _ = [partner for _, partner, _ in mixtures]
+    assert torch.equal(first, second)
+    assert sorted(first.tolist()) == list(range(15))
+    assert 0 < (batch.domain == batch.domain[first]).sum() < 15
+
+
+def test_one_draw_a_layer_and_batch_and_a_share_a_row(data, mixtures):
+    trainer, batch = ready("mixstyle", data, p=0.3, alpha=0.2)
+    torch.manual_seed(0)
+    x = torch.randn(15, 2, 3, 3)
+    domains = batch.domains()
+    for _ in range(1000):
+        trainer.method._mixed(domains, None, None, x)
+    assert len(mixtures) == pytest.approx(300, abs=60)
+    lam = torch.cat([lam for *_, lam in mixtures])
+    assert float(lam.mean()) == pytest.approx(0.5, abs=0.03)
+    assert float(lam.var()) == pytest.approx(1 / (4 * (2 * 0.2 + 1)), abs=0.01)  # of Beta(.2, .2)
+
+
+def test_one_row_and_one_place_stay(data):
+    trainer, batch = ready("mixstyle", data, p=1)
+    for size in ((1, 4, 3, 3), (15, 4, 1, 1)):
+        x = torch.randn(size)
+        domains = [torch.zeros(1, dtype=torch.int64)] if size[0] == 1 else batch.domains()
+        assert trainer.method._mixed(domains, None, None, x) is x
+
+
+def test_predictions_are_the_networks_own(data):
+    trainer, _ = ready("mixstyle", data, p=1)
+    trainer.run()
+    x = trainer.inputs(data.select)
+    with torch.no_grad():
+        assert torch.equal(trainer.method.predict(x), trainer.network(x))
+
+
+@pytest.mark.parametrize("batch", [13, 0])
+def test_without_mixing_it_is_erm_bit_for_bit(data, batch):
+    one, other, mixing = runs(data, ("mixstyle", {"p": 0}), ("erm", {}), ("mixstyle", {"p": 1}), batch=batch)
+    assert same(one, other)
+    assert not same(one, mixing)
+
+
+@pytest.mark.parametrize(
+    ("hyper", "says"),
+    [({"layers": 4}, "from 1 to 3"), ({"layers": 0}, "never mixed"), ({"layers": 15}, "a digit each"),
+     ({"p": 1.5}, "0 <= p <= 1"), ({"alpha": 0}, "alpha > 0")],
+)  # fmt: skip
+def test_numbers_that_mixstyle_refuses(data, hyper, says):
+    with pytest.raises(InputError, match=says):
+        trainer_of(make_method("mixstyle", **hyper), data, backbone="small-resnet")
