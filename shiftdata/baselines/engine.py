@@ -16,7 +16,7 @@ from shiftdata.baselines import views
 from shiftdata.baselines.data import Data, Stream, epoch_rows
 from shiftdata.baselines.method import Batch, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare, threads
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
@@ -106,14 +106,11 @@ class Trainer:
 
     def applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int = 0) -> Floats:
         """What a function makes of some rows of the base, in eval mode: a line of `width` numbers a row."""
-        was = self.method.training
-        self.method.eval()
-        with threads(self.training.threads), torch.inference_mode():
+        with evaluating(self.method), threads(self.training.threads), torch.inference_mode():
             made = [
                 function(self.inputs(rows[at : at + CHUNK])).float().cpu().numpy()
                 for at in range(0, len(rows), CHUNK)
             ]
-        self.method.train(was)
         return np.concatenate(made) if made else np.zeros((0, width), np.float32)
 
     def inputs(self, rows: IntArray) -> Tensor:

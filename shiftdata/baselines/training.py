@@ -77,8 +77,9 @@ def schedule_of(optimizer: torch.optim.Optimizer, name: Schedule, steps: int) ->
     schedules = torch.optim.lr_scheduler
     if name == "one-cycle":
         rates = [group["lr"] for group in optimizer.param_groups]
+        rise = 0.2 if steps == 9 else 0.1  # a tenth of 10 less 1 is 0, and torch divides by it
         return schedules.OneCycleLR(
-            optimizer, rates, total_steps=steps + 1, pct_start=0.1, cycle_momentum=False
+            optimizer, rates, total_steps=steps + 1, pct_start=rise, cycle_momentum=False
         )
     factor: dict[str, Callable[[int], float]] = {
         "constant": lambda step: 1.0,

@@ -10,6 +10,7 @@ import shiftdata as sd
 from shiftdata.baselines import Inputs, Training, fit, read_inputs, train
 from shiftdata.baselines.inputs import hashed_ngrams
 from shiftdata.baselines.models import Standardised
+from shiftdata.baselines.training import schedule_of
 from shiftdata.baselines.views import shifted
 from shiftdata.errors import InputError
 
@@ -140,3 +141,14 @@ def test_ngrams_know_nothing_of_length_or_case():
     assert (x[0] == x[1]).all()
     assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
     assert x[0] @ x[2] < x[0] @ x[1]
+
+
+@pytest.mark.parametrize("schedule", ["one-cycle", "cosine", "inverse", "constant"])
+def test_rates_of_any_number_of_steps(schedule):
+    for steps in range(1, 25):
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 1.0)
+        rates = schedule_of(optimizer, schedule, steps)
+        for _ in range(steps):
+            assert 0 < optimizer.param_groups[0]["lr"] <= 1
+            optimizer.step()
+            rates.step()

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, mean
-from shiftdata.baselines.methods.batch_norm import evaluating
+from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.methods.domains import exactly
 from shiftdata.errors import InputError
 from shiftdata.extras import require

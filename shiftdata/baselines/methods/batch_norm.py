@@ -24,24 +24,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.networks import evaluating
 from shiftdata.errors import InputError
 
 
 def batch_norms(network: nn.Module) -> list[_BatchNorm]:
     """The layers with statistics of a batch."""
     return [one for one in network.modules() if isinstance(one, _BatchNorm)]
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """Eval mode, and afterwards each part's own mode again: some norms may be frozen."""
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize, one_hot
 
 from shiftdata.baselines.method import Batch, Hyper, Method, mean
-from shiftdata.baselines.methods.batch_norm import evaluating
+from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.methods.dann import both_features
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import FloatArray

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Stage
-from shiftdata.baselines.methods.batch_norm import evaluating
+from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.methods.pictures import OfPictures
 from shiftdata.errors import InputError
 

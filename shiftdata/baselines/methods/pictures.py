@@ -31,9 +31,11 @@ class OfPictures(ERM):
     def pictures(self, x: Tensor) -> Tensor:
         """What the network reads, from 0 to 1."""
         black, white = self.get_buffer("ends")
-        return (x - black) / (white - black)
+        pictures: Tensor = (x - black) / (white - black)
+        return pictures
 
     def read(self, pictures: Tensor) -> Tensor:
         """Pictures from 0 to 1 as the network reads them."""
         black, white = self.get_buffer("ends")
-        return black + pictures * (white - black)
+        x: Tensor = black + pictures * (white - black)
+        return x

@@ -14,18 +14,26 @@ from shiftdata.errors import InputError
 from shiftdata.papers import Results, published, ranking
 from shiftdata.papers.numbers import SCHEMA
 
-#: Our methods in the papers. In RLSbench re-sampling and re-weighting are parts of a table: see `_corrected`.
+#: Our names for the papers' methods. In RLSbench RS and RW are parts of a table: see `_corrected`.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "domainbed-v2": {
-        "erm": "ERM", "swad": "SWAD", "rsc": "RSC", "group-dro-domains": "GroupDRO", "fishr": "Fishr",
-        "coral": "CORAL", "mmd": "MMD", "irm": "IRM", "mixup": "Mixup",
+        "ERM": "erm", "SWAD": "swad", "RSC": "rsc", "GroupDRO": "group-dro-domains", "Fishr": "fishr",
+        "CORAL": "coral", "MMD": "mmd", "IRM": "irm", "Mixup": "mixup", "SagNet": "sagnet",
     },
     "nico++": {
-        "erm": "Deepall", "swad": "SWAD", "rsc": "RSC", "eoa": "EoA", "mmd": "MMD", "coral": "CORAL",
-        "group-dro-domains": "GroupDRO", "irm": "IRM",
+        "Deepall": "erm", "SWAD": "swad", "RSC": "rsc", "EoA": "eoa", "MMD": "mmd", "CORAL": "coral",
+        "GroupDRO": "group-dro-domains", "IRM": "irm", "SagNet": "sagnet", "MLDG": "mldg", "FACT": "fact",
+        "StableNet": "stablenet", "AdaClust": "adaclust", "MMLD": "mmld", "JiGen": "jigen",
+        "MixStyle": "mixstyle", "Mixstyle": "mixstyle",  # tables 3 and 2
     },
-    "sma": {"erm": "NO_ADAPT", "deepjdot": "DeepJDOT", "dann": "DANN", "cdan": "CDAN"},
-    "rlsbench": {"erm": "Source", "bn-adapt": "BN-adapt", "cdan": "CDANN", "tent": "TENT", "dann": "DANN"},
+    "sma": {
+        "NO_ADAPT": "erm", "DeepJDOT": "deepjdot", "DANN": "dann", "CDAN": "cdan",
+        "UDA": "uan", "OSBP": "osbp", "OVANet": "ovanet", "UniOT": "uniot",
+    },
+    "rlsbench": {
+        "Source": "erm", "BN-adapt": "bn-adapt", "CDANN": "cdan", "TENT": "tent", "DANN": "dann",
+        "FixMatch": "fixmatch", "NoisyStudent": "noisy-student",
+    },
 }  # fmt: skip
 CORRECTIONS = {"None": "", "RW": "rw", "RS": "rs", "RS+RW": "rs+rw"}
 DATASETS = ("PACS", "VLCS", "OfficeHome", "NICO++", "DomainNet")
@@ -149,20 +157,21 @@ def boards(kind: Kind, family: str) -> Iterator[Board]:
                 )
     elif kind.name == "domain adaptation":
         yield _board("sma", published("sma", row="mean", metric="accuracy"), "sma 4 to 8, means")
+    elif kind.name == "universal domain adaptation":
+        yield _board("sma", published("sma", row="mean", metric="H-score"), "sma 9 to 13, means")
     elif kind.name == "label shift":
         yield Board("rlsbench 5, average", _corrected())
 
 
 def _board(paper: str, results: Results, name: str) -> Board:
-    ours = {theirs: mine for mine, theirs in NAMES[paper].items()}
-    return Board(name, _renamed(results, {(None, theirs): mine for theirs, mine in ours.items()}))
+    return Board(name, _renamed(results, {(None, theirs): mine for theirs, mine in NAMES[paper].items()}))
 
 
 def _corrected() -> Results:
     """RLSbench's methods with and without re-sampling and re-weighting, by our names."""
     names: dict[tuple[str | None, str], str] = {}
     for part, prefix in CORRECTIONS.items():
-        for mine, theirs in NAMES["rlsbench"].items():
+        for theirs, mine in NAMES["rlsbench"].items():
             whole = "+".join(one for one in (prefix, mine) if one)
             names[part, theirs] = whole.removesuffix("+erm") if prefix else whole
     return _renamed(published("rlsbench", 5, row="Avg"), names)
