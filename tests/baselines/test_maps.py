@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import Batch, make_method, networks
-from shiftdata.baselines.methods import mixstyle
+from shiftdata.baselines.methods import mixstyle, mmld
 from shiftdata.errors import InputError
 from tests.baselines.problems import picture_problem, same, trainer_of
 
@@ -185,3 +185,80 @@ def test_without_mixing_it_is_erm_bit_for_bit(data, batch):
 def test_numbers_that_mixstyle_refuses(data, hyper, says):
     with pytest.raises(InputError, match=says):
         trainer_of(make_method("mixstyle", **hyper), data, backbone="small-resnet")
+
+
+# MMLD.
+
+
+def test_styles_are_those_of_the_first_two_maps(data):
+    trainer = trainer_of(make_method("mmld"), data, backbone="small-resnet")
+    x = trainer.inputs(data.rows[:5])
+    network = trainer.network.eval()
+    with torch.no_grad():
+        first = network.encoder[1](network.encoder[0](x))
+        maps = [first, network.encoder[2](first)]
+        made = trainer.method.styles(x)
+    expected = []
+    for one in maps:
+        flat = one.flatten(2).double().numpy()
+        expected += [flat.mean(2), np.sqrt(flat.var(2, ddof=1) + 1e-6)]
+    assert np.allclose(made, np.concatenate(expected, axis=1), atol=1e-4)
+    assert not any(one._forward_hooks for one in trainer.network.maps)
+
+
+def test_clusters_keep_their_names():
+    generator = np.random.default_rng(0)
+    old = generator.integers(3, size=60)
+    assert (mmld.renamed(np.array([2, 0, 1])[old], old, 3) == old).all()
+    new = np.array([1, 2, 0])[old]
+    new[:6] = generator.integers(3, size=6)
+    assert (mmld.renamed(new, old, 3) == old).mean() >= 0.9
+    far = np.repeat(np.eye(3), 20, axis=0)[generator.permutation(60)] * 9 + generator.normal(size=(60, 3)) / 9
+    made = mmld.clusters_of(far, 3, 1)
+    assert len({(one, int(row.argmax())) for one, row in zip(made, far, strict=True)}) == 3
+    assert (mmld.clusters_of(far[:2], 3, 1) < 2).all()  # fewer rows than clusters
+
+
+@pytest.mark.parametrize(("trade_off", "entropy"), [(0.7, 0.3), (0.7, 0.0), (0.0, 0.3)])
+def test_mmld_is_its_formula(data, trade_off, entropy):
+    trainer, batch = ready("mmld", data, trade_off=trade_off, entropy=entropy, dropout=0.0, progress=0.2)
+    method, network = trainer.method, trainer.network
+    cluster = torch.from_numpy(np.random.default_rng(0).integers(3, size=len(data.rows)) ** 2 // 2)
+    method.get_buffer("cluster").copy_(cluster)
+    z = network.features(batch.x)
+    scores, c = network.head(z), 2 / (1 + np.exp(-2.0)) - 1
+    p = scores.softmax(1)
+    fitted = torch.nn.functional.cross_entropy(scores, batch.y, reduction="none")
+    fitted = fitted + entropy * c * -(p * p.log()).sum(1)
+    mine = cluster[batch.row]
+    share = torch.tensor([(cluster == one).float().mean() for one in range(3)])
+    hidden = torch.nn.functional.cross_entropy(method.adversary(z), mine, reduction="none") / (
+        3 * share[mine]
+    )
+    weight = batch.weight / batch.weight.sum()
+    assert torch.allclose(method.loss(batch), weight @ (fitted + trade_off * hidden), atol=1e-5)
+    encoder = next(iter(network.encoder.parameters()))
+    plain, adversarial = (
+        torch.autograd.grad(weight @ one, encoder, retain_graph=True)[0] for one in (fitted, hidden)
+    )
+    whole = torch.autograd.grad(method.loss(batch), encoder)[0]
+    assert torch.allclose(whole, plain - c * trade_off * adversarial, atol=1e-4)
+
+
+def test_rows_are_clustered_anew_each_epoch(data, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        mmld,
+        "clusters_of",
+        lambda styles, number, seed: made.append(styles) or np.arange(len(styles)) % number,
+    )
+    trainer = trainer_of(make_method("mmld"), data, backbone="small-cnn", batch=30, steps=9)
+    trainer.run()
+    assert len(made) == 3  # of 120 rows, four batches an epoch
+    assert not np.array_equal(made[0], made[2])
+    assert (trainer.method.get_buffer("cluster").numpy() == np.arange(120) % 3).all()
+
+
+def test_without_its_weights_mmld_is_erm(data):
+    erm, mine = runs(data, ("erm", {}), ("mmld", {"trade_off": 0, "entropy": 0}))
+    assert same(erm, mine)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from shiftdata.baselines import METHODS
 from shiftdata.bench import Records
 from shiftdata.bench.reporting import report
 from shiftdata.bench.reporting.facts import Facts
@@ -323,7 +324,8 @@ def test_ranks_between_backbones_are_compared(tmp_path):
 def test_names_of_the_papers_are_theirs():
     for paper, names in NAMES.items():
         known = set(published(paper).rows["method"].to_pylist())
-        assert set(names.values()) <= known
+        assert set(names) <= known
+        assert set(names.values()) <= set(METHODS)
     for kind in KINDS:
         for board in boards(kind, kind.protocols[-1]):
             assert len(set(board.results.rows["method"].to_pylist())) >= 3

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, mean
-from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.methods.domains import exactly
+from shiftdata.baselines.networks import evaluating
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import hash64

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize, one_hot
 
 from shiftdata.baselines.method import Batch, Hyper, Method, mean
-from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.methods.dann import both_features
+from shiftdata.baselines.networks import evaluating
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import FloatArray
 

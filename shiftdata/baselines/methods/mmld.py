@@ -23,10 +23,10 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.method import Batch, Hyper, Setup, mean
 from shiftdata.baselines.methods.batch_norm import entropies
-from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.methods.dann import discriminator, reversed_gradient, warm_up
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.methods.mixstyle import style
+from shiftdata.baselines.networks import evaluating
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import IntArray

@@ -1,0 +1,237 @@
+"""FACT and JiGen: spectra and tiles, what is learned from them, and a teacher that follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from shiftdata.baselines import make_method
+from shiftdata.baselines.methods import fact, jigen
+from shiftdata.errors import InputError
+from tests.baselines.problems import picture_problem, same, trainer_of
+
+
+@pytest.fixture(scope="module")
+def data():
+    return picture_problem(rows=60, target=20, side=15)
+
+
+def trainer_for(name, data, **settings):
+    given = {key: settings.pop(key) for key in list(settings) if key in make_method(name).space()}
+    made = make_method(name, variant=settings.pop("variant", "fixed"), **given)
+    return trainer_of(made, data, **{"backbone": "small-cnn", "batch": 12, **settings})
+
+
+def begun(trainer):
+    trainer.run(until=1)
+    trainer.method.train()
+    return trainer, replace(trainer._batch(20), weight=torch.linspace(0.5, 1.5, 12))
+
+
+def pictures(rows=4, side=9, seed=0):
+    return torch.rand(rows, 3, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+# The scale of pictures.
+
+
+@pytest.mark.parametrize("name", ["fact", "jigen"])
+def test_black_is_0_and_white_is_1(data, name):
+    trainer, _ = begun(trainer_for(name, data))
+    x = trainer.prepared(np.array([0, 51, 255], np.uint8).reshape(1, 1, 3, 1).repeat(3, axis=3))
+    made = trainer.method.pictures(x)
+    assert torch.allclose(made[0, 0, 0], torch.tensor([0.0, 0.2, 1.0]), atol=1e-6)
+    assert torch.allclose(trainer.method.read(made), x, atol=1e-6)
+
+
+# FACT.
+
+
+def test_amplitudes_are_mixed_and_phases_kept():
+    x, other, lam = pictures(), pictures(seed=1), torch.tensor([0.0, 0.3, 0.7, 1.0])
+    made = fact.amplitudes_mixed(x, other, lam).double().numpy()
+    assert np.allclose(made[0], x[0], atol=1e-5)
+    for row in range(4):
+        for channel in range(3):
+            mine, theirs = (np.fft.fft2(one[row, channel].double().numpy()) for one in (x, other))
+            amplitude = (1 - lam[row].item()) * abs(mine) + lam[row].item() * abs(theirs)
+            expected = np.fft.ifft2(amplitude * np.exp(1j * np.angle(mine))).real
+            assert np.allclose(made[row, channel], expected, atol=1e-5)
+
+
+def test_divergences_by_hand():
+    student, teacher = torch.tensor([[1.0, 3.0, 2.0]]), torch.tensor([[0.0, 4.0, 1.0]])
+    p, q = (np.exp(one.numpy()[0] / 10) / np.exp(one.numpy()[0] / 10).sum() for one in (teacher, student))
+    assert fact.divergences(student, teacher, 10.0).item() == pytest.approx(
+        (p * np.log(p / q)).sum(), rel=1e-4
+    )
+    assert fact.divergences(teacher, teacher, 10.0).abs().item() < 1e-7
+    far = torch.tensor([[0.0, 3000.0, 0.0]])
+    assert fact.divergences(far, teacher, 10.0).isfinite().all()
+    assert not fact.divergences(far, teacher, 10.0, stable=False).isfinite().all()  # the released code
+
+
+def test_the_weight_of_the_teacher_rises():
+    method = make_method("fact")
+    assert method.weight(0.0) == pytest.approx(2 * math.exp(-5))
+    assert method.weight(0.05) == pytest.approx(2 * math.exp(-5 * 0.25))
+    assert method.weight(0.1) == method.weight(0.9) == 2
+
+
+def test_fact_is_its_formula(data, monkeypatch):
+    trainer, batch = begun(trainer_for("fact", data, trade_off=3.0))
+    method, network = trainer.method, trainer.network
+    changed = batch.x.flip(3)
+    monkeypatch.setattr(method, "_changed", lambda batch: changed)
+    with torch.no_grad():
+        for one in method.teacher.parameters():
+            one.mul_(1.1)
+    both = torch.cat([batch.x, changed])
+    own, mixed = network(both).chunk(2)
+    taught, taught_mixed = (one.detach() for one in method.teacher(both).chunk(2))
+    each = (
+        cross_entropy(own, batch.y, reduction="none") + cross_entropy(mixed, batch.y, reduction="none")
+    ) / 2
+    apart = fact.divergences(mixed, taught, 10.0) + fact.divergences(own, taught_mixed, 10.0)
+    each = each + 3.0 * math.exp(-5 * (1 - batch.progress / 0.1) ** 2) * apart
+    assert torch.allclose(method.loss(batch), (each * batch.weight).sum() / batch.weight.sum(), atol=1e-5)
+    assert all(one.grad is None for one in method.teacher.parameters())
+    method.loss(batch).backward()
+    assert all(one.grad is None for one in method.teacher.parameters())
+
+
+@pytest.mark.parametrize("decay", [0.6, 0.9995])
+def test_the_teacher_follows_the_student(data, decay):
+    trainer = trainer_for("fact", data, decay=decay)
+    expected = [one.detach().clone() for one in trainer.network.parameters()]
+    for step in range(1, 5):
+        trainer.run(until=step)
+        kept = min(1 - 1 / (step + 1), decay)
+        expected = [
+            kept * old + (1 - kept) * new.detach()
+            for old, new in zip(expected, trainer.network.parameters(), strict=True)
+        ]
+        for mine, theirs in zip(trainer.method.teacher.parameters(), expected, strict=True):
+            assert torch.allclose(mine, theirs, atol=1e-6)
+    with torch.no_grad():
+        student = trainer.network.eval()(trainer.inputs(data.select))
+    assert np.allclose(trainer.scores(data.select), student, atol=1e-5)
+
+
+def test_partners_are_of_the_other_domain(data, monkeypatch):
+    trainer, batch = begun(trainer_for("fact", data))
+    seen = {}
+    monkeypatch.setattr(
+        fact, "amplitudes_mixed", lambda x, other, lam: seen.update(x=x, other=other, lam=lam) or x
+    )
+    trainer.method._changed(batch)
+    domain_of = {
+        tuple(one.flatten()[:40].tolist()): int(at) for one, at in zip(seen["x"], batch.domain, strict=True)
+    }
+    theirs = [domain_of[tuple(one.flatten()[:40].tolist())] for one in seen["other"]]
+    assert theirs == (1 - batch.domain).tolist()
+    assert 0 <= seen["lam"].min() < seen["lam"].max() <= 1
+
+
+def test_the_released_code_cuts_to_whole_bytes(data, monkeypatch):
+    monkeypatch.setattr(fact, "amplitudes_mixed", lambda x, other, lam: torch.full_like(x, 100.7 / 255))
+    values = {}
+    for variant in ("fixed", "code"):
+        trainer, batch = begun(trainer_for("fact", data, variant=variant))
+        values[variant] = (trainer.method.pictures(trainer.method._changed(batch)) * 255).mean().item()
+    assert values == pytest.approx({"fixed": 100.7, "code": 100.0}, abs=1e-3)
+
+
+def test_without_its_weights_fact_is_erm(data):
+    erm, mine = trainer_for("erm", data, steps=5), trainer_for("fact", data, steps=5, strength=0, trade_off=0)
+    for one in (erm, mine):
+        one.run()
+    assert same(erm, mine)
+
+
+# JiGen.
+
+
+def test_orders_are_far_apart():
+    orders = jigen.tile_orders()
+    assert orders.shape == (31, 9)
+    assert (orders[0] == np.arange(9)).all()
+    assert (np.sort(orders, axis=1) == np.arange(9)).all()
+    distances = (orders[:, None] != orders[None]).sum(axis=2)
+    assert distances[~np.eye(31, dtype=bool)].min() >= 7
+
+
+def test_tiles_are_cut_and_joined():
+    x = pictures()
+    tiles = jigen.tiles_of(x)
+    assert torch.equal(jigen.joined(tiles), x)
+    assert torch.equal(tiles[:, 5], x[:, :, 3:6, 6:9])  # second row, third column
+    wide = pictures(side=17)
+    assert torch.equal(jigen.cut(wide), wide[:, :, 1:16, 1:16])
+    assert torch.equal(jigen.cut(x), x)
+    with pytest.raises(InputError, match="3 x 3 tiles"):
+        jigen.cut(x[:, :, :2])
+
+
+@pytest.mark.parametrize(("variant", "in_order"), [("fixed", 0.0), ("code", 1 / 31)])
+def test_rows_are_shuffled_as_their_order_says(variant, in_order):
+    method = make_method("jigen", whole=0.0, grey=0.0, variant=variant)
+    method.register_buffer("orders", torch.from_numpy(jigen.tile_orders()))
+    x = pictures(rows=1).expand(6000, -1, -1, -1)
+    torch.manual_seed(0)
+    made, order = method.shuffled(x)
+    assert (order == 0).float().mean().item() == pytest.approx(in_order, abs=0.007 * (in_order > 0))
+    counts = torch.bincount(order)[1:]
+    assert counts.min() > 0.5 * counts.float().mean()
+    tiles, mine = jigen.tiles_of(x[:1])[0], jigen.tiles_of(made)
+    method.hyper["whole"] = 0.6
+    assert (method.shuffled(x)[1] == 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
+    for row in range(40):
+        assert torch.equal(mine[row], tiles[jigen.tile_orders()[order[row]]])
+
+
+def test_grey_tiles_have_no_colour(data):
+    trainer, _ = begun(trainer_for("jigen", data, whole=1.0, grey=0.3))
+    x = trainer.method.read(pictures(rows=400))
+    made, order = trainer.method.shuffled(x)
+    assert (order == 0).all()
+    tiles, before = jigen.tiles_of(trainer.method.pictures(made)), jigen.tiles_of(pictures(rows=400))
+    grey = (tiles.amax(2) - tiles.amin(2)).amax((2, 3)) < 1e-5
+    assert grey.float().mean().item() == pytest.approx(0.3, abs=0.03)
+    assert torch.allclose(tiles[~grey], before[~grey], atol=1e-5)
+    light = (before[grey] * torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)).sum(1)
+    assert torch.allclose(tiles[grey][:, 0], light, atol=1e-4)
+
+
+def test_jigen_is_its_formula(data):
+    trainer, batch = begun(trainer_for("jigen", data, trade_off=0.4, whole=0.5))
+    method, network = trainer.method, trainer.network
+    torch.manual_seed(2)
+    x, order = method.shuffled(batch.x)
+    z = network.features(x)
+    each = cross_entropy(network.head(z), batch.y, reduction="none")
+    each = each + 0.4 * cross_entropy(method.order_head(z), order, reduction="none")
+    torch.manual_seed(2)
+    assert torch.allclose(method.loss(batch), (each * batch.weight).sum() / batch.weight.sum(), atol=1e-5)
+
+
+def test_in_order_and_without_its_weight_jigen_is_erm(data):
+    erm = trainer_for("erm", data, steps=5)
+    mine = trainer_for("jigen", data, steps=5, trade_off=0, whole=1, grey=0)
+    for one in (erm, mine):
+        one.run()
+    assert same(erm, mine)
+    assert np.allclose(erm.scores(data.select), mine.scores(data.select))
+
+
+def test_predictions_are_of_the_middle():
+    data = picture_problem(rows=60, target=20, side=16)
+    trainer, _ = begun(trainer_for("jigen", data))
+    with torch.no_grad():
+        expected = trainer.network.eval()(trainer.inputs(data.select)[:, :, :15, :15])
+    assert np.allclose(trainer.scores(data.select), expected, atol=1e-5)
