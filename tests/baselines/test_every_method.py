@@ -8,9 +8,10 @@ import io
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from shiftdata.baselines import METHODS, make_method
-from tests.baselines.problems import fitting, problem, same, trainer_of
+from tests.baselines.problems import fitting, picture_problem, problem, same, trainer_of
 
 
 def trainer_for(name: str, **settings):
@@ -45,6 +46,33 @@ def test_it_learns(name):
     data = trainer.data
     known = trainer.scores(data.select)[:, : data.classes]  # some have a column for unknown
     assert (known.argmax(1) == data.select_y).mean() > 0.6  # chance: 0.33
+
+
+class LayerNormed(nn.Module):
+    """An encoder with layer norm, of numbers or of pictures."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(inputs, 16), nn.LayerNorm(16), nn.GELU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in METHODS if not make_method(one).needs & {"maps", "batch-norm"}]
+)
+def test_a_network_with_layer_norm_learns_too(name):
+    method = make_method(name)
+    data, _ = fitting(method)
+    side = 15 if name == "jigen" else 16  # jigen reads the middle
+    encoder = LayerNormed(3 * side**2 if data.inputs.is_pictures else 6)
+    sides = picture_problem(side=15) if name == "jigen" else data
+    trainer = trainer_of(method, sides, backbone=encoder, steps=4, evaluate_every=2 if name == "swad" else 0)
+    before = [one.detach().clone() for one in encoder.parameters()]
+    trainer.run()
+    assert not any(map(torch.equal, before, encoder.parameters()))
+    assert np.isfinite(trainer.scores(data.select)).all()
 
 
 def live_bytes() -> int:
