@@ -147,6 +147,14 @@ def test_the_released_code_cuts_to_whole_bytes(data, monkeypatch):
     assert values == pytest.approx({"fixed": 100.7, "code": 100.0}, abs=1e-3)
 
 
+def test_mixed_pictures_end_at_black_and_white(data, monkeypatch):
+    trainer, batch = begun(trainer_for("fact", data))
+    for value, end in ((1.3, 1.0), (-0.2, 0.0)):
+        monkeypatch.setattr(fact, "amplitudes_mixed", lambda x, other, lam, to=value: torch.full_like(x, to))
+        made = trainer.method.pictures(trainer.method._changed(batch))
+        assert torch.allclose(made, torch.full_like(made, end), atol=1e-6)
+
+
 def test_without_its_weights_fact_is_erm(data):
     erm, mine = trainer_for("erm", data, steps=5), trainer_for("fact", data, steps=5, strength=0, trade_off=0)
     for one in (erm, mine):
