@@ -245,18 +245,19 @@ def test_mmld_is_its_formula(data, trade_off, entropy):
     assert torch.allclose(whole, plain - c * trade_off * adversarial, atol=1e-4)
 
 
-def test_rows_are_clustered_anew_each_epoch(data, monkeypatch):
+def test_rows_are_clustered_anew_each_epoch_and_keep_their_names(data, monkeypatch):
     made = []
-    monkeypatch.setattr(
-        mmld,
-        "clusters_of",
-        lambda styles, number, seed: made.append(styles) or np.arange(len(styles)) % number,
-    )
+
+    def named_anew(styles, number, seed):
+        made.append(styles)
+        return (np.arange(len(styles)) + len(made)) % number
+
+    monkeypatch.setattr(mmld, "clusters_of", named_anew)
     trainer = trainer_of(make_method("mmld"), data, backbone="small-cnn", batch=30, steps=9)
     trainer.run()
     assert len(made) == 3  # of 120 rows, four batches an epoch
     assert not np.array_equal(made[0], made[2])
-    assert (trainer.method.get_buffer("cluster").numpy() == np.arange(120) % 3).all()
+    assert (trainer.method.get_buffer("cluster").numpy() == (np.arange(120) + 1) % 3).all()
 
 
 def test_without_its_weights_mmld_is_erm(data):
