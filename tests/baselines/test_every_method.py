@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import io
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import METHODS, make_method
+from shiftdata.baselines.methods import method_class
 from tests.baselines.problems import fitting, picture_problem, problem, same, trainer_of
 
 
@@ -46,6 +49,9 @@ def test_it_learns(name):
     data = trainer.data
     known = trainer.scores(data.select)[:, : data.classes]  # some have a column for unknown
     assert (known.argmax(1) == data.select_y).mean() > 0.6  # chance: 0.33
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text(encoding="utf-8")
 
 
 class LayerNormed(nn.Module):
@@ -109,3 +115,16 @@ def test_predictions_do_not_depend_on_the_batch():
     rows = data.select
     alone = np.concatenate([trainer.scores(rows[[at]]) for at in range(len(rows))])
     assert np.allclose(trainer.scores(rows), alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_its_row_in_the_table_of_all_methods_is_right(name):
+    rows = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("| `")]
+    cells = {one[0].strip().strip("`+"): [cell.strip() for cell in one[1:]] for one in rows}
+    kind = method_class(name)
+    _, needs, variants, beside = cells[name]
+    assert needs == (", ".join(sorted(kind.needs)) or "–")
+    assert variants == (", ".join(one for one in kind.variants if one != "fixed") or "–")
+    assert float(beside) > 0
+    elsewhere = [line for line in PAGE.splitlines() if re.search(rf"`{name}\+?`", line) and line[0] != "|"]
+    assert elsewhere or name == "erm"
