@@ -99,6 +99,19 @@ def test_it_keeps_no_more_tensors_the_longer_it_trains(name):
     assert live_bytes() - before < 50_000  # a step of the smallest network keeps more than that in graphs
 
 
+@pytest.mark.parametrize(
+    "name", ["mcd", "mldg", "sagnet", "uniot", "adaclust", "mixstyle", "fact", "noisy-student"]
+)
+def test_methods_with_steps_of_their_own_are_averaged_too(name):
+    trainer, plain = (trainer_for(one, steps=6) for one in (f"eoa+{name}", name))
+    trainer.method.hyper["start"] = 2.0
+    for one in (trainer, plain):
+        one.run()
+    rows = trainer.data.select
+    assert np.isfinite(trainer.scores(rows)).all()
+    assert not np.array_equal(trainer.scores(rows), plain.scores(rows))
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_its_numbers_are_documented(name):
     for kind in [type(make_method(name))]:

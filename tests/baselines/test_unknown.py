@@ -269,6 +269,15 @@ def test_an_answer_does_not_depend_on_the_batch(name, data):
     assert np.allclose(trainer.scores(data.target[:20]), alone, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", OPEN)
+def test_shares_of_known_classes_do_not_weigh_unknown_ones(name, data):
+    with pytest.raises(InputError, match="predicts unknown classes, and rw knows shares of known ones alone"):
+        make_method(f"rw+{name}")
+    trainer = trainer_of(make_method(f"rs+{name}"), data, steps=6)
+    trainer.run()
+    assert trainer.scores(data.select).shape == (len(data.select), data.classes + 1)
+
+
 class TestOnATask:
     def test_a_target_without_classes_of_its_own_is_refused(self, tiny):
         task = sd.task(tiny, "uda", source="blue", target="red", on_empty="report")

@@ -81,6 +81,11 @@ class RW(Wrapper):
 
     def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
         super().__init__(inner, variant=variant, **given)
+        if "unknown" in inner.needs:
+            raise InputError(
+                f"{type(inner).__name__} predicts unknown classes, and rw knows shares of known ones alone: "
+                "leave one of them out"
+            )
         self.needs = inner.needs | {"target"}
 
     def setup(self, network: Any, known: Setup) -> None:
