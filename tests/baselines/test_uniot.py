@@ -150,10 +150,13 @@ def test_the_queue_has_the_latest_rows_and_masses_follow(data, queue):
     trainer = trainer_of(make_method("uniot", queue=queue), data, steps=20)
     drawn = []
     remember = trainer.method._remember
-    trainer.method._remember = lambda z, batch: drawn.append(batch.target_row) or remember(z, batch)
+    trainer.method._remember = lambda z, batch: drawn.append((batch.target_row, z)) or remember(z, batch)
     trainer.run(until=3)
-    latest = torch.cat(drawn)[-queue:]
-    assert sorted(trainer.method.get_buffer("memory_row").tolist()) == sorted(latest.tolist())
+    latest, z = (torch.cat(parts)[-queue:] for parts in zip(*drawn, strict=True))
+    kept = trainer.method.get_buffer("memory_row")
+    assert sorted(kept.tolist()) == sorted(latest.tolist())
+    alike = trainer.method.get_buffer("memory") @ z.T > 0.9999
+    assert (alike & (kept[:, None] == latest)).any(1).all()
     mass = trainer.method.get_buffer("mass")
     assert mass.sum().item() == pytest.approx(1, abs=1e-5)
     assert not torch.allclose(mass, torch.full((3,), 1 / 3))
