@@ -28,8 +28,10 @@ from tqdm import tqdm
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network, sliders
-from builders.shifts.styles.bank import CODE_LENGTH, read_bank
+from builders.shifts.styles.bank import read_bank
+from builders.shifts.styles.network import CODE_LENGTH
 from builders.shifts.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide, strength_at
+from builders.shifts.stylizers import Arbitrary
 from shiftdata.stable import hash64
 
 STYLE_PICTURES = 8
@@ -114,7 +116,7 @@ def check() -> int:
         codes, calibration = Path(folder) / CODES.name, Path(folder) / CALIBRATION.name
         write_codes(codes)
         write_calibration(calibration)
-        made, ships = read_bank(codes).codes, sliders.style_codes().codes
+        made, ships = read_bank(codes, Arbitrary()).codes, sliders.style_codes().codes
         worst = max(np.abs(made[name] - ships[name]).max() for name in ships)
         equal = codes.read_bytes() == CODES.read_bytes()
         again, shipped = _strengths(calibration), _strengths(CALIBRATION)

@@ -49,7 +49,8 @@ from builders.albums.emoji import EmojiAlbum
 from builders.sample import Item
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
-from builders.shifts.styles.bank import BANK, CODE_LENGTH, StyleBank
+from builders.shifts.styles.bank import BANK, StyleBank
+from builders.shifts.styles.network import CODE_LENGTH
 from shiftdata import stable
 from shiftdata.baselines.frozen import FrozenFeatures
 

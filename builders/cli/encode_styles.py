@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from builders.shifts.styles.bank import encode_folder
+from builders.shifts.stylizers import Arbitrary
 from shiftdata.cli.verbs import verb
 
 
@@ -27,8 +28,8 @@ def command(folder: Path, output: Path) -> None:
 
     `Stylize(styles=Path("my_styles.parquet"))` makes the same pictures as the folder does.
     """
-    bank = encode_folder(folder)
-    bank.write(output)
+    bank = encode_folder(folder, Arbitrary())
+    bank.write(output, Arbitrary())
     for style, codes in bank.codes.items():
         print(f"{style}: {len(codes)} pictures")
     print(f"{output}: {output.stat().st_size:,} bytes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -12,8 +12,16 @@ from builders.albums.folder import slug
 from builders.parts import check_chosen
 from builders.sample import Sample
 from builders.shifts.steps.checks import OneStrength, framed
-from builders.shifts.styles import network
-from builders.shifts.styles.bank import SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
+from builders.shifts.styles.bank import (
+    SLUG_LENGTH,
+    FolderStyles,
+    StyleBank,
+    Styles,
+    encode_folder,
+    read_bank,
+    style_pictures,
+)
+from builders.shifts.stylizers import Arbitrary, Stylizer
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -25,13 +33,15 @@ class Stylize(OneStrength):
     `styles` are names of the bank that ships (None: all of it), a folder `<style>/<picture>` of your own
     style pictures, or a file of their codes (`python -m builders encode-styles`). A folder and its file of
     codes make the same dataset, wherever they lie. `strengths` multiply the strength of single styles,
-    such as those that hide what is painted; the severity stays the same for all.
+    such as those that hide what is painted; the severity stays the same for all. `stylizer` is the network
+    that paints; the bank that ships is of the default one.
     """
 
     code_version: ClassVar[int] = 2
 
     styles: Sequence[str] | Path | None = None
     strengths: Mapping[str, float] | None = None
+    stylizer: Stylizer = field(default_factory=Arbitrary)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,7 +61,12 @@ class Stylize(OneStrength):
                 )
             if self.styles.is_dir():
                 return tuple(style_pictures(self.styles))
-            return read_bank(self.styles).names
+            return read_bank(self.styles, self.stylizer).names
+        if not isinstance(self.stylizer, Arbitrary):
+            raise InputError(
+                f"the bank that ships has codes of the default stylizer, and {self.stylizer.name} needs its "
+                "own: give styles=Path('my_styles'), a folder <style>/<picture> or a file of codes"
+            )
         if self.styles is None:
             return StyleBank.load().names
         if isinstance(self.styles, list | tuple):
@@ -67,9 +82,13 @@ class Stylize(OneStrength):
         return self._bank.names
 
     @cached_property
-    def _bank(self) -> StyleBank:
+    def _bank(self) -> Styles:
         if isinstance(self.styles, Path):
-            return encode_folder(self.styles) if self.styles.is_dir() else read_bank(self.styles)
+            if not self.styles.is_dir():
+                return read_bank(self.styles, self.stylizer)
+            if not self.stylizer.hides_pictures:
+                return FolderStyles(self.styles, self.stylizer)
+            return encode_folder(self.styles, self.stylizer)
         codes = StyleBank.load().codes
         return StyleBank({name: codes[name] for name in self.styles or codes})
 
@@ -77,7 +96,7 @@ class Stylize(OneStrength):
         """The parameters, the codes of the styles and the network's graphs."""
         strengths = (f"{self.strength_of(style):g}" for style in self.nuisances)
         parts = (str(self.seed), self.dataset, *strengths)
-        return content_hash(*parts, self._bank.fingerprint(), network.fingerprint())
+        return content_hash(*parts, self._bank.fingerprint(), self.stylizer.fingerprint())
 
     def strength_of(self, style: str) -> float:
         """The strength that one style is painted in."""
@@ -85,17 +104,23 @@ class Stylize(OneStrength):
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:
-            features = network.features(framed(sample))
-            strengths = {style: self.strength_of(style) for style in self._bank.codes}
-            own = network.code(sample.image) if any(0 < one < 1 for one in strengths.values()) else None
-            for style, codes in self._bank.codes.items():
-                key, strength = f"{sample.key}-{slug(style, SLUG_LENGTH)}", strengths[style]
-                index = int(rng(self.seed, self.dataset, "style-picture", key).integers(len(codes)))
-                code = codes[index]
-                if own is not None and strength < 1:
-                    code = network.mix(own, code, strength)
-                image = network.paint(features, code, sample.image.size) if strength else sample.image
+            picture, bank = framed(sample), self._bank
+            keys = {style: f"{sample.key}-{slug(style, SLUG_LENGTH)}" for style in bank.names}
+            chosen = {style: self._drawn(keys[style], bank.count(style)) for style in bank.names}
+            codes = [bank.code(style, index) for style, index in chosen.items()]
+            strengths = [self.strength_of(style) for style in chosen]
+            painted = self.stylizer.stylize(picture, codes, strengths)
+            for (style, index), strength, image in zip(chosen.items(), strengths, painted, strict=True):
                 params = {**sample.params, "style": style, "style_picture": index, "strength": strength}
                 yield replace(
-                    sample, key=key, example=image, nuisance=style, severity=self.strength, params=params
+                    sample,
+                    key=keys[style],
+                    example=image,
+                    nuisance=style,
+                    severity=self.strength,
+                    params=params,
                 )
+
+    def _drawn(self, key: str, count: int) -> int:
+        """Which picture of a style paints what has this key."""
+        return int(rng(self.seed, self.dataset, "style-picture", key).integers(count))

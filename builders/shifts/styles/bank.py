@@ -1,4 +1,4 @@
-"""Banks of styles: the codes that the style network computed of some pictures of each style.
+"""Banks of styles: the codes that a stylizer computed of some pictures of each style.
 
 The bank that ships has 20 styles of generative art with 40 pictures each, as codes alone:
 `scripts/regenerate_style_bank.py` draws and encodes the pictures again from their seeds. Which candidates
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +24,9 @@ from PIL import Image
 
 from builders.albums.folder import ENDINGS, picture_of, slug
 from builders.sample import BadItem
-from builders.shifts.styles import network
-from builders.shifts.styles.network import ASSETS, CODE_LENGTH
+from builders.shifts.styles.network import ASSETS
+from builders.shifts.stylizers import Arbitrary, Stylizer
+from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import whole_file
 from shiftdata.format.names import check_names
@@ -33,24 +35,44 @@ from shiftdata.stable import content_hash
 BANK = ASSETS / "bank.parquet"
 SLUG_LENGTH = 39  # behind the longest key of content and a hyphen it makes the longest key
 EXPECTED = "<style>/<picture>, one folder a style"
+MIN_STYLE_SIDE = 8  # pixels; fewer are a colour, no style
+KEPT_CODES = 64  # of a folder whose codes are too large to have all at once
+
+
+class Styles(Protocol):
+    """Styles to paint in: a code for each picture of each."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The styles, in order."""
+
+    def count(self, style: str) -> int:
+        """How many pictures a style has."""
+
+    def code(self, style: str, index: int) -> FloatArray:
+        """The code of one picture."""
+
+    def fingerprint(self) -> str:
+        """What determines the codes, beside the stylizer."""
 
 
 @dataclass(frozen=True, eq=False)
 class StyleBank:
-    """By name of a style, a code for each of its pictures: picture x 100."""
+    """By name of a style, a code for each of its pictures: picture x numbers, all of one length."""
 
     codes: Mapping[str, NDArray[np.float32]]
 
     def __post_init__(self) -> None:
+        length = next(iter(self.codes.values())).shape[-1]
         for name, codes in self.codes.items():
-            if codes.shape[1:] != (CODE_LENGTH,) or not len(codes) or not np.isfinite(codes).all():
-                raise InputError(f"the style {name!r} needs rows of {CODE_LENGTH} finite numbers")
+            if codes.ndim != 2 or codes.shape[1] != length or not len(codes) or not np.isfinite(codes).all():
+                raise InputError(f"the style {name!r} needs rows of {length} finite numbers")
 
     @staticmethod
     @cache
     def load() -> StyleBank:
-        """The bank that ships."""
-        return read_bank(BANK)
+        """The bank that ships, of the stylizer that ships."""
+        return read_bank(BANK, Arbitrary())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,7 +83,10 @@ class StyleBank:
         """How many pictures every style has, at least."""
         return min(map(len, self.codes.values()))
 
-    def code(self, style: str, index: int) -> NDArray[np.float32]:
+    def count(self, style: str) -> int:
+        return len(self.codes[style])
+
+    def code(self, style: str, index: int) -> FloatArray:
         if style not in self.codes:
             raise not_found("style", style, self.codes)
         size = len(self.codes[style])
@@ -74,22 +99,23 @@ class StyleBank:
         little_endian = [np.ascontiguousarray(codes, dtype="<f4").tobytes() for codes in self.codes.values()]
         return content_hash(*self.names, *little_endian)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, stylizer: Stylizer) -> None:
         """Write a file of codes, which `read_bank` reads; `Stylize` makes the same pictures from it."""
         rows = [(style, index) for style, codes in self.codes.items() for index in range(len(codes))]
         flat = pa.array(np.concatenate(list(self.codes.values())).astype(np.float32).ravel())
         columns = {
             "style": pa.array([style for style, _ in rows]),
             "index": pa.array([index for _, index in rows], pa.int32()),
-            "code": pa.FixedSizeListArray.from_arrays(flat, CODE_LENGTH),
+            "code": pa.FixedSizeListArray.from_arrays(flat, len(flat) // len(rows)),
         }
-        table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})
+        named = {"stylizer": stylizer.name, "network": stylizer.codes_id()}
+        table = pa.table(columns).replace_schema_metadata(named)
         with whole_file(path) as temporary:
             pq.write_table(table, temporary, compression="zstd", use_dictionary=["style"])
 
 
-def read_bank(path: Path) -> StyleBank:
-    """Read a file of codes: one row a style picture, sorted by style and index, for one network."""
+def read_bank(path: Path, stylizer: Stylizer) -> StyleBank:
+    """Read a file of codes: one row a style picture, sorted by style and index, of one stylizer's network."""
     try:
         table = pq.read_table(path)
         rows = table.select(["style", "index"]).to_pylist()
@@ -105,8 +131,12 @@ def read_bank(path: Path) -> StyleBank:
     expected = [(name, index) for name in sorted(sizes) for index in range(sizes[name])]
     if not rows or [(row["style"], row["index"]) for row in rows] != expected:
         raise InputError(f"{path}: its rows are not the pictures 0, 1, 2 and so on of each style, in order")
-    if (table.schema.metadata or {}).get(b"network", b"").decode() != network.fingerprint():
-        raise InputError(f"{path} has codes of another network: encode the style pictures again")
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    if metadata.get("network") != stylizer.codes_id():
+        raise InputError(
+            f"{path} has codes of another network ({metadata.get('stylizer', Arbitrary.name)}) than that of "
+            f"the stylizer {stylizer.name}, or of other weights: encode the style pictures again"
+        )
     check_style_names(list(sizes), str(path))
     ends = np.cumsum(list(sizes.values()))[:-1]
     return StyleBank(dict(zip(sizes, np.split(codes, ends), strict=True)))
@@ -144,14 +174,49 @@ def style_pictures(folder: Path) -> dict[str, list[Path]]:
     return dict(sorted(styles.items()))
 
 
-def encode_folder(folder: Path) -> StyleBank:
+def encode_folder(
+    folder: Path, stylizer: Stylizer, *, on_done: Callable[[int], object] = lambda count: None
+) -> StyleBank:
     """The codes of a folder's style pictures; a picture that cannot be used is an error that names it."""
-    return StyleBank(
-        {
-            style: np.stack([network.code(_opaque(picture)) for picture in pictures])
-            for style, pictures in style_pictures(folder).items()
-        }
-    )
+    codes = {}
+    for style, pictures in style_pictures(folder).items():
+        rows = []
+        for picture in pictures:
+            rows.append(stylizer.encode(_readable(picture)))
+            on_done(1)
+        codes[style] = np.stack(rows)
+    return StyleBank(codes)
+
+
+@dataclass(frozen=True, eq=False)
+class FolderStyles:
+    """A folder of style pictures whose codes are too large to have all at once: each is made when needed."""
+
+    folder: Path
+    stylizer: Stylizer
+
+    @cached_property
+    def _pictures(self) -> dict[str, list[Path]]:
+        return style_pictures(self.folder)
+
+    @cached_property
+    def _code(self) -> Callable[[Path], FloatArray]:
+        return lru_cache(KEPT_CODES)(lambda file: self.stylizer.encode(_readable(file)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._pictures)
+
+    def count(self, style: str) -> int:
+        return len(self._pictures[style])
+
+    def code(self, style: str, index: int) -> FloatArray:
+        return self._code(self._pictures[style][index])
+
+    def fingerprint(self) -> str:
+        """A hash of the names and of the files."""
+        files = (file.read_bytes() for pictures in self._pictures.values() for file in pictures)
+        return content_hash(*(f"{name} {self.count(name)}" for name in self.names), *files)
 
 
 def check_style_names(names: Sequence[str], where: str) -> None:
@@ -165,10 +230,16 @@ def check_style_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def _opaque(file: Path) -> Image.Image:
+def _readable(file: Path) -> Image.Image:
+    """A style picture on white; refused where it shows nothing."""
     try:
         picture = picture_of(file)
     except BadItem as error:
         raise InputError(f"the style picture {file} cannot be used: {error}; replace or remove it") from error
+    if min(picture.size) < MIN_STYLE_SIDE:
+        raise InputError(
+            f"the style picture {file} has {picture.width} x {picture.height} pixels, and each side needs at "
+            f"least {MIN_STYLE_SIDE}: replace or remove it"
+        )
     white = Image.new("RGBA", picture.size, "white")
     return Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")

@@ -20,6 +20,7 @@ from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank, read_bank
 from builders.shifts.styles.looks import LOOKS
 from builders.shifts.styles.network import FloatArray, mix
+from builders.shifts.stylizers import Arbitrary
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -80,7 +81,7 @@ def strength_at(slider: str, scale: float) -> float:
 @cache
 def style_codes() -> StyleBank:
     """The codes of every slider's style pictures."""
-    return read_bank(CODES)
+    return read_bank(CODES, Arbitrary())
 
 
 @cache

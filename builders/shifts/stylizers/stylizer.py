@@ -1,0 +1,72 @@
+"""What every stylizer does: encode a style picture, and paint a picture in some styles."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from shiftdata.errors import InputError
+
+FloatArray: TypeAlias = NDArray[np.float32]
+
+
+class Stylizer(ABC):
+    """A style picture becomes a code, once; a picture is then painted in any codes, each in its strength.
+
+    A strength runs from the picture's own style (near 0) to the style of the code (1). Strength 0 is the
+    untouched picture: networks repaint even a picture's own style.
+    """
+
+    #: Raise it whenever a stylizer paints other pixels.
+    code_version: ClassVar[int]
+    #: What messages and banks call it.
+    name: ClassVar[str]
+    #: The least side of a picture that it can read.
+    min_side: ClassVar[int] = 16
+    #: Whether a style picture cannot be drawn again from its code, so that a bank of codes can be published.
+    hides_pictures: ClassVar[bool] = True
+
+    @abstractmethod
+    def codes_id(self) -> str:
+        """What determines a code: the network that encodes, and how it reads style pictures."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """What determines a pixel."""
+
+    @abstractmethod
+    def encode(self, picture: Image.Image) -> FloatArray:
+        """The code of a style picture, as a row of numbers."""
+
+    @abstractmethod
+    def paint(
+        self, picture: Image.Image, codes: Sequence[FloatArray], strengths: Sequence[float]
+    ) -> Iterable[Image.Image]:
+        """The picture, RGB and large enough, painted in each code; no strength is 0."""
+
+    def stylize(
+        self, picture: Image.Image, codes: Sequence[FloatArray], strengths: Sequence[float]
+    ) -> list[Image.Image]:
+        """The picture in the style of each code, in its strength from 0 (untouched) to 1.
+
+        What a call is given is one batch: of one picture, so that pictures may differ in size, and so that
+        no pixel depends on how a build is cut into blocks.
+        """
+        for strength in strengths:
+            if not 0 <= strength <= 1:
+                raise InputError(f"strength must be between 0 and 1, got {strength}")
+        if min(picture.size) < self.min_side:
+            raise InputError(
+                f"cannot stylize a picture of {picture.width} x {picture.height} pixels; "
+                f"each side needs at least {self.min_side}: enlarge it first"
+            )
+        plain = picture.convert("RGB")
+        wanted = [at for at, strength in enumerate(strengths) if strength]
+        painted = self.paint(plain, [codes[at] for at in wanted], [strengths[at] for at in wanted])
+        made = dict(zip(wanted, painted, strict=True)) if wanted else {}
+        return [made.get(at, plain) for at in range(len(strengths))]

@@ -1,0 +1,273 @@
+"""VGG networks and the decoders that mirror them, from files of weights in the layouts that are public.
+
+Weights are matched by the order of their names and by their shapes, never by name: one network has been
+published under many. The number of channels is that of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from builders.shifts.stylizers.weights import Place, natural, read_weights
+from shiftdata.errors import InputError, not_found
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Range: TypeAlias = Literal["imagenet", "unit", "bgr"]
+
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BGR_MEAN = (103.939, 116.779, 123.68)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A public VGG: convolutions a block, the numbers that it reads, what its decoder gives, its borders."""
+
+    blocks: tuple[int, ...]
+    reads: Range
+    gives: Range
+    padding: Literal["constant", "reflect"]
+    mixes_colours: bool = False  # a convolution of 1 x 1 comes first, which normalises
+
+
+VGG16, VGG19 = (2, 2, 3, 3, 3), (2, 2, 4, 4, 4)
+LAYOUTS: Mapping[str, Layout] = {
+    "vgg19": Layout(VGG19, "imagenet", "imagenet", "constant"),  # torchvision's
+    "vgg19-normalised": Layout(VGG19, "unit", "unit", "reflect", mixes_colours=True),  # of AdaIN's authors
+    "vgg16": Layout(VGG16, "imagenet", "imagenet", "constant"),  # torchvision's
+    "vgg16-hed": Layout(VGG16, "bgr", "unit", "constant"),  # trained on for edges
+}
+
+
+class Convolution(NamedTuple):
+    """One of a network, under the name of its place in a VGG."""
+
+    name: str
+    weight: Tensor
+    bias: Tensor
+
+
+class Vgg:
+    """The convolutions of a VGG up to a layer: from what `read` gives to the layers that are asked for."""
+
+    def __init__(
+        self,
+        place: Place,
+        layout: str,
+        last: str,
+        device: Any = "cpu",
+        kind: Any = None,
+        *,
+        pooling: Literal["max", "mean"] = "max",
+    ) -> None:
+        self.layout = layout_of(layout)
+        self.last, self.pooling = last, pooling
+        found = list(_convolutions(read_weights(place), "encoder"))
+        names = _names(self.layout, last)
+        _check_encoder(place, layout, names, found)
+        self.convolutions = [
+            Convolution(name, *_placed(one, device, kind)) for name, one in zip(names, found, strict=False)
+        ]
+        self.widths = _widths(self.convolutions)
+
+    @property
+    def stride(self) -> int:
+        """The pixels of a picture, each way, behind one place of the last layer."""
+        return int(2 ** (int(self.last[4]) - 1))
+
+    def read(self, picture: Image.Image) -> Tensor:
+        """A picture as the network reads it, enlarged by reflection to whole strides."""
+        import torch
+
+        pixels = np.asarray(picture.convert("RGB"), dtype=np.float32)
+        fill = [(0, -side % self.stride) for side in pixels.shape[:2]]
+        weight = self.convolutions[0].weight
+        padded = np.pad(pixels, [*fill, (0, 0)], mode="reflect").transpose(2, 0, 1)[None]
+        x = torch.from_numpy(np.ascontiguousarray(padded)).to(weight.device)
+        return as_read(x, self.layout.reads).to(weight.dtype)
+
+    def __call__(self, x: Tensor, layers: Collection[str]) -> dict[str, Tensor]:
+        """The layers asked for, such as relu4_1."""
+        from torch.nn import functional
+
+        found: dict[str, Tensor] = {}
+        for one in self.convolutions:
+            if one.name.endswith("_1") and one.name != "conv1_1":
+                # Sides are whole strides: rounding up or down is one.
+                x = functional.max_pool2d(x, 2) if self.pooling == "max" else functional.avg_pool2d(x, 2)
+            if one.name == "colours":
+                x = functional.conv2d(x, one.weight, one.bias)
+                continue
+            x = functional.relu(
+                functional.conv2d(functional.pad(x, (1, 1, 1, 1), self.layout.padding), one.weight, one.bias)
+            )
+            if (name := one.name.replace("conv", "relu")) in layers:
+                found[name] = x
+                if len(found) == len(layers):
+                    break
+        return found
+
+    def mean_activations(self, picture: Image.Image) -> NDArray[np.float32]:
+        """The mean of each channel of conv1_1, conv2_1 and so on, after the rectifier: one row."""
+        layers = [f"relu{block}_1" for block in range(1, int(self.last[4]) + 1)]
+        found = self(self.read(picture), layers)
+        means: NDArray[np.float32] = np.concatenate(
+            [found[name].float().mean((2, 3))[0].cpu().numpy() for name in layers]
+        )
+        return means
+
+
+class Decoder:
+    """The mirror of a VGG up to a first layer of a block: from its features to a picture."""
+
+    def __init__(self, place: Place, vgg: Vgg) -> None:
+        found = list(_convolutions(read_weights(place), "decoder"))
+        self.plan = decoder_plan(vgg.layout.blocks, vgg.widths)
+        shapes = [tuple(one[0].shape) for one in found]
+        wanted = [(step.gives, step.reads, 3, 3) for step in self.plan]
+        if shapes != wanted:
+            at = next(
+                (n for n, pair in enumerate(zip(shapes, wanted, strict=False)) if pair[0] != pair[1]), -1
+            )
+            first = (
+                f"number {at + 1} is {shapes[at]} in place of {wanted[at]}" if at >= 0 else "fewer or more"
+            )
+            raise InputError(
+                f"{place} is not a decoder from {vgg.last} of this encoder: it has {len(shapes)} "
+                f"convolutions and should have {len(wanted)}; {first}"
+            )
+        like = vgg.convolutions[0].weight
+        self.convolutions = [_placed(one, like.device, like.dtype) for one in found]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What it gives: `shown` makes pictures of it."""
+        from torch.nn import functional
+
+        last = len(self.plan) - 1
+        for number, (step, (weight, bias)) in enumerate(zip(self.plan, self.convolutions, strict=True)):
+            x = functional.conv2d(functional.pad(x, (1, 1, 1, 1), "reflect"), weight, bias)
+            x = x if number == last else functional.relu(x)
+            if step.doubles:
+                x = functional.interpolate(x, scale_factor=2, mode="nearest")
+        return x
+
+
+class Step(NamedTuple):
+    """One convolution of a decoder, and whether its result is doubled in size."""
+
+    reads: int
+    gives: int
+    doubles: bool
+
+
+def decoder_plan(blocks: Sequence[int], widths: Sequence[int]) -> list[Step]:
+    """The convolutions of the decoder that mirrors a VGG up to the first layer of its last block of `widths`.
+
+    >>> len(decoder_plan(VGG19, (64, 128, 256, 512)))
+    9
+    """
+    plan: list[Step] = []
+    for block in range(len(widths) - 1, 0, -1):
+        wide, narrow = widths[block], widths[block - 1]
+        plan.append(Step(wide, narrow, doubles=True))
+        plan += [Step(narrow, narrow, doubles=False)] * (blocks[block - 1] - 1)
+    return [*plan, Step(widths[0], 3, doubles=False)]
+
+
+def layout_of(name: str) -> Layout:
+    """The layout of that name."""
+    if name not in LAYOUTS:
+        raise not_found("layout of a VGG", name, LAYOUTS)
+    return LAYOUTS[name]
+
+
+def as_read(x: Tensor, reads: Range) -> Tensor:
+    """Pixels from 0 to 255, n x RGB x h x w, in the range that a network reads."""
+    if reads == "bgr":
+        return x.flip(1) - x.new_tensor(BGR_MEAN).view(-1, 1, 1)
+    unit = x / 255
+    if reads == "unit":
+        return unit
+    return (unit - x.new_tensor(MEAN).view(-1, 1, 1)) / x.new_tensor(DEVIATION).view(-1, 1, 1)
+
+
+def shown(y: Tensor, gives: Range, size: tuple[int, int]) -> Iterator[Image.Image]:
+    """Pictures of numbers in a range, cut to a size (width, height)."""
+    y = y.float()
+    if gives == "bgr":
+        y = (y + y.new_tensor(BGR_MEAN).view(-1, 1, 1)).flip(1) / 255
+    if gives == "imagenet":
+        y = y * y.new_tensor(DEVIATION).view(-1, 1, 1) + y.new_tensor(MEAN).view(-1, 1, 1)
+    pixels = (y.clamp(0, 1) * 255).round().byte()[..., : size[1], : size[0]]
+    for one in pixels.permute(0, 2, 3, 1).cpu().numpy():
+        yield Image.fromarray(np.ascontiguousarray(one))
+
+
+def middle_square(picture: Image.Image, side: int) -> Image.Image:
+    """The largest square in the middle of a picture, in so many pixels."""
+    short = min(picture.size)
+    left, top = (picture.width - short) // 2, (picture.height - short) // 2
+    square = picture.convert("RGB").crop((left, top, left + short, top + short))
+    return square.resize((side, side), Image.Resampling.LANCZOS)
+
+
+def _names(layout: Layout, last: str) -> list[str]:
+    names = [f"conv{b}_{n}" for b, count in enumerate(layout.blocks, 1) for n in range(1, count + 1)]
+    wanted = last.replace("relu", "conv")
+    if wanted not in names:
+        raise not_found("layer", last, [name.replace("conv", "relu") for name in names])
+    return [*(["colours"] if layout.mixes_colours else []), *names[: names.index(wanted) + 1]]
+
+
+def _convolutions(state: Mapping[str, Tensor], part: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Weight and bias of every convolution, in the order of the names; of one part where a file has two."""
+    named = [name for name in state if name.endswith("weight") and state[name].ndim == 4]
+    of_part = [name for name in named if part in name]
+    for name in sorted(of_part or named, key=natural):
+        weight = state[name]
+        bias = state.get(name.removesuffix("weight") + "bias")
+        yield weight, weight.new_zeros(len(weight)) if bias is None else bias
+
+
+def _check_encoder(
+    place: Place, layout: str, names: Sequence[str], found: Sequence[tuple[Tensor, Tensor]]
+) -> None:
+    fault: Callable[[str], InputError] = partial(_not_this, place, layout)
+    if len(found) < len(names):
+        raise fault(f"{names[-1]} is its convolution number {len(names)}, and the file has {len(found)}")
+    reads, width = 3, 0
+    for name, (weight, _) in zip(names, found, strict=False):
+        side = 1 if name == "colours" else 3
+        if tuple(weight.shape[1:]) != (reads, side, side):
+            raise fault(
+                f"{name} reads {reads} channels, {side} x {side}, and the file has {tuple(weight.shape)}"
+            )
+        if not name.endswith("_1") and name != "colours" and len(weight) != width:
+            raise fault(f"{name} gives {width} channels, and the file has {tuple(weight.shape)}")
+        reads = width = len(weight)
+
+
+def _not_this(place: Place, layout: str, why: str) -> InputError:
+    known = ", ".join(LAYOUTS)
+    return InputError(f"{place} is not the weights of a {layout}: {why}; layouts are {known}")
+
+
+def _widths(convolutions: Sequence[Convolution]) -> tuple[int, ...]:
+    return tuple(len(one.weight) for one in convolutions if one.name.endswith("_1"))
+
+
+def _placed(one: tuple[Tensor, Tensor], device: Any, kind: Any) -> tuple[Tensor, Tensor]:
+    import torch
+
+    weight, bias = (part.to(device, kind or torch.float32) for part in one)
+    if weight.device.type == "cuda":
+        weight = weight.contiguous(memory_format=torch.channels_last)
+    return weight, bias
