@@ -2,7 +2,7 @@
 
     python scripts/vgg16_hed.py vgg16_hed.safetensors
     python scripts/train_decoder.py vgg16_hed.safetensors decoder.safetensors --variant vgg16-hed
-    python scripts/train_decoder.py vgg19.pth decoder.safetensors --pictures photos --steps 160000 --device cuda
+    python scripts/train_decoder.py vgg19.pth decoder.safetensors --pictures photos --steps 160000
 
 As the paper of AdaIN does: the decoder sees features of a content picture in the moments of another picture's
 features; its loss is the distance of its picture's features to these, plus 10 times that of the moments at

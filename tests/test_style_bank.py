@@ -320,7 +320,7 @@ def broken(own: Path, folder: Path, what: str) -> object:
         ("deep", r"more/x\.png is not in the folder of a style"),
         ("twins", "keys cannot keep the styles 'Van Gogh' and 'van-gogh' of .* apart: rename one"),
         ("order", "its rows are not the pictures 0, 1, 2 and so on of each style"),
-        ("network", "has codes of another network: encode the style pictures again"),
+        ("network", "has codes of another network .* encode the style pictures again"),
         ("no codes", "is not a file of style codes .* write one by `python -m builders encode-styles FOLDER"),
         ("text", "is not a file of style codes"),
         ("none", "there is no .*/no: styles are a folder <style>/<picture>, or a file of codes"),

@@ -35,7 +35,6 @@ from shiftdata.stable import content_hash
 BANK = ASSETS / "bank.parquet"
 SLUG_LENGTH = 39  # behind the longest key of content and a hyphen it makes the longest key
 EXPECTED = "<style>/<picture>, one folder a style"
-MIN_STYLE_SIDE = 8  # pixels; fewer are a colour, no style
 KEPT_CODES = 64  # of a folder whose codes are too large to have all at once
 
 
@@ -231,15 +230,10 @@ def check_style_names(names: Sequence[str], where: str) -> None:
 
 
 def _readable(file: Path) -> Image.Image:
-    """A style picture on white; refused where it shows nothing."""
+    """A style picture on white; refused where nobody could use it."""
     try:
         picture = picture_of(file)
     except BadItem as error:
         raise InputError(f"the style picture {file} cannot be used: {error}; replace or remove it") from error
-    if min(picture.size) < MIN_STYLE_SIDE:
-        raise InputError(
-            f"the style picture {file} has {picture.width} x {picture.height} pixels, and each side needs at "
-            f"least {MIN_STYLE_SIDE}: replace or remove it"
-        )
     white = Image.new("RGBA", picture.size, "white")
     return Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")

@@ -75,7 +75,7 @@ class Neural(Stylizer):
         before = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            with torch.enable_grad() if gradients else torch.inference_mode():
+            with torch.enable_grad() if gradients else torch.no_grad():
                 yield
         except RuntimeError as error:
             ended = isinstance(error, torch.cuda.OutOfMemoryError)

@@ -243,6 +243,9 @@ def _check_encoder(
     fault: Callable[[str], InputError] = partial(_not_this, place, layout)
     if len(found) < len(names):
         raise fault(f"{names[-1]} is its convolution number {len(names)}, and the file has {len(found)}")
+    most = sum(LAYOUTS[layout].blocks) + LAYOUTS[layout].mixes_colours
+    if len(found) > most:
+        raise fault(f"it has {most} convolutions, and the file has {len(found)}")
     reads, width = 3, 0
     for name, (weight, _) in zip(names, found, strict=False):
         side = 1 if name == "colours" else 3
