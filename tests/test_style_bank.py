@@ -258,7 +258,7 @@ def test_every_style_of_a_recipe_is_recognised_by_the_rule(name: str, bar: float
 
 
 def test_a_folder_of_pictures_makes_styles_and_so_does_its_file_of_codes(own: Path, tmp_path, capsys) -> None:
-    assert main(["encode-styles", str(own), str(tmp_path / "codes.parquet")]) == 0
+    assert main(["styles", "encode", str(own), str(tmp_path / "codes.parquet")]) == 0
     assert "Van Gogh: 3 pictures" in capsys.readouterr().out
     shutil.copytree(own, tmp_path / "elsewhere")
     steps = [
@@ -321,7 +321,7 @@ def broken(own: Path, folder: Path, what: str) -> object:
         ("twins", "keys cannot keep the styles 'Van Gogh' and 'van-gogh' of .* apart: rename one"),
         ("order", "its rows are not the pictures 0, 1, 2 and so on of each style"),
         ("network", "has codes of another network .* encode the style pictures again"),
-        ("no codes", "is not a file of style codes .* write one by `python -m builders encode-styles FOLDER"),
+        ("no codes", "is not a file of style codes .* write one by `python -m builders styles encode FOLDER"),
         ("text", "is not a file of style codes"),
         ("none", "there is no .*/no: styles are a folder <style>/<picture>, or a file of codes"),
         ("bare", r"styles is 'mosaic': write Path\('my_styles'\) for a folder"),

@@ -17,7 +17,7 @@ APP = Verbs(
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "calibrate": "Measure what a small trainer reaches on the canonical splits.",
         "card": "Print the card of a recipe before anything is built.",
-        "encode-styles": "Encode a folder of your own style pictures.",
+        "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
         "contact-sheet": "Draw one picture of each class in each nuisance.",
         "publish": "Put a built dataset where others find it.",
     },

@@ -24,6 +24,7 @@ from PIL import Image
 
 from builders.albums.folder import ENDINGS, picture_of, slug
 from builders.sample import BadItem
+from builders.shifts.styles.listed import LISTED, read_listed
 from builders.shifts.styles.network import ASSETS
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
@@ -98,14 +99,20 @@ class StyleBank:
         little_endian = [np.ascontiguousarray(codes, dtype="<f4").tobytes() for codes in self.codes.values()]
         return content_hash(*self.names, *little_endian)
 
-    def write(self, path: Path, stylizer: Stylizer) -> None:
-        """Write a file of codes, which `read_bank` reads; `Stylize` makes the same pictures from it."""
+    def write(
+        self, path: Path, stylizer: Stylizer, provenance: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """Write a file of codes, which `read_bank` reads; `Stylize` makes the same pictures from it.
+
+        `provenance` has more columns, such as the source of each picture.
+        """
         rows = [(style, index) for style, codes in self.codes.items() for index in range(len(codes))]
         flat = pa.array(np.concatenate(list(self.codes.values())).astype(np.float32).ravel())
         columns = {
             "style": pa.array([style for style, _ in rows]),
             "index": pa.array([index for _, index in rows], pa.int32()),
             "code": pa.FixedSizeListArray.from_arrays(flat, len(flat) // len(rows)),
+            **{name: pa.array(cells, pa.string()) for name, cells in (provenance or {}).items()},
         }
         named = {"stylizer": stylizer.name, "network": stylizer.codes_id()}
         table = pa.table(columns).replace_schema_metadata(named)
@@ -122,7 +129,7 @@ def read_bank(path: Path, stylizer: Stylizer) -> StyleBank:
     except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
         raise InputError(
             f"{path} is not a file of style codes (columns style, index and code): {error}; "
-            f"write one by `python -m builders encode-styles FOLDER {path.name}`"
+            f"write one by `python -m builders styles encode FOLDER {path.name}`"
         ) from error
     sizes = {row["style"]: 0 for row in rows}
     for row in rows:
@@ -148,8 +155,16 @@ def read_strengths(path: Path) -> dict[str, float]:
 
 
 def style_pictures(folder: Path) -> dict[str, list[Path]]:
-    """The pictures of each style in `<folder>/<style>/<picture>`, sorted by name; no picture is read."""
+    """The pictures of each style in `<folder>/<style>/<picture>`, sorted by name; no picture is read.
+
+    Of a folder with a table `styles.tsv`, those that it lists.
+    """
     styles: dict[str, list[Path]] = {}
+    if (folder / LISTED).is_file():
+        for one in read_listed(folder):
+            styles.setdefault(one.style, []).append(folder / one.file)
+        check_style_names(list(styles), str(folder))
+        return styles
     for at, below, files in os.walk(folder):
         below[:] = sorted(name for name in below if not name.startswith("."))
         levels = Path(at).relative_to(folder).parts
@@ -177,11 +192,21 @@ def encode_folder(
     folder: Path, stylizer: Stylizer, *, on_done: Callable[[int], object] = lambda count: None
 ) -> StyleBank:
     """The codes of a folder's style pictures; a picture that cannot be used is an error that names it."""
+    return encode_pictures(style_pictures(folder), stylizer, on_done=on_done)
+
+
+def encode_pictures(
+    styles: Mapping[str, Sequence[Path]],
+    stylizer: Stylizer,
+    *,
+    on_done: Callable[[int], object] = lambda count: None,
+) -> StyleBank:
+    """The codes of some pictures of each style."""
     codes = {}
-    for style, pictures in style_pictures(folder).items():
+    for style, pictures in styles.items():
         rows = []
         for picture in pictures:
-            rows.append(stylizer.encode(_readable(picture)))
+            rows.append(stylizer.encode(style_picture(picture)))
             on_done(1)
         codes[style] = np.stack(rows)
     return StyleBank(codes)
@@ -200,7 +225,7 @@ class FolderStyles:
 
     @cached_property
     def _code(self) -> Callable[[Path], FloatArray]:
-        return lru_cache(KEPT_CODES)(lambda file: self.stylizer.encode(_readable(file)))
+        return lru_cache(KEPT_CODES)(lambda file: self.stylizer.encode(style_picture(file)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -229,11 +254,16 @@ def check_style_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def _readable(file: Path) -> Image.Image:
+def style_picture(file: Path) -> Image.Image:
     """A style picture on white; refused where nobody could use it."""
     try:
         picture = picture_of(file)
     except BadItem as error:
         raise InputError(f"the style picture {file} cannot be used: {error}; replace or remove it") from error
+    return on_white(picture)
+
+
+def on_white(picture: Image.Image) -> Image.Image:
+    """A picture in RGB, on white where it is transparent."""
     white = Image.new("RGBA", picture.size, "white")
     return Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
