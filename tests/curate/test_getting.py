@@ -280,7 +280,9 @@ def test_the_difference_hash_keeps_apart_what_differs() -> None:
 
 def test_a_call_that_is_killed_goes_on(server: Server, tmp_path) -> None:
     names = [f"{number}.png" for number in range(6)]
-    server.answers |= {f"/{n}": (200, "image/png", data_of(photographs()[12 + i])) for i, n in enumerate(names)}
+    server.answers |= {
+        f"/{n}": (200, "image/png", data_of(photographs()[12 + i])) for i, n in enumerate(names)
+    }
     server.answers["/held.png"] = (200, "image/png", data_of(photographs()[9]))
     place = table(
         tmp_path / "l.tsv", [{"style": "s", "url": f"{server.url}/{n}"} for n in [*names, "held.png"]]
@@ -306,7 +308,9 @@ def test_a_call_that_is_killed_goes_on(server: Server, tmp_path) -> None:
 
 def test_a_second_call_adds_what_is_new_and_removes_what_is_not_listed(server: Server, tmp_path) -> None:
     names = [f"{number}.png" for number in range(4)]
-    server.answers |= {f"/{n}": (200, "image/png", data_of(photographs()[12 + i])) for i, n in enumerate(names)}
+    server.answers |= {
+        f"/{n}": (200, "image/png", data_of(photographs()[12 + i])) for i, n in enumerate(names)
+    }
 
     def listed(*names: str) -> Path:
         return table(tmp_path / "l.tsv", [{"style": "s", "url": f"{server.url}/{n}"} for n in names])
