@@ -43,12 +43,12 @@ def get(
     out: Path,
     *,
     threads: int = THREADS,
-    on_done: Callable[[int, int], object] = lambda done, total: None,
+    on_done: Callable[[int, int], object] = lambda count, total: None,
 ) -> Got:
     """Get the pictures of a list into a folder, `<style>/<first digits of its sha256>.<ending>`.
 
     What is there already is not downloaded again, neither what a killed call has left. Pictures that the list
-    names no more leave the folder. `on_done` is called with how many of how many sources were looked at.
+    names no more leave the folder. `on_done` is called with how many more of how many sources were looked at.
     """
     entries = read_list(place)
     _check_folder(place, out)
@@ -60,9 +60,9 @@ def get(
         jobs = list({(one.source, one.file): one for one in entries if not one.fault}.values())
         looked: dict[tuple[str, Path | None], Facts | str] = {}
         with closing(ahead(fetch, jobs, threads)) as results:
-            for number, (job, result) in enumerate(zip(jobs, results, strict=True), 1):
+            for job, result in zip(jobs, results, strict=True):
                 looked[job.source, job.file] = result
-                on_done(number, len(jobs))
+                on_done(1, len(jobs))
         results_of = [(one, one.fault or looked[one.source, one.file]) for one in entries]
         kept, refused = _choose(results_of)
         _write(out, kept, refused, {one.file for one in before})
@@ -105,8 +105,8 @@ def _looked_at(out: Path, before: Mapping[str, StylePicture], entry: Entry) -> F
         facts = examine(answer.body)
     except BadItem as error:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        told = kind and not kind.startswith("image/") and kind.isprintable()
-        return f"answered {kind[:80]}, not a picture" if told else str(error)
+        named = kind and not kind.startswith("image/") and kind.isprintable()
+        return f"answered {kind[:80]}, not a picture" if named else str(error)
     except HttpError as error:
         return f"answered {str(error).removeprefix('status ')}"
     except (OSError, ShiftdataError, HTTPException, ValueError) as error:

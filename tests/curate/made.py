@@ -45,7 +45,8 @@ def texture(style: str, number: int) -> Image.Image:
         np.sin(one * (x * np.cos(turn) + y * np.sin(turn)) + draw.uniform(0, 7))
         for one in draw.uniform(4, 30, 4)
     )
-    colours = draw.uniform(20, 120, 3) * waves[..., None] / 2 + 128 + draw.normal(0, 12, (90, 100, 3))
+    cast = 128 + draw.uniform(-40, 40, 3)
+    colours = draw.uniform(20, 120, 3) * waves[..., None] / 2 + cast + draw.normal(0, 12, (90, 100, 3))
     return Image.fromarray(colours.clip(0, 255).astype(np.uint8))
 
 

@@ -1,0 +1,125 @@
+"""Which style pictures a person should label, and what each does to twenty pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from PIL import Image
+
+from builders.curate.content import SIDE, Content
+from builders.shifts.styles.bank import style_picture
+from builders.shifts.styles.listed import StylePicture, read_listed, read_rows, write_rows
+from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers.vgg import middle_square
+from shiftdata.errors import InputError
+from shiftdata.executors import Executor
+from shiftdata.files import whole_file
+from shiftdata.stable import content_hash, ranks
+
+LABELS, SHEETS = "labels.csv", "sheets"
+COLUMNS = ("style", "file", "label")
+GOOD, BAD = "good", "bad"
+#: As in Stylized Meta-Album: a picture is good if what it paints stays recognisable in each of so many.
+STYLIZATIONS = 20
+#: Tiles in a row of a sheet: the style picture and its stylizations fill three.
+ACROSS = 7
+#: Raised when the same pictures make another sheet.
+SHEET_VERSION = 1
+
+
+def sample(out: Path, count: int) -> list[StylePicture]:
+    """Write the table of labels to fill in, of pictures drawn evenly over styles; give those without label.
+
+    Fewer are a part of more. Labels that the table has already stay.
+    """
+    pictures, file = read_listed(out), out / LABELS
+    before = {one.file: label for one, label in read_labels(out, file)} if file.is_file() else {}
+    chosen = {one.file for one in _drawn(pictures, count)} | {name for name, label in before.items() if label}
+    rows = [(one.style, one.file, before.get(one.file, "")) for one in pictures if one.file in chosen]
+    write_rows(file, COLUMNS, rows)
+    return [one for one in pictures if one.file in chosen and not before.get(one.file)]
+
+
+def read_labels(out: Path, file: Path) -> list[tuple[StylePicture, str]]:
+    """The pictures of a table of labels, each with good, bad or nothing."""
+    pictures = {one.file: one for one in read_listed(out)}
+    read: dict[str, tuple[StylePicture, str]] = {}
+    for place, row in read_rows(file, COLUMNS):
+        label, name = row["label"].strip().lower(), row["file"]
+        if name not in pictures:
+            raise InputError(f"{file}, {place}: {name!r} is not a picture of {out}: remove the row")
+        if label not in (GOOD, BAD, ""):
+            raise InputError(f"{file}, {place}: the label {row['label']!r} is neither {GOOD} nor {BAD}")
+        if name in read:
+            raise InputError(f"{file}, {place}: {name!r} is in an earlier row too: remove one of them")
+        read[name] = pictures[name], label
+    return list(read.values())
+
+
+def _drawn(pictures: Sequence[StylePicture], count: int) -> list[StylePicture]:
+    """One picture of each style, then a second one, and so on; both in the order of their hashes."""
+    styles = sorted({one.style for one in pictures})
+    turn = dict(zip(styles, ranks(styles, "label", "style").tolist(), strict=True))
+    order: list[tuple[int, int, StylePicture]] = []
+    for style in styles:
+        own = [one for one in pictures if one.style == style]
+        places = ranks([one.sha256 for one in own], "label").tolist()
+        order += [(place, turn[style], one) for place, one in zip(places, own, strict=True)]
+    return [one for *_, one in sorted(order)][:count]
+
+
+def draw_sheets(
+    out: Path,
+    pictures: Sequence[StylePicture],
+    content: Content,
+    executor: Executor,
+    on_done: Callable[[int], object],
+) -> Path:
+    """Draw what each picture does to content, a sheet each; those that are there already stay."""
+    if not content.items:
+        raise InputError(f"{content.reference} has no picture to stylize")
+    identity = content_hash(content.fingerprint(), Arbitrary().fingerprint(), str(SHEET_VERSION))
+    missing = [one for one in pictures if not _is_drawn(_sheet(out, one), identity)]
+    on_done(len(pictures) - len(missing))
+    for _ in executor.run(partial(_drawer, out, content, identity), missing):
+        on_done(1)
+    return out / SHEETS
+
+
+def _sheet(out: Path, picture: StylePicture) -> Path:
+    return (out / SHEETS / picture.file).with_suffix(".jpg")
+
+
+def _is_drawn(file: Path, identity: str) -> bool:
+    """Whether a sheet is there, of this content and network."""
+    if not file.is_file():
+        return False
+    try:
+        with Image.open(file) as sheet:
+            return bool(sheet.info.get("comment") == identity.encode())
+    except OSError:
+        return False
+
+
+def _drawer(out: Path, content: Content, identity: str) -> Callable[[StylePicture], None]:
+    """What draws a sheet, in a process."""
+    keys, stylizer = [item.key for item in content.items], Arbitrary()
+
+    def draw(picture: StylePicture) -> None:
+        places = ranks(keys, "sheet", picture.sha256).tolist()
+        order = [item for _, item in sorted(zip(places, content.items, strict=True), key=lambda one: one[0])]
+        source = style_picture(out / picture.file)
+        code = stylizer.encode(source)
+        tiles = [middle_square(source, SIDE)]
+        for _, one in islice(content.pictures(order), STYLIZATIONS):
+            tiles += stylizer.stylize(one, [code], [1.0])
+        sheet = Image.new("RGB", (ACROSS * SIDE, -(-len(tiles) // ACROSS) * SIDE), "white")
+        for number, tile in enumerate(tiles):
+            sheet.paste(tile, (number % ACROSS * SIDE, number // ACROSS * SIDE))
+        with whole_file(_sheet(out, picture)) as temporary:
+            sheet.save(temporary, "JPEG", quality=90, comment=identity)
+
+    return draw
