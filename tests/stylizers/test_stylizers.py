@@ -265,7 +265,7 @@ def test_no_memory_is_a_reason(tmp_path: Path) -> None:
     said = subprocess.run(
         [sys.executable, "-c", MEMORY, *places], cwd=root, capture_output=True, text=True, check=True
     ).stdout
-    assert "adain ran out of memory on a picture of 1024 x 1024 pixels: paint fewer styles at once" in said
+    assert "AdaIN ran out of memory on a picture of 1024 x 1024 pixels: paint fewer styles at once" in said
     assert "(batch=64 now)" in said
 
 
@@ -277,7 +277,7 @@ def test_a_card_without_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.M
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     monkeypatch.setattr("builders.shifts.stylizers.vgg.Decoder.__call__", full)
-    with pytest.raises(InputError, match="adain ran out of memory on a picture of 32 x 32 pixels"):
+    with pytest.raises(InputError, match="AdaIN ran out of memory on a picture of 32 x 32 pixels"):
         adain.stylize(picture(), [code], [1])
 
 

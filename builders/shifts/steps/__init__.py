@@ -3,6 +3,7 @@
 from builders.shifts.steps.contexts import Contexts
 from builders.shifts.steps.continuous import Continuous
 from builders.shifts.steps.corrupt import Corrupt
+from builders.shifts.steps.diffuse import Diffuse
 from builders.shifts.steps.domains import Domains, Trajectories
 from builders.shifts.steps.framing import CropSquare, OnGround, Pad, Resize
 from builders.shifts.steps.stylize import Stylize
@@ -12,6 +13,7 @@ __all__ = [
     "Continuous",
     "Corrupt",
     "CropSquare",
+    "Diffuse",
     "Domains",
     "OnGround",
     "Pad",

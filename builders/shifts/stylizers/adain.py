@@ -67,7 +67,7 @@ class AdaIN(Neural):
         return Decoder(self.decoder, self._vgg)
 
     def encode(self, picture: Image.Image) -> FloatArray:
-        with self.working(picture.size):
+        with self.painting(picture.size):
             features = self._vgg(self._vgg.read(at_side(picture, self.style_side)), [LAYER])[LAYER]
             code: FloatArray = self.torch.cat(moments(features, self.variant), 1).flatten().cpu().numpy()
         return code
@@ -75,13 +75,13 @@ class AdaIN(Neural):
     def paint(
         self, picture: Image.Image, codes: Sequence[FloatArray], strengths: Sequence[float]
     ) -> Iterator[Image.Image]:
-        with self.working(picture.size):
+        with self.painting(picture.size):
             features = self._vgg(self._vgg.read(picture), [LAYER])[LAYER]
             mean, deviation = moments(features, self.variant)
             plain = (features.float() - mean) / deviation
         for start in range(0, len(codes), self.batch):
             some = slice(start, start + self.batch)
-            with self.working(picture.size):
+            with self.painting(picture.size):
                 wanted, amount = self._numbers(codes[some], strengths[some])
                 to_mean, to_deviation = wanted.chunk(2, 1)
                 moved = plain * (deviation + amount * (to_deviation - deviation))

@@ -65,7 +65,7 @@ class Gatys(Neural):
         return Vgg(self.encoder, self.variant, STYLES[-1], self.place, self.kind, pooling="mean")
 
     def encode(self, picture: Image.Image) -> FloatArray:
-        with self.working(picture.size):
+        with self.painting(picture.size):
             found = self._vgg(self._vgg.read(middle_square(picture, self.style_side)), STYLES)
             halves = [_upper(gram(found[name])) for name in STYLES]
             code: FloatArray = self.torch.cat(halves).cpu().numpy()
@@ -76,7 +76,7 @@ class Gatys(Neural):
     ) -> Iterator[Image.Image]:
         vgg = self._vgg
         for code, strength in zip(codes, strengths, strict=True):
-            with self.working(picture.size, gradients=True):
+            with self.painting(picture.size, gradients=True):
                 start = vgg.read(picture)
                 own = {name: one.detach() for name, one in vgg(start, (*STYLES, CONTENT)).items()}
                 grams = [gram(own[name]) for name in STYLES]

@@ -62,7 +62,7 @@ class StyleSwap(Neural):
         return Decoder(self.decoder, self._vgg)
 
     def encode(self, picture: Image.Image) -> FloatArray:
-        with self.working(picture.size):
+        with self.painting(picture.size):
             square = middle_square(picture, self.style_side)
             features = self._vgg(self._vgg.read(square), [LAYER])[LAYER]
             code: FloatArray = features.float().flatten().cpu().numpy()
@@ -72,10 +72,10 @@ class StyleSwap(Neural):
         self, picture: Image.Image, codes: Sequence[FloatArray], strengths: Sequence[float]
     ) -> Iterator[Image.Image]:
         vgg = self._vgg
-        with self.working(picture.size):
+        with self.painting(picture.size):
             features = vgg(vgg.read(picture), [LAYER])[LAYER]
         for code, strength in zip(codes, strengths, strict=True):
-            with self.working(picture.size):
+            with self.painting(picture.size):
                 moved = features + strength * (swapped(features, self._map(code)) - features)
                 (made,) = shown(self._decoder(moved), vgg.layout.gives, picture.size)
             yield made

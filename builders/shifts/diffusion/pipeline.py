@@ -1,0 +1,208 @@
+"""A Stable Diffusion pipeline as a record: where its weights lie, and how pictures are drawn from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from builders.shifts.devices import OnDevice
+from builders.shifts.stylizers.weights import weights_hash
+from shiftdata.errors import InputError
+from shiftdata.extras import require
+from shiftdata.stable import content_hash
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: What the command line and recipes name the settings of the paper and of its published code by.
+PAPER: Mapping[str, Any] = {"steps": 100, "negative_prompt": ""}
+CODE: Mapping[str, Any] = {
+    "steps": 50,
+    "negative_prompt": "blurry,text,caption,lowquality,lowresolution,low res,grainy,ugly",
+}
+
+PARTS = ("unet", "vae", "text_encoder", "tokenizer", "scheduler")
+MOST_SEED = 2**63 - 1
+
+
+class Networks(NamedTuple):
+    """The loaded parts of a pipeline."""
+
+    unet: Any
+    vae: Any
+    text_encoder: Any
+    tokenizer: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diffusion(OnDevice):
+    """Stable Diffusion from a folder (or `hf://owner/name`), and how it draws.
+
+    The folder is one that diffusers writes, with the parts unet, vae, text_encoder, tokenizer and scheduler,
+    and weights as safetensors. `prompt` names the picture; {label} is filled in, underscores as spaces. A
+    seed draws the first noise on the processor, so that it is the same on every device. `**PAPER` and
+    `**CODE` are the settings of CNS-Bench's paper (DDIM, 100 steps) and of its code (50, a negative prompt).
+    """
+
+    folder: Path | str
+    prompt: str = "A picture of a {label}"
+    negative_prompt: str = ""
+    steps: int = 100
+    guidance: float = 7.5
+    scheduler: Literal["ddim", "unipc"] = "ddim"
+    size: int = 512
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.steps < 1 or self.size < 8 or self.guidance < 1:
+            raise InputError(
+                "steps are at least 1, size at least 8 pixels, guidance at least 1 (none); got "
+                f"{self.steps}, {self.size}, {self.guidance}"
+            )
+        if self.scheduler not in ("ddim", "unipc"):
+            raise InputError(f"scheduler must be 'ddim' or 'unipc', got {self.scheduler!r}")
+
+    def weights_id(self) -> str:
+        """A hash of every weight, and of what says how they are used."""
+        folder = pipeline_folder(self.folder)
+        files = [file for part in PARTS for file in sorted((folder / part).glob("*")) if file.is_file()]
+        kept = [file for file in files if file.suffix in (".safetensors", ".json", ".txt")]
+        return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
+
+    def fingerprint(self) -> str:
+        """What determines a picture of a prompt and a seed."""
+        fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)
+        numbers = (self.steps, self.guidance, self.size)
+        return content_hash(self.weights_id(), *fields, *map(str, numbers))
+
+    def prompt_of(self, label: str) -> str:
+        return self.prompt.format(label=label.replace("_", " "))
+
+    @property
+    def networks(self) -> Networks:
+        """The parts, loaded once a process."""
+        return _loaded(str(pipeline_folder(self.folder)), str(self.place), self.precision)
+
+    def new_scheduler(self, steps: int | None = None) -> Any:
+        """A scheduler of this pipeline at its first step."""
+        diffusers = require("diffusers", "drawing with a diffusion model")
+        kind = diffusers.DDIMScheduler if self.scheduler == "ddim" else diffusers.UniPCMultistepScheduler
+        config = json.loads((pipeline_folder(self.folder) / "scheduler/scheduler_config.json").read_text())
+        scheduler = kind.from_config(config)
+        scheduler.set_timesteps(steps or self.steps)
+        return scheduler
+
+    def noise(self, seed: int, count: int = 1) -> Tensor:
+        """The first noise of a seed, drawn on the processor."""
+        if not 0 <= seed <= MOST_SEED:
+            raise InputError(f"a seed is a whole number from 0, got {seed}")
+        torch, networks = self.torch, self.networks
+        side = self.size // vae_factor(networks.vae)
+        generator = torch.Generator().manual_seed(seed)
+        shape = (count, networks.unet.config.in_channels, side, side)
+        drawn: Tensor = torch.randn(shape, generator=generator, dtype=self.kind).to(self.place)
+        return drawn
+
+    def texts(self, prompts: Sequence[str]) -> Tensor:
+        """What the denoiser reads of some prompts."""
+        networks = self.networks
+        tokens = networks.tokenizer(
+            list(prompts),
+            padding="max_length",
+            max_length=networks.tokenizer.model_max_length,
+            truncation=True,
+            return_tensors="pt",
+        )
+        read: Tensor = networks.text_encoder(tokens.input_ids.to(self.place))[0]
+        return read
+
+    def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:
+        """What the denoiser says of some latents, each beside its text."""
+        made: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
+        return made
+
+    def guided(self, latents: Tensor, t: Any, without: Tensor, texts: Tensor, guidance: float) -> Tensor:
+        """The same, led away from one text and towards the other."""
+        if guidance == 1:
+            return self.predicted(latents, t, texts)
+        both = self.predicted(self.torch.cat([latents, latents]), t, self.torch.cat([without, texts]))
+        away, towards = both.chunk(2)
+        return away + guidance * (towards - away)
+
+
+def vae_factor(vae: Any) -> int:
+    """The pixels of a picture, each way, behind one latent."""
+    return int(2 ** (len(vae.config.block_out_channels) - 1))
+
+
+def pipeline_folder(place: Path | str) -> Path:
+    """The folder of a pipeline; one on the Hub is downloaded once, into the Hub's own cache."""
+    if isinstance(place, str) and place.startswith("hf://"):
+        return _from_hub(place)
+    folder = Path(place).expanduser()
+    lacking = [part for part in PARTS if not (folder / part).is_dir()]
+    if lacking:
+        raise InputError(
+            f"{place} is not a Stable Diffusion pipeline: it has no folder {', '.join(lacking)}; give the "
+            "folder that diffusers' save_pretrained writes, or hf://owner/name"
+        )
+    named = folder / "unet/config.json"
+    kind = json.loads(named.read_text()).get("_class_name") if named.is_file() else None
+    if kind != "UNet2DConditionModel":
+        raise InputError(f"{place} is not a Stable Diffusion pipeline: its unet is a {kind}")
+    if not list((folder / "unet").glob("*.safetensors")):
+        raise InputError(
+            f"{place}/unet has no .safetensors: other files of weights could run code; convert them"
+        )
+    return folder
+
+
+def _from_hub(place: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    name, _, revision = place.removeprefix("hf://").partition("@")
+    wanted = [f"{part}/*.{ending}" for part in PARTS for ending in ("safetensors", "json", "txt")]
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=wanted))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise InputError(
+            f"{place} could not be downloaded ({type(error).__name__}): look at the name and at your "
+            "access, or download it by hand and give its folder"
+        ) from error
+
+
+@lru_cache(1)
+def _loaded(folder: str, device: str, precision: str) -> Networks:
+    torch = require("torch", "drawing with a diffusion model")
+    diffusers = require("diffusers", "drawing with a diffusion model")
+    transformers = require("transformers", "drawing with a diffusion model")
+    kind = getattr(torch, precision)
+    at = {"pretrained_model_name_or_path": folder, "local_files_only": True}
+    bars = transformers.utils.logging
+    bars.disable_progress_bar()  # a worker has no place for them
+    try:
+        networks = [
+            diffusers.UNet2DConditionModel.from_pretrained(
+                **at, subfolder="unet", use_safetensors=True, torch_dtype=kind, low_cpu_mem_usage=False
+            ),
+            diffusers.AutoencoderKL.from_pretrained(
+                **at, subfolder="vae", use_safetensors=True, torch_dtype=kind, low_cpu_mem_usage=False
+            ),
+            transformers.CLIPTextModel.from_pretrained(
+                **at, subfolder="text_encoder", use_safetensors=True, dtype=kind
+            ),
+        ]
+        tokenizer = transformers.CLIPTokenizer.from_pretrained(**at, subfolder="tokenizer")
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise InputError(f"{folder} cannot be read as a Stable Diffusion pipeline: {error}") from error
+    finally:
+        bars.enable_progress_bar()
+    if device.startswith("cuda"):
+        networks[0].to(memory_format=torch.channels_last)
+    unet, vae, text_encoder = (one.to(device).eval().requires_grad_(False) for one in networks)
+    return Networks(unet, vae, text_encoder, tokenizer)
