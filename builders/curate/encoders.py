@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from builders.shifts.styles.network import STYLE_SIDE
 from builders.shifts.stylizers import Arbitrary
-from builders.shifts.stylizers.vgg import Vgg
+from builders.shifts.stylizers.vgg import Vgg, middle_square
 from builders.shifts.stylizers.weights import Place, weights_hash
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
@@ -44,7 +45,10 @@ class Codes:
 
 
 class VggMeans:
-    """The mean over places of conv1_1, conv2_1, conv3_1, conv4_1 and conv5_1 of a VGG: 1,472 numbers."""
+    """The mean over places of conv1_1, conv2_1, conv3_1, conv4_1 and conv5_1 of a VGG: 1,472 numbers.
+
+    It reads the middle square at 256 pixels, as the stylizer that ships does.
+    """
 
     def __init__(self, weights: Place, layout: str) -> None:
         self.name = f"mean activations of {layout}"
@@ -59,4 +63,4 @@ class VggMeans:
         if self._vgg is None:
             self._vgg = Vgg(self.weights, self.layout, "relu5_1")
         with torch.no_grad():
-            return self._vgg.mean_activations(picture)
+            return self._vgg.mean_activations(middle_square(picture, STYLE_SIDE))
