@@ -96,6 +96,27 @@ def test_the_table_is_the_mean_of_the_ratios_of_the_trials(out: Path, shapes: Pa
         assert picture.format == "PNG"
 
 
+def test_fidelity_is_the_mean_ratio_with_its_standard_error() -> None:
+    """By hand; a trial whose untouched pictures were all mistaken says nothing."""
+    done = [
+        {"original": 0.8, "styles": {"a": 0.4, "b": 0.8, "c": 0.6}, "n": 9},
+        {"original": 0.5, "styles": {"a": 0.35, "b": 0.5, "d": 0.1}, "n": 9},
+        {"original": 0.0, "styles": {"a": 0.9, "c": 0.9, "d": 0.9}, "n": 9},
+        {"original": 1.0, "styles": {"a": 0.3, "b": 0.7, "c": 0.95}, "n": 9},
+    ]
+    result = fidelity._summed(["a", "b", "c", "d", "e"], done, "a sketch", 2)
+    assert [(one.style, one.n, one.kept) for one in result.styles] == [
+        ("b", 3, True),
+        ("c", 2, True),
+        ("a", 3, False),
+        ("d", 1, False),
+        ("e", 0, False),
+    ]
+    assert [one.fidelity for one in result.styles[:4]] == pytest.approx([0.9, 0.85, 0.5, 0.2])
+    assert [one.sem for one in result.styles[:3]] == pytest.approx([0.1, 0.1, 0.2 / math.sqrt(3)])
+    assert result.original == pytest.approx(0.575)
+
+
 def test_no_origin_is_learned_from_and_tested_on(shapes: Path, tmp_path) -> None:
     """Also where several pictures share one: two of each here."""
     content = Content(str(shapes))

@@ -97,6 +97,15 @@ def test_scores_follow_what_the_labels_mean(out: Path) -> None:
         assert f"{style}: only {count} pictures" in str(report)
 
 
+def test_what_a_person_called_bad_never_stays(out: Path) -> None:
+    known = by_colour(out)
+    report = filter_pictures(out, label(out, known), Colours(), Here())
+    assert {one.file for one in read_kept(out, out / SCORES)} == set(scores(out)) - {
+        file for file, what in known.items() if what == "bad"
+    }
+    assert report.kept == len(STYLES) * EACH - 12
+
+
 def test_labels_without_meaning_reach_no_more_than_chance(out: Path) -> None:
     """And the majority among them is said beside."""
     files = [one.file for one in read_listed(out)]
@@ -176,6 +185,10 @@ def test_a_vgg_gives_the_means_of_the_first_layer_of_each_block(out: Path, tmp_p
     row = VggMeans(weights, "vgg16").mean_activations(style_picture(out / read_listed(out)[0].file))
     assert row.shape == (2 + 3 + 4 + 5 + 6,)
     assert (row > 0).any()
+    large = Image.linear_gradient("L").resize((900, 600)).convert("RGB")
+    middle = large.crop((150, 0, 750, 600)).resize((256, 256), Image.Resampling.LANCZOS)
+    rows = [VggMeans(weights, "vgg16").mean_activations(one) for one in (large, middle)]
+    np.testing.assert_allclose(*rows, rtol=1e-5)
     assert VggMeans(weights, "vgg16").fingerprint() != VggMeans(weights, "vgg16-hed").fingerprint()
     label(out, by_colour(out))
     assert (

@@ -198,13 +198,27 @@ def test_files_of_a_table_lie_below_its_folder(tmp_path) -> None:
     photographs()[1].save(inside / "a/x.png")
     (inside / "link.png").symlink_to(secret)
     os.mkfifo(inside / "pipe.png")
-    files = ["a/x.png", "../secret.png", str(secret), "link.png", "pipe.png", "a", "none.png"]
+    with (inside / "long.png").open("wb") as stream:
+        stream.write(data_of(photographs()[14]))
+        stream.truncate(MOST_BYTES + 1)
+    files = [
+        "a/x.png",
+        "../secret.png",
+        str(secret),
+        "link.png",
+        "pipe.png",
+        "a",
+        "none.png",
+        "long.png",
+        "a/x.png",
+    ]
     get(table(inside / "list.tsv", [{"style": "s", "file": file} for file in files]), tmp_path / "out")
     outside = "it lies outside the folder of the table"
     found = {row["source"]: row["reason"] for row in rows_of(tmp_path / "out/refused.tsv")}
     assert found.pop("pipe.png").startswith("cannot be read (")
     assert found.pop("a").startswith("cannot be read (")
     assert found.pop("none.png") == "cannot be read (No such file or directory)"
+    assert found.pop("long.png") == "more than 20,000,000 bytes"
     assert found == {"../secret.png": outside, str(secret): outside, "link.png": outside}
 
 
