@@ -124,7 +124,7 @@ def test_from_photographs_at_addresses_to_a_verified_dataset(
         "--content",
         str(shapes),
         "--trials",
-        "2",
+        "1",
         "--keep",
         "2",
         "--workers",

@@ -8,6 +8,7 @@ import math
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -33,8 +34,10 @@ class Fog(Arbitrary):
     """Hides what is painted in one style behind grey, and leaves the others as they are."""
 
     hidden = "swamp"
+    encoded: ClassVar[list[Image.Image]] = []
 
     def encode(self, picture):
+        self.encoded.append(picture)
         return np.array([np.asarray(picture, float).mean()])
 
     def stylize(self, picture, codes, strengths):
@@ -48,6 +51,7 @@ def fog(monkeypatch, out: Path) -> None:
     """The stylizer above, and features that need no weights."""
     of = [one for one in read_listed(out) if one.style == Fog.hidden]
     Fog.foggy = [Fog().encode(style_picture(out / one.file)) for one in of]
+    Fog.encoded.clear()
     monkeypatch.setattr(trials, "Arbitrary", Fog)
     sketch(monkeypatch)
 
@@ -156,6 +160,7 @@ def test_trials_that_were_made_stay(out: Path, shapes: Path, monkeypatch, fog) -
     first = outcomes(out)
     measure(out, content, Here(), trials=6)
     assert outcomes(out)[:5] == first
+    assert len(Fog.encoded) > 18  # each content picture draws one of its style
     assert len(asked) == 15 + 18 + 6
     for path in (out / fidelity.TRIALS).rglob("*.json"):
         path.unlink()

@@ -33,7 +33,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch):
+    monkeypatch.setattr("shiftdata.places.store.PAUSES", (0.01, 0.01))
     with serving() as one:
         yield one
 
