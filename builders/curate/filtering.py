@@ -122,14 +122,20 @@ def filter_pictures(
 
 def read_kept(out: Path, scores: Path) -> list[StylePicture]:
     """The pictures of a folder that a table of scores keeps."""
-    pictures, kept = {one.file: one for one in read_listed(out)}, []
+    pictures, known, kept = {one.file: one for one in read_listed(out)}, set(), []
     for place, row in read_rows(scores, COLUMNS):
         if row["file"] not in pictures:
             raise InputError(
                 f"{scores}, {place}: {row['file']!r} is not a picture of {out}: run `styles filter`"
             )
+        known.add(row["file"])
         if row["kept"] == KEPT:
             kept.append(pictures[row["file"]])
+    if missing := sorted(pictures.keys() - known):
+        raise InputError(
+            f"{scores} has no score of {len(missing):,} pictures of {out}, such as {missing[0]}: run "
+            "`styles filter`"
+        )
     return sorted(kept)
 
 
@@ -189,6 +195,8 @@ def _features(
     for (_, done), _ in executor.run(partial(_encoding, encoder), jobs):
         on_done(len(done))
     rows = np.concatenate([np.load(files[block]) for block in blocks]).astype(np.float64)
+    if not np.isfinite(rows).all():
+        raise InputError(f"{encoder.name}: not every feature is a finite number: give other weights")
     place = {sha256: number for number, (sha256, _) in enumerate(by_hash)}
     return rows[[place[one.sha256] for one in pictures]]
 

@@ -22,9 +22,8 @@ LEAST_SIDE = 64
 ENDING_OF = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp"}
 #: Bits of 64 in which the hashes of nearly the same pictures may differ.
 NEAR = 4
-#: Pictures with more pixels are decoded one at a time: each takes some hundred MB.
-LARGE = 16_000_000
-_large = Lock()
+#: One picture is decoded at a time: each may take some hundred MB, and threads share what is warned of.
+_decoding = Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +47,8 @@ def examine(data: bytes) -> Facts:
     """What a picture is; raises `BadItem` where it cannot be a style picture."""
     if len(data) > MOST_BYTES:
         raise BadItem(f"more than {MOST_BYTES:,} bytes")
-    ending, pixels = _header(data)
-    if pixels > LARGE:
-        with _large:
-            picture = picture_of(io.BytesIO(data))
-    else:
+    with _decoding, warnings.catch_warnings(action="ignore"):  # what Pillow thinks of a header
+        ending = _header(data)
         picture = picture_of(io.BytesIO(data))
     return Facts(
         sha256=hashlib.sha256(data).hexdigest(),
@@ -64,13 +60,10 @@ def examine(data: bytes) -> Facts:
     )
 
 
-def _header(data: bytes) -> tuple[str, int]:
-    """How the name of the file ends, and how many pixels it has; nothing is decoded."""
+def _header(data: bytes) -> str:
+    """How the name of the file ends; nothing is decoded of what is too large, too small or animated."""
     try:
-        with (
-            warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
-            Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as picture,
-        ):
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as picture:
             ending, (width, height) = ENDING_OF[picture.format or ""], picture.size
             frames = 1 if ending == "jpg" else getattr(picture, "n_frames", 1)
     except Image.DecompressionBombError as error:
@@ -85,7 +78,7 @@ def _header(data: bytes) -> tuple[str, int]:
         raise BadItem(f"a side below {LEAST_SIDE} pixels ({width} x {height})")
     if frames > 1:
         raise BadItem(f"it is animated ({frames} frames)")
-    return ending, width * height
+    return ending
 
 
 def difference_hash(picture: Image.Image) -> int:

@@ -81,6 +81,12 @@ def test_tables_of_another_folder_are_refused(out: Path, tmp_path) -> None:
         NotFoundError, match=r"unknown style 'dusk'.*f.tsv keeps it, and .*other does not have it"
     ):
         encode(other, tmp_path / "b.parquet", Arbitrary(), fidelity=fidelity(tmp_path / "f.tsv", "dusk"))
+    few = (tmp_path / "s.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "few.tsv").write_text("".join(few[:-2]))
+    with pytest.raises(
+        InputError, match=r"few.tsv has no score of 2 pictures of .*, such as waves/.*: run `styles"
+    ):
+        encode(out, tmp_path / "b.parquet", Arbitrary(), scores=tmp_path / "few.tsv")
     with pytest.raises(InputError, match=r"no picture of .* is kept by the tables"):
         encode(out, tmp_path / "b.parquet", Arbitrary(), scores=scores(some, out, lambda one: False))
     (other / "styles.tsv").unlink()

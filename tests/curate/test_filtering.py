@@ -217,6 +217,17 @@ def test_a_vgg_gives_the_means_of_the_first_layer_of_each_block(out: Path, tmp_p
     assert "there is no file of weights" in capsys.readouterr().err
 
 
+def test_features_that_are_no_numbers_are_refused(out: Path) -> None:
+    class Broken(Colours):
+        def mean_activations(self, picture):
+            return super().mean_activations(picture) * np.nan
+
+    with pytest.raises(
+        InputError, match="mean colours: not every feature is a finite number: give other weights"
+    ):
+        filter_pictures(out, label(out, by_colour(out)), Broken(), Here())
+
+
 def test_style_codes_need_no_weights(out: Path) -> None:
     report = filter_pictures(out, label(out, by_colour(out)), Codes(), Here())
     assert report.balanced > 0.6
