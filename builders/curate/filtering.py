@@ -74,50 +74,45 @@ def filter_pictures(
     A picture that a person called bad never stays.
     """
     svm = require("sklearn.svm", "the filter of style pictures")
-    pictures = read_listed(out)
-    known = {one.file: label for one, label in read_labels(out, labels) if label}
-    counts = Counter(known.values())
-    if min(counts[GOOD], counts[BAD]) < FEWEST:
-        raise InputError(
-            f"{labels} has {counts[GOOD]} labels {GOOD} and {counts[BAD]} {BAD}; at least {FEWEST} of each "
-            "are needed: label more pictures, `styles sample` draws them"
-        )
+    pictures, known = read_listed(out), _labels(out, labels)
     x = _features(out, pictures, encoder, executor, on_done)
     place = {one.file: number for number, one in enumerate(pictures)}
     rows = np.array([place[name] for name in sorted(known)])
     y = np.array([known[name] == GOOD for name in sorted(known)])
     guessed = _cross_validated(svm, x[rows], y, [pictures[row].sha256 for row in rows])
-    shares = np.array([np.mean(guessed[y == of] == of) for of in (True, False)])
-    sizes = np.array([counts[GOOD], counts[BAD]])
     scores = _fitted(svm, x[rows], y)(x)
     kept = _best(pictures, scores, known, keep)
-    write_rows(
-        out / SCORES,
-        COLUMNS,
-        [
-            (
-                one.style,
-                one.file,
-                round(score, 6),
-                known.get(one.file, ""),
-                KEPT if one.file in kept else LEFT,
-            )
-            for one, score in zip(pictures, scores.tolist(), strict=True)
-        ],
-    )
-    in_style = Counter(one.style for one in pictures if one.file in kept)
+    table = [
+        (one.style, one.file, round(score, 6), known.get(one.file, ""), KEPT if one.file in kept else LEFT)
+        for one, score in zip(pictures, scores.tolist(), strict=True)
+    ]
+    write_rows(out / SCORES, COLUMNS, table)
+    counts, in_style = Counter(known.values()), Counter(one.style for one in pictures if one.file in kept)
+    shares = np.array([np.mean(guessed[y == of] == of) for of in (True, False)])
+    errors = shares * (1 - shares) / [counts[GOOD], counts[BAD]]
+    styles = sorted({one.style for one in pictures})
     return Filtered(
         encoder=encoder.name,
         labels=counts,
         balanced=float(shares.mean()),
-        error=float(np.sqrt(np.sum(shares * (1 - shares) / sizes)) / 2),
+        error=float(np.sqrt(errors.sum()) / 2),
         accuracy=float(np.mean(guessed == y)),
         kept=len(kept),
         below=sum(scores[place[name]] < 0 for name in kept),
-        few={
-            style: in_style[style] for style in sorted({o.style for o in pictures}) if in_style[style] < keep
-        },
+        few={style: in_style[style] for style in styles if in_style[style] < keep},
     )
+
+
+def _labels(out: Path, file: Path) -> dict[str, str]:
+    """The label of each picture that has one; too few of a kind are refused."""
+    known = {one.file: label for one, label in read_labels(out, file) if label}
+    counts = Counter(known.values())
+    if min(counts[GOOD], counts[BAD]) < FEWEST:
+        raise InputError(
+            f"{file} has {counts[GOOD]} labels {GOOD} and {counts[BAD]} {BAD}; at least {FEWEST} of each "
+            "are needed: label more pictures, `styles sample` draws them"
+        )
+    return known
 
 
 def read_kept(out: Path, scores: Path) -> list[StylePicture]:

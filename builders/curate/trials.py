@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from builders.sample import Item
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import StylePicture
 from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
 from shiftdata.stable import hash64, rng
@@ -92,12 +94,11 @@ class _Half:
 def trial_of(plan: Plan, folder: Path) -> Callable[[int], None]:
     """What makes a trial, in a process."""
     classes, styles, stylizer = plan.classes, plan.styles, Arbitrary()
-    describe, codes = describer()[2], dict[str, Any]()
+    describe = describer()[2]
 
-    def code(picture: StylePicture) -> Any:
-        if picture.file not in codes:
-            codes[picture.file] = stylizer.encode(style_picture(plan.out / picture.file))
-        return codes[picture.file]
+    @cache
+    def code(picture: StylePicture) -> FloatArray:
+        return stylizer.encode(style_picture(plan.out / picture.file))
 
     def painted(number: int, half: _Half, drawn: Sequence[str]) -> list[list[Image.Image]]:
         """Every picture in every style."""
