@@ -89,6 +89,15 @@ class SomeNuisances(Protocol):
 
 
 @runtime_checkable
+class Threaded(Protocol):
+    """A shift that works on several items of a process at once, for it waits for a device."""
+
+    @property
+    def threads(self) -> int:
+        """How many; 0 is one after the other."""
+
+
+@runtime_checkable
 class OfAlbum(Protocol):
     """A shift whose nuisances are those of the content."""
 

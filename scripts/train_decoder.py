@@ -6,7 +6,7 @@
 
 As the paper of AdaIN does: the decoder sees features of a content picture in the moments of another picture's
 features; its loss is the distance of its picture's features to these, plus 10 times that of the moments at
-relu1_1 to relu4_1. From relu3_1 it learns to give back pictures, as Style-Swap's inverse network does.
+relu1_1 to relu4_1, each in mean squares of what it should be (the paper's are not). From relu3_1 it learns to give back pictures, as Style-Swap's inverse network does.
 `--pictures` is a folder of pictures; without one, the embedded emoji and the drawings behind the style bank
 serve, which is enough to see that everything works. The paper trains 160,000 steps on photographs and
 paintings.
@@ -37,13 +37,15 @@ LAYERS = ("relu1_1", "relu2_1", "relu3_1", "relu4_1")
 STYLE_WEIGHT = 10.0
 
 
-def network(vgg: Vgg) -> Module:
-    """A decoder that is not trained yet; its convolutions lie in the order in which they are published."""
+def network(vgg: Vgg, features: Tensor) -> Module:
+    """A decoder that is not trained yet, for features as large as these."""
     parts: list[Module] = []
     plan = decoder_plan(vgg.layout.blocks, vgg.widths)
     for step in plan:
         parts += [ReflectionPad2d(1), Conv2d(step.reads, step.gives, 3), ReLU()]
         parts += [Upsample(scale_factor=2)] if step.doubles else []
+    with torch.no_grad():
+        parts[1].weight /= features.square().mean().sqrt()
     return Sequential(*parts[:-1])
 
 
@@ -69,14 +71,18 @@ def loss_of(vgg: Vgg, decoder: Module, content: Tensor, style: Tensor, variant: 
     pixels = as_pixels(decoder(found), vgg.layout.gives)
     if last != LAYERS[-1]:
         again = vgg(as_read(pixels, reads), [last])[last]
-        scale = found.square().mean()
-        return (again - found).square().mean() / scale + ((pixels - content) / 255).square().mean() * 10
+        return apart(again, found) + STYLE_WEIGHT * functional.mse_loss(pixels / 255, content / 255)
     made = vgg(as_read(pixels, reads), LAYERS)
-    total = (made[last] - found).square().mean()
+    total = apart(made[last], found)
     for name in LAYERS:
         for one, other in zip(moments(made[name], variant), moments(wanted[name], variant), strict=True):
-            total = total + STYLE_WEIGHT * functional.mse_loss(one, other)
+            total = total + STYLE_WEIGHT * apart(one, other)
     return total
+
+
+def apart(one: Tensor, other: Tensor) -> Tensor:
+    """The mean square distance, in mean squares of the second: one scale for every layer of every network."""
+    return functional.mse_loss(one, other) / other.square().mean()
 
 
 def pictures(folder: Path | None) -> list[Image.Image]:
@@ -110,7 +116,11 @@ def train(
     """The loss of each step, and the decoder."""
     torch.manual_seed(0)
     draw = random.Random(0)
-    decoder = network(vgg).to(options.device)
+    with torch.no_grad():
+        first = vgg(
+            as_read(crops(every, options.side, 8, draw).to(options.device), vgg.layout.reads), [vgg.last]
+        )
+    decoder = network(vgg, first[vgg.last]).to(options.device)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=options.lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.steps + 1)
     for _ in range(options.steps):
@@ -122,7 +132,7 @@ def train(
         loss.backward()
         optimizer.step()
         schedule.step()
-        yield float(loss), decoder
+        yield loss.item(), decoder
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from builders.recipe import Recipe, SomeNuisances
+from builders.recipe import Recipe, SomeNuisances, Threaded
 from builders.recipe_files import load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
@@ -23,6 +23,7 @@ from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.executors import ALONE, Executor, Here, Rank, Ranks, alike
 from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
+from shiftdata.threads import ahead
 
 #: Enough to keep a process busy for longer than its file takes.
 ITEMS_PER_BLOCK: Mapping[str, int] = {"image": 8, "text": 64, "table": 64}
@@ -127,16 +128,22 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
     """Render one block into the spool; an item that cannot be used becomes a reasoned drop."""
     rows: list[dict[str, object]] = []
     drops: dict[str, str] = {}
-    for item in block.items:
-        try:
-            made = _rows(recipe, block.layer, item)
-        except BadItem as error:
-            drops[item.key] = str(error)
-            continue
-        if not made:
-            drops[item.key] = "no step gave a sample of it"
-        rows += made
+    threads = recipe.shift.threads if isinstance(recipe.shift, Threaded) else 0
+    with closing(ahead(partial(_rows_or_why, recipe, block.layer), block.items, threads)) as made:
+        for item, some in zip(block.items, made, strict=True):
+            if isinstance(some, str):
+                drops[item.key] = some
+            else:
+                rows += some
     spool.write(block.id, rows, drops)
+
+
+def _rows_or_why(recipe: Recipe, layer: str, item: Item) -> list[dict[str, object]] | str:
+    """The rows of an item, or why there is none."""
+    try:
+        return _rows(recipe, layer, item) or "no step gave a sample of it"
+    except BadItem as error:
+        return str(error)
 
 
 def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:

@@ -35,7 +35,7 @@ def stylizers(folder: Path) -> dict[str, Stylizer]:
     shallow, from_there = written(folder, "vgg16-hed", depth=3, seed=7)
     return {
         "arbitrary": Arbitrary(),
-        "adain": AdaIN(encoder=encoder, decoder=decoder, style_side=32),
+        "adain": AdaIN(encoder=encoder, decoder=decoder, style_side=32, batch=8),
         "style-swap": StyleSwap(encoder=shallow, decoder=from_there, variant="vgg16-hed", style_side=32),
         "gatys": Gatys(encoder=encoder, style_side=32, steps=10),
     }
@@ -108,7 +108,7 @@ def test_gram_distance_grows_with_strength(tmp_path: Path, name: str) -> None:
     shallow = {f"{at}.weight": w for at, w in enumerate(_from_block_3(decoder))}
     save_file(shallow, tmp_path / "from-3.safetensors")
     painters = {
-        "adain": AdaIN(encoder=encoder, decoder=decoder, style_side=32),
+        "adain": AdaIN(encoder=encoder, decoder=decoder, style_side=32, batch=8),
         "style-swap": StyleSwap(encoder=encoder, decoder=tmp_path / "from-3.safetensors", style_side=32),
         "gatys": Gatys(encoder=hed, variant="vgg16-hed", style_side=32, steps=25),
         "arbitrary": Arbitrary(),

@@ -22,6 +22,7 @@ from builders.shifts.styles.bank import (
     style_pictures,
 )
 from builders.shifts.stylizers import Arbitrary, Stylizer
+from builders.shifts.stylizers.neural import Neural
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -91,6 +92,11 @@ class Stylize(OneStrength):
             return encode_folder(self.styles, self.stylizer)
         codes = StyleBank.load().codes
         return StyleBank({name: codes[name] for name in self.styles or codes})
+
+    @property
+    def threads(self) -> int:
+        """Pictures that a process works on at once: beside a GPU, others are read and stored meanwhile."""
+        return 3 if isinstance(self.stylizer, Neural) and self.stylizer.device != "cpu" else 0
 
     def fingerprint(self) -> str:
         """The parameters, the codes of the styles and the network's graphs."""

@@ -59,7 +59,7 @@ class StyleSwap(Neural):
 
     @cached_property
     def _decoder(self) -> Decoder:
-        return Decoder(self.decoder, self._vgg)
+        return self.ready(Decoder(self.decoder, self._vgg))
 
     def encode(self, picture: Image.Image) -> FloatArray:
         with self.painting(picture.size):

@@ -145,19 +145,62 @@ class Decoder:
                 f"convolutions and should have {len(wanted)}; {first}"
             )
         like = vgg.convolutions[0].weight
-        self.convolutions = [_placed(one, like.device, like.dtype) for one in found]
+        self.convolutions = [
+            _placed((_of_doubled(weight) if doubled else weight, bias), like.device, like.dtype)
+            for (weight, bias), doubled in zip(found, self._doubled, strict=True)
+        ]
+
+    @property
+    def _doubled(self) -> list[bool]:
+        """Which convolutions read a doubled map."""
+        return [False, *(step.doubles for step in self.plan[:-1])]
 
     def __call__(self, x: Tensor) -> Tensor:
         """What it gives: `shown` makes pictures of it."""
         from torch.nn import functional
 
         last = len(self.plan) - 1
-        for number, (step, (weight, bias)) in enumerate(zip(self.plan, self.convolutions, strict=True)):
+        steps = zip(self.convolutions, self._doubled, strict=True)
+        for number, ((weight, bias), doubled) in enumerate(steps):
+            if doubled:
+                x = functional.relu(_doubled_convolution(x, weight, bias))
+                continue
             x = functional.conv2d(functional.pad(x, (1, 1, 1, 1), "reflect"), weight, bias)
             x = x if number == last else functional.relu(x)
-            if step.doubles:
-                x = functional.interpolate(x, scale_factor=2, mode="nearest")
         return x
+
+
+def _of_doubled(weight: Tensor) -> Tensor:
+    """A convolution of 3 x 3 on a doubled map as four of 2 x 2 on the map itself, one a corner of each pixel.
+
+    Each pixel of the doubled map is there twice, so that two of three weights meet the same number.
+    """
+    import torch
+
+    rows = (
+        (weight[:, :, 0], weight[:, :, 1] + weight[:, :, 2]),
+        (weight[:, :, 0] + weight[:, :, 1], weight[:, :, 2]),
+    )
+    corners = []
+    for above, below in rows:
+        pair = torch.stack((above, below), 2)
+        left, middle, right = pair.unbind(3)
+        corners += [torch.stack((left, middle + right), 3), torch.stack((left + middle, right), 3)]
+    return torch.cat(corners)
+
+
+def _doubled_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The convolution of a doubled map, with reflected borders, in 4 / 9 of the work."""
+    from torch.nn import functional
+
+    high, wide, gives = x.shape[2], x.shape[3], len(bias)
+    corners = functional.conv2d(functional.pad(x, (1, 1, 1, 1), "replicate"), weight, bias.repeat(4))
+    made = x.new_empty((len(x), gives, 2 * high, 2 * wide))
+    for corner in range(4):
+        down, right = divmod(corner, 2)
+        some = corners[:, corner * gives : (corner + 1) * gives]
+        made[:, :, down::2, right::2] = some[:, :, down : down + high, right : right + wide]
+    return made
 
 
 class Step(NamedTuple):
