@@ -23,7 +23,7 @@ from PIL import Image
 from builders.cli.app import main
 from builders.curate import getting
 from builders.curate.getting import get
-from builders.curate.pictures import MOST_BYTES, NEAR, difference_hash
+from builders.curate.pictures import MOST_BYTES, NEAR, difference_hash, examine
 from builders.shifts.styles.bank import style_pictures
 from builders.shifts.styles.listed import read_listed
 from shiftdata.errors import InputError, LockedError
@@ -291,6 +291,14 @@ def test_the_difference_hash_keeps_apart_what_differs() -> None:
     flat = Image.new("RGB", (80, 80), "white")
     flat.paste(texture("dawn", 0).crop((0, 0, 40, 80)), (20, 0))
     assert difference_hash(clear) == difference_hash(flat)
+
+
+def test_a_picture_with_a_strange_header_is_a_picture_like_others() -> None:
+    """Pillow warns of it, and warnings are errors here."""
+    data = data_of(photographs()[14], "JPEG", exif=b"Exif\0\0II*\0\x08\0\0\0\x09\0\x12\x01\x03\0\x01")
+    with pytest.warns(UserWarning, match="Corrupt EXIF"):
+        Image.open(io.BytesIO(data)).getexif()
+    assert (examine(data).width, examine(data).ending) == (150, "jpg")
 
 
 def test_a_call_that_is_killed_goes_on(server: Server, tmp_path) -> None:
