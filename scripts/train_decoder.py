@@ -4,9 +4,11 @@
     python scripts/train_decoder.py vgg16_hed.safetensors decoder.safetensors --variant vgg16-hed
     python scripts/train_decoder.py vgg19.pth decoder.safetensors --pictures photos --steps 160000
 
-As the paper of AdaIN does: the decoder sees features of a content picture in the moments of another picture's
-features; its loss is the distance of its picture's features to these, plus 10 times that of the moments at
-relu1_1 to relu4_1, each in mean squares of what it should be (the paper's are not). From relu3_1 it learns to give back pictures, as Style-Swap's inverse network does.
+As the paper of AdaIN does: the decoder sees features of a content picture in the moments of another
+picture's features; its loss is the distance of its picture's features to these, plus 10 times that of the
+moments at relu1_1 to relu4_1, each in mean squares of what it should be (the paper's are not). From relu3_1
+it learns to give back pictures, as Style-Swap's inverse network does.
+
 `--pictures` is a folder of pictures; without one, the embedded emoji and the drawings behind the style bank
 serve, which is enough to see that everything works. The paper trains 160,000 steps on photographs and
 paintings.
