@@ -18,11 +18,14 @@ from builders.curate.fidelity import CHART, TABLE, measure
 from builders.curate.filtering import SCORES, filter_pictures
 from builders.curate.getting import REFUSED, THREADS, get
 from builders.curate.labelling import LABELS, draw_sheets, sample
+from builders.recipe_files import load_recipe
 from builders.sample import by_reason
+from builders.shifts.steps import Stylize
 from builders.shifts.styles.listed import read_listed
-from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.vgg import LAYOUTS
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
+from shiftdata.errors import InputError
 from shiftdata.executors import Executor, Here, Pool
 from shiftdata.threads import available_cores
 
@@ -49,6 +52,9 @@ command = Styles(
 File = click.Path(exists=True, dir_okay=False, path_type=Path)
 out_argument = click.argument(
     "out", type=click.Path(exists=True, file_okay=False, path_type=Path), help="What `styles get` wrote."
+)
+like_option = click.option(
+    "--like", metavar="RECIPE", help="A recipe whose stylizer paints. [default: the one that ships]"
 )
 content_help = "A recipe, or a folder <label>/<picture>, to stylize."
 workers_option = click.option(
@@ -96,9 +102,12 @@ def get_command(list_: Path, out: Path, threads: int, quiet: bool) -> None:
 @out_argument
 @click.option("--count", type=click.IntRange(min=1), default=200, help="Pictures to label.")
 @click.option("--content", metavar="RECIPE_OR_FOLDER", help=f"{content_help} [default: no sheets]")
+@like_option
 @workers_option
 @quiet_option
-def sample_command(out: Path, count: int, content: str | None, workers: int | None, quiet: bool) -> None:
+def sample_command(
+    out: Path, count: int, content: str | None, like: str | None, workers: int | None, quiet: bool
+) -> None:
     """Draw the pictures that a person should label, evenly over styles, into OUT/labels.csv.
 
     With --content, each gets a sheet of 20 pictures in its style. Write `good` where all 20 can be
@@ -109,7 +118,7 @@ def sample_command(out: Path, count: int, content: str | None, workers: int | No
     if content:
         with ExitStack() as stack:
             bar = _bar(stack, "sheets", quiet, len(todo))
-            sheets = draw_sheets(out, todo, Content(content), _executor(workers), bar)
+            sheets = draw_sheets(out, todo, Content(content), _executor(workers), bar, _stylizer(like))
         print(f"{sheets}: a sheet for each")
 
 
@@ -166,10 +175,11 @@ def filter_command(
 @click.option("--content", metavar="RECIPE_OR_FOLDER", required=True, help=content_help)
 @click.option("--trials", type=click.IntRange(min=1), default=100, help="Draws of three styles and classes.")
 @click.option("--keep", type=click.IntRange(min=1), default=20, help="The most styles.")
+@like_option
 @workers_option
 @quiet_option
 def fidelity_command(
-    out: Path, content: str, trials: int, keep: int, workers: int | None, quiet: bool
+    out: Path, content: str, trials: int, keep: int, like: str | None, workers: int | None, quiet: bool
 ) -> None:
     """Measure how much stays recognisable in each style, and write OUT/fidelity.tsv and fidelity.png.
 
@@ -177,7 +187,8 @@ def fidelity_command(
     """
     with ExitStack() as stack:
         bar = _bar(stack, "trials", quiet, trials)
-        result = measure(out, Content(content), _executor(workers), trials=trials, keep=keep, on_done=bar)
+        executor, stylizer = _executor(workers), _stylizer(like)
+        result = measure(out, Content(content), executor, stylizer, trials=trials, keep=keep, on_done=bar)
     print(result, f"wrote {out / TABLE} and {out / CHART}", sep="\n")
 
 
@@ -186,6 +197,7 @@ def fidelity_command(
       python -m builders styles encode my_styles my_styles.parquet
       python -m builders styles encode my_styles my_styles.parquet \\
         --scores my_styles/scores.tsv --fidelity my_styles/fidelity.tsv
+      python -m builders styles encode my_styles my_styles.parquet --like my_adain.py
 """)
 @click.argument(
     "folder",
@@ -197,18 +209,21 @@ def fidelity_command(
 )
 @click.option("--scores", type=File, help="Only the pictures that this table keeps.")
 @click.option("--fidelity", type=File, help="Only the styles that this table keeps.")
+@like_option
 @quiet_option
 def encode_command(
-    folder: Path, output: Path, scores: Path | None, fidelity: Path | None, quiet: bool
+    folder: Path, output: Path, scores: Path | None, fidelity: Path | None, like: str | None, quiet: bool
 ) -> None:
     """Encode the style pictures FOLDER/<style>/<picture>: 400 bytes a picture, which no longer show it.
+
+    With --like, by the stylizer of a recipe (AdaIN over VGG-19: 4 KB a picture).
 
     `Stylize(styles=Path("my_styles.parquet"))` makes the same pictures as the folder does. The file says
     where each picture is from, if FOLDER has the table styles.tsv.
     """
     with ExitStack() as stack:
         bar = _bar(stack, "encode", quiet)
-        bank = encode(folder, output, Arbitrary(), scores=scores, fidelity=fidelity, on_done=bar)
+        bank = encode(folder, output, _stylizer(like), scores=scores, fidelity=fidelity, on_done=bar)
     for style, codes in bank.codes.items():
         print(f"{style}: {len(codes)} pictures")
     print(f"{output}: {output.stat().st_size:,} bytes")
@@ -233,6 +248,16 @@ def _bar(stack: ExitStack, title: str, quiet: bool, total: int | None = None) ->
         bar.update(count)
 
     return on_done
+
+
+def _stylizer(recipe: str | None) -> Stylizer:
+    """The stylizer of a recipe, or the one that ships."""
+    if recipe is None:
+        return Arbitrary()
+    shift = load_recipe(recipe).shift
+    if not isinstance(shift, Stylize):
+        raise InputError(f"the shift of {recipe} is {type(shift).__name__}, and --like needs one by Stylize")
+    return shift.stylizer
 
 
 def _executor(workers: int | None) -> Executor:

@@ -21,7 +21,7 @@ from builders.curate.content import Content
 from builders.curate.filtering import KEPT, LEFT, SCORES, read_kept
 from builders.curate.trials import CLASSES, TRIAL_VERSION, Plan, describer, trial_of
 from builders.shifts.styles.listed import read_listed, read_rows, write_rows
-from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers import Stylizer
 from shiftdata.executors import Executor
 from shiftdata.files import whole_file
 from shiftdata.pictures import COLOURS, drawn_figure, new_figure
@@ -68,6 +68,7 @@ def measure(
     out: Path,
     content: Content,
     executor: Executor,
+    stylizer: Stylizer,
     *,
     trials: int = 100,
     keep: int = 20,
@@ -79,12 +80,12 @@ def measure(
     call that was killed or one with more of them.
     """
     pictures = read_kept(out, out / SCORES) if (out / SCORES).is_file() else list(read_listed(out))
-    plan = Plan(out, tuple(pictures), content)
+    plan = Plan(out, tuple(pictures), content, stylizer)
     plan.check()
     name, about, _ = describer()
     identity = content_hash(
         *(f"{one.style} {one.sha256}" for one in pictures),
-        content.fingerprint(), Arbitrary().fingerprint(), about, str(TRIAL_VERSION),
+        content.fingerprint(), stylizer.fingerprint(), about, str(TRIAL_VERSION),
     )  # fmt: skip
     folder = out / TRIALS / identity[:16]
     files = [folder / f"{number:05}.json" for number in range(trials)]

@@ -12,7 +12,7 @@ from PIL import Image
 from builders.curate.content import SIDE, Content
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import StylePicture, read_listed, read_rows, write_rows
-from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers import Stylizer
 from builders.shifts.stylizers.vgg import middle_square
 from shiftdata.errors import InputError
 from shiftdata.executors import Executor
@@ -77,14 +77,15 @@ def draw_sheets(
     content: Content,
     executor: Executor,
     on_done: Callable[[int], object],
+    stylizer: Stylizer,
 ) -> Path:
     """Draw what each picture does to content, a sheet each; those that are there already stay."""
     if not content.items:
         raise InputError(f"{content.reference} has no picture to stylize")
-    identity = content_hash(content.fingerprint(), Arbitrary().fingerprint(), str(SHEET_VERSION))
+    identity = content_hash(content.fingerprint(), stylizer.fingerprint(), str(SHEET_VERSION))
     missing = [one for one in pictures if not _is_drawn(_sheet(out, one), identity)]
     on_done(len(pictures) - len(missing))
-    for _ in executor.run(partial(_drawer, out, content, identity), missing):
+    for _ in executor.run(partial(_drawer, out, content, identity, stylizer), missing):
         on_done(1)
     return out / SHEETS
 
@@ -104,9 +105,9 @@ def _is_drawn(file: Path, identity: str) -> bool:
         return False
 
 
-def _drawer(out: Path, content: Content, identity: str) -> Callable[[StylePicture], None]:
+def _drawer(out: Path, content: Content, identity: str, stylizer: Stylizer) -> Callable[[StylePicture], None]:
     """What draws a sheet, in a process."""
-    keys, stylizer = [item.key for item in content.items], Arbitrary()
+    keys = [item.key for item in content.items]
 
     def draw(picture: StylePicture) -> None:
         places = ranks(keys, "sheet", picture.sha256).tolist()

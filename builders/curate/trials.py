@@ -18,7 +18,7 @@ from builders.filters.scorers import Sketch, linear_classifier
 from builders.sample import Item
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import StylePicture
-from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers import Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
@@ -57,6 +57,7 @@ class Plan:
     out: Path
     pictures: tuple[StylePicture, ...]
     content: Content
+    stylizer: Stylizer
 
     @property
     def styles(self) -> list[str]:
@@ -93,7 +94,7 @@ class _Half:
 
 def trial_of(plan: Plan, folder: Path) -> Callable[[int], None]:
     """What makes a trial, in a process."""
-    classes, styles, stylizer = plan.classes, plan.styles, Arbitrary()
+    classes, styles, stylizer = plan.classes, plan.styles, plan.stylizer
     describe = describer()[2]
 
     @cache

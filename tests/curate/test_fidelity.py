@@ -52,7 +52,6 @@ def fog(monkeypatch, out: Path) -> None:
     of = [one for one in read_listed(out) if one.style == Fog.hidden]
     Fog.foggy = [Fog().encode(style_picture(out / one.file)) for one in of]
     Fog.encoded.clear()
-    monkeypatch.setattr(trials, "Arbitrary", Fog)
     sketch(monkeypatch)
 
 
@@ -67,7 +66,7 @@ def outcomes(out: Path) -> list[dict]:
 
 
 def test_a_style_that_hides_everything_has_the_fidelity_of_chance(out: Path, shapes: Path, fog) -> None:
-    result = measure(out, Content(str(shapes)), Here(), trials=12, keep=3)
+    result = measure(out, Content(str(shapes)), Here(), Fog(), trials=12, keep=3)
     found = {one.style: one for one in result.styles}
     assert result.original > 0.9
     assert found["swamp"].fidelity == pytest.approx(1 / 3 / result.original, abs=0.01)
@@ -80,7 +79,7 @@ def test_a_style_that_hides_everything_has_the_fidelity_of_chance(out: Path, sha
 
 
 def test_the_table_is_the_mean_of_the_ratios_of_the_trials(out: Path, shapes: Path, fog) -> None:
-    measure(out, Content(str(shapes)), Here(), trials=7, keep=2)
+    measure(out, Content(str(shapes)), Here(), Fog(), trials=7, keep=2)
     with (out / "fidelity.tsv").open(encoding="utf-8", newline="") as stream:
         table = list(csv.DictReader(stream, delimiter="\t"))
     done = outcomes(out)
@@ -124,7 +123,7 @@ def test_fidelity_is_the_mean_ratio_with_its_standard_error() -> None:
 def test_no_origin_is_learned_from_and_tested_on(shapes: Path, tmp_path) -> None:
     """Also where several pictures share one: two of each here."""
     content = Content(str(shapes))
-    classes = trials.Plan(tmp_path, (), content).classes
+    classes = trials.Plan(tmp_path, (), content, Arbitrary()).classes
     halves = set()
     for number in range(5):
         train, test = trials._halves(content, number, classes)
@@ -150,31 +149,31 @@ def test_trials_that_were_made_stay(out: Path, shapes: Path, monkeypatch, fog) -
 
     monkeypatch.setattr(trials, "describer", lambda: ("a sketch", "sketch", plain))
     with pytest.raises(KeyboardInterrupt):
-        measure(out, content, Here(), trials=5)
+        measure(out, content, Here(), Fog(), trials=5)
     assert len(outcomes(out)) == 2  # each asks six times
     assert not (out / "fidelity.tsv").exists()
     done: list[int] = []
-    stopped = measure(out, content, Here(), trials=5, on_done=done.append)
+    stopped = measure(out, content, Here(), Fog(), trials=5, on_done=done.append)
     assert done == [2, 1, 1, 1]
     assert len(asked) == 15 + 18
     first = outcomes(out)
-    measure(out, content, Here(), trials=6)
+    measure(out, content, Here(), Fog(), trials=6)
     assert outcomes(out)[:5] == first
     assert len(Fog.encoded) > 18  # each content picture draws one of its style
     assert len(asked) == 15 + 18 + 6
     for path in (out / fidelity.TRIALS).rglob("*.json"):
         path.unlink()
-    assert measure(out, content, Here(), trials=5) == stopped
+    assert measure(out, content, Here(), Fog(), trials=5) == stopped
 
 
 def test_other_pictures_make_other_trials(out: Path, shapes: Path, fog) -> None:
     """Of a folder with scores, only pictures that they keep take part."""
     content = Content(str(shapes))
-    measure(out, content, Here(), trials=1)
+    measure(out, content, Here(), Fog(), trials=1)
     pictures = read_listed(out)
     rows = [(one.style, one.file, 1, "", "no" if one.style == "dawn" else "yes") for one in pictures]
     write_rows(out / "scores.tsv", ("style", "file", "score", "label", "kept"), rows)
-    result = measure(out, content, Here(), trials=1)
+    result = measure(out, content, Here(), Fog(), trials=1)
     assert sorted(one.style for one in result.styles) == ["aurora", "swamp", "waves"]
     assert len(outcomes(out)) == 2
     rows[0] = (*rows[0][:1], "dawn/none.png", *rows[0][2:])
@@ -182,7 +181,7 @@ def test_other_pictures_make_other_trials(out: Path, shapes: Path, fog) -> None:
     with pytest.raises(
         InputError, match=r"scores.tsv, line 2: 'dawn/none.png' is not a picture of .*: run `styles"
     ):
-        measure(out, content, Here(), trials=1)
+        measure(out, content, Here(), Fog(), trials=1)
 
 
 def test_what_cannot_be_measured_is_refused(out: Path, shapes: Path, tmp_path) -> None:
@@ -193,14 +192,14 @@ def test_what_cannot_be_measured_is_refused(out: Path, shapes: Path, tmp_path) -
     with pytest.raises(
         InputError, match="has 2 labels with 4 or more origins, and a trial draws 3: give other"
     ):
-        measure(out, Content(str(two)), Here())
+        measure(out, Content(str(two)), Here(), Arbitrary())
     write_listed(out, [one for one in read_listed(out) if one.style in ("dawn", "waves")])
     with pytest.raises(InputError, match="has 2 styles to measure, and a trial draws 3: get more"):
-        measure(out, Content(str(shapes)), Here())
+        measure(out, Content(str(shapes)), Here(), Arbitrary())
 
 
 def test_a_style_in_no_trial_and_one_in_one_are_said_so(out: Path, shapes: Path, fog) -> None:
-    result = measure(out, Content(str(shapes)), Here(), trials=1, keep=20)
+    result = measure(out, Content(str(shapes)), Here(), Fog(), trials=1, keep=20)
     lines = str(result).splitlines()
     assert sum("(n = 1)" in line for line in lines) == 3
     assert not any("nan" in line for line in lines)
@@ -239,7 +238,7 @@ def test_the_chart_has_a_line_between_those_kept_and_the_others() -> None:
 
 def test_with_the_real_stylizer_and_frozen_features(out: Path, shapes: Path, monkeypatch) -> None:
     monkeypatch.setattr(trials, "MOST", 3)
-    result = measure(out, Content(str(shapes)), Here(), trials=1)
+    result = measure(out, Content(str(shapes)), Here(), Arbitrary(), trials=1)
     assert result.features == "EfficientNet-Lite0, supervised on ImageNet"
     assert result.original > 0.6
     assert all(0.2 < one.fidelity < 1.5 for one in result.styles if one.n)

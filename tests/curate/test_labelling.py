@@ -94,10 +94,10 @@ def tiles(file: Path) -> list[np.ndarray]:
 def test_a_sheet_has_the_picture_and_twenty_stylizations(out: Path, shapes: Path) -> None:
     picture, other = sample(out, 2)
     content, stylizer, done = Content(str(shapes)), Arbitrary(), []
-    draw_sheets(out, [picture], content, Here(), lambda count: None)
+    draw_sheets(out, [picture], content, Here(), lambda count: None, Arbitrary())
     file = labelling._sheet(out, picture)
     before = file.stat().st_mtime_ns
-    draw_sheets(out, [picture, other], content, Here(), done.append)
+    draw_sheets(out, [picture, other], content, Here(), done.append, Arbitrary())
     assert done == [1, 1]
     assert file.stat().st_mtime_ns == before
     drawn = []
@@ -120,15 +120,15 @@ def test_sheets_of_other_content_are_drawn_again(out: Path, shapes: Path, tmp_pa
     (tmp_path / "few").mkdir()
     few = tmp_path / "few"
     (few / "bar").symlink_to(shapes / "bar")
-    draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None)
+    draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None, Arbitrary())
     first = labelling._sheet(out, picture[0]).read_bytes()
-    draw_sheets(out, picture, Content(str(shapes)), Here(), lambda count: None)
+    draw_sheets(out, picture, Content(str(shapes)), Here(), lambda count: None, Arbitrary())
     assert labelling._sheet(out, picture[0]).read_bytes() != first
     labelling._sheet(out, picture[0]).write_bytes(b"cut")
-    draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None)
+    draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None, Arbitrary())
     assert labelling._sheet(out, picture[0]).read_bytes() == first
 
 
 def test_content_that_is_no_picture_is_refused(out: Path) -> None:
     with pytest.raises(InputError, match="emoji_names is of texts: give one of pictures"):
-        draw_sheets(out, sample(out, 1), Content("emoji_names"), Here(), lambda count: None)
+        draw_sheets(out, sample(out, 1), Content("emoji_names"), Here(), lambda count: None, Arbitrary())

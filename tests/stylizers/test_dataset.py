@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.cli.app import main
+from builders.curate.encoding import encode
 from builders.make.build import build
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from builders.shifts.steps import Stylize
-from builders.shifts.styles.bank import encode_folder
-from builders.shifts.stylizers import AdaIN
+from builders.shifts.styles.bank import encode_folder, read_bank
+from builders.shifts.stylizers import AdaIN, StyleSwap
 from shiftdata.errors import InputError
 from tests.stylizers.networks import picture, written
 
@@ -77,6 +78,25 @@ def test_it_is_a_dataset_that_checks(built: Path, place: Path, capsys: pytest.Ca
     rows = pq.read_table(built / "metadata/mini").to_pylist()
     assert len(rows) == 2 * 2 * 20
     assert len({row["sha256"] for row in rows}) == len(rows)
+
+
+def test_a_bank_is_encoded_by_the_stylizer_of_a_recipe(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = [str(place / "styles"), str(place / "like.parquet"), "--like", str(place / "of_styles.py")]
+    assert main(["styles", "encode", *here]) == 0
+    recipe = load_recipe(str(place / "of_bank.py"))
+    assert isinstance(recipe.shift, Stylize)
+    made, bank = (read_bank(place / name, recipe.shift.stylizer) for name in ("like.parquet", "bank.parquet"))
+    assert made.fingerprint() == bank.fingerprint()
+    assert main(["styles", "encode", *here[:3], "cns_glyphs"]) == 1
+    assert "the shift of cns_glyphs is Continuous, and --like needs one by Stylize" in capsys.readouterr().err
+
+
+def test_a_bank_that_would_publish_its_pictures_is_refused(place: Path) -> None:
+    encoder, decoder = written(place, "vgg19", depth=3)
+    with pytest.raises(InputError, match="can all but be drawn again"):
+        encode(place / "styles", place / "x.parquet", StyleSwap(encoder=encoder, decoder=decoder))
 
 
 def stops(at: int) -> Callable[[Stylize, Iterator[Sample]], Iterator[Sample]]:
