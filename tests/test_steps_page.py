@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from builders.shifts import steps
+from builders.shifts.diffusion import Diffusion
 from builders.shifts.steps import Continuous, Corrupt, Stylize
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -37,9 +38,13 @@ def test_the_page_has_every_option_and_default_of_a_step(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(steps.__all__) - set(FRAMES)))
-def test_the_example_of_a_step_runs(name):
+def test_the_example_of_a_step_runs(name, tmp_path, monkeypatch):
     (code,) = re.findall(r"```python\nshift = (.*)\n```", section(name))
-    made = eval(code, {one: getattr(steps, one) for one in steps.__all__})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sliders/fog").mkdir(parents=True)
+    (tmp_path / "sliders/fog/fox.safetensors").touch()
+    names = {one: getattr(steps, one) for one in steps.__all__}
+    made = eval(code, names | {"Path": Path, "Diffusion": Diffusion})
     assert type(made).__name__ == name
     assert made.nuisances
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,20 @@ def test_other_weights_are_another_recipe(place: Path, tmp_path: Path) -> None:
     finally:
         file.write_bytes(data)
     assert step.fingerprint() == before
+
+
+def test_the_recipe_of_the_page_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/generators/diffusion.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for shift in ("heavy-snow", "cartoon-style"):
+        for label in ("fox", "minivan"):
+            (tmp_path / "sliders" / shift).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "sliders" / shift / f"{label}.safetensors").touch()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.py").write_text(code)
+    recipe = load_recipe("r.py")
+    assert len(recipe.album.items()) == 100
+    assert recipe.severities == (0, 0.5, 1, 1.5, 2, 2.5)
 
 
 def view(seed: int, other: int = 0) -> View:
