@@ -193,6 +193,11 @@ def test_the_recipe_of_the_page_is_one(tmp_path: Path, monkeypatch: pytest.Monke
             (tmp_path / "sliders" / shift).mkdir(parents=True, exist_ok=True)
             (tmp_path / "sliders" / shift / f"{label}.safetensors").touch()
     monkeypatch.chdir(tmp_path)
+    for name, made in (
+        ("openai/clip-vit-base-patch16", clip),
+        ("facebook/dinov2-with-registers-large", dino),
+    ):
+        code = code.replace(name, str(made(tmp_path / name)))
     (tmp_path / "r.py").write_text(code)
     recipe = load_recipe("r.py")
     assert len(recipe.album.items()) == 100
