@@ -6,8 +6,8 @@
 
 As the paper of AdaIN does: the decoder sees features of a content picture in the moments of another
 picture's features; its loss is the distance of its picture's features to these, plus 10 times that of the
-moments at relu1_1 to relu4_1, each in mean squares of what it should be (the paper's are not). From relu3_1
-it learns to give back pictures, as Style-Swap's inverse network does.
+moments at relu1_1 to relu4_1, each in mean squares of what it should be (the paper's are not). In the first
+steps, and from relu3_1 in all, it learns to give back pictures, as Style-Swap's inverse network does.
 
 `--pictures` is a folder of pictures; without one, the embedded emoji and the drawings behind the style bank
 serve, which is enough to see that everything works. The paper trains 160,000 steps on photographs and
@@ -27,6 +27,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Conv2d, Module, ReflectionPad2d, ReLU, Sequential, Upsample, functional
+from torch.nn.init import kaiming_normal_
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
@@ -37,6 +38,7 @@ from builders.shifts.stylizers.vgg import DEVIATION, LAYOUTS, MEAN, Range, Vgg, 
 
 LAYERS = ("relu1_1", "relu2_1", "relu3_1", "relu4_1")
 STYLE_WEIGHT = 10.0
+WARM_UP = 0.3  # of the steps
 
 
 def network(vgg: Vgg, features: Tensor) -> Module:
@@ -46,8 +48,15 @@ def network(vgg: Vgg, features: Tensor) -> Module:
     for step in plan:
         parts += [ReflectionPad2d(1), Conv2d(step.reads, step.gives, 3), ReLU()]
         parts += [Upsample(scale_factor=2)] if step.doubles else []
+    convolutions = [part for part in parts if isinstance(part, Conv2d)]
     with torch.no_grad():
-        parts[1].weight /= features.square().mean().sqrt()
+        for one in convolutions:
+            kaiming_normal_(one.weight, nonlinearity="relu")
+            one.bias.zero_()
+        convolutions[0].weight /= features.square().mean().sqrt()
+        # A grey picture to begin with: one that is out of range drives the rectifiers to 0.
+        convolutions[-1].weight /= 8
+        convolutions[-1].bias += 0.5 if vgg.layout.gives == "unit" else 0.0
     return Sequential(*parts[:-1])
 
 
@@ -58,12 +67,12 @@ def as_pixels(y: Tensor, gives: Range) -> Tensor:
     return y * 255
 
 
-def loss_of(vgg: Vgg, decoder: Module, content: Tensor, style: Tensor, variant: str) -> Tensor:
-    """AdaIN's loss at relu4_1; below it, how far the picture and its features are from those given."""
+def loss_of(vgg: Vgg, decoder: Module, content: Tensor, style: Tensor | None, variant: str) -> Tensor:
+    """AdaIN's loss; without a style, how far the picture and its features are from those given."""
     reads, last = vgg.layout.reads, vgg.last
     with torch.no_grad():
         found = vgg(as_read(content, reads), [last])[last]
-        if last == LAYERS[-1]:
+        if style is not None:
             wanted = vgg(as_read(style, reads), LAYERS)
             (mean, deviation), (to_mean, to_deviation) = (
                 moments(found, variant),
@@ -71,7 +80,7 @@ def loss_of(vgg: Vgg, decoder: Module, content: Tensor, style: Tensor, variant: 
             )
             found = (found - mean) / deviation * to_deviation + to_mean
     pixels = as_pixels(decoder(found), vgg.layout.gives)
-    if last != LAYERS[-1]:
+    if style is None:
         again = vgg(as_read(pixels, reads), [last])[last]
         return apart(again, found) + STYLE_WEIGHT * functional.mse_loss(pixels / 255, content / 255)
     made = vgg(as_read(pixels, reads), LAYERS)
@@ -125,11 +134,12 @@ def train(
     decoder = network(vgg, first[vgg.last]).to(options.device)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=options.lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.steps + 1)
-    for _ in range(options.steps):
+    for step in range(options.steps):
         content, style = (
             crops(every, options.side, options.batch, draw).to(options.device) for _ in range(2)
         )
-        loss = loss_of(vgg, decoder, content, style, options.variant)
+        styled = vgg.last == LAYERS[-1] and step >= WARM_UP * options.steps
+        loss = loss_of(vgg, decoder, content, style if styled else None, options.variant)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

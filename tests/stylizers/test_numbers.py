@@ -23,7 +23,8 @@ VARIANTS = ("vgg19", "vgg19-normalised", "vgg16", "vgg16-hed")
 def of_plain(one: Image.Image, variant: str, last: str, seed: int = 0) -> dict[str, np.ndarray]:
     names = [name for name, *_ in encoder_shapes(variant)]
     pixels = plain.read(np.asarray(one), variant)
-    return plain.encoded(pixels, encoder_state(variant, seed), names, LAYOUTS[variant].padding, last)
+    padding = "reflect" if variant == "vgg19-normalised" else "constant"
+    return plain.encoded(pixels, encoder_state(variant, seed), names, padding, last)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
