@@ -24,7 +24,7 @@ def trainer_for(name: str, **settings):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("stop", [2, 13])
+@pytest.mark.parametrize("stop", [2, pytest.param(13, marks=pytest.mark.slow)])
 def test_one_that_was_stopped_ends_in_the_same_bits(name, stop):
     whole = trainer_for(name, evaluate_every=4)
     whole.run()
@@ -89,6 +89,7 @@ def live_bytes() -> int:
     return sum(storages.values())
 
 
+@pytest.mark.slow  # it looks through every object of the process
 @pytest.mark.parametrize("name", METHODS)
 def test_it_keeps_no_more_tensors_the_longer_it_trains(name):
     windows = {"steps": 40, "evaluate_every": 2} if name == "swad" else {"steps": 12}  # swad's are full

@@ -120,6 +120,29 @@ def test_style_swap_is_the_plain_one(tmp_path: Path, strength: float) -> None:
     assert np.abs(np.asarray(made) - wanted).max() <= 0.51
 
 
+def test_the_content_counts(tmp_path: Path) -> None:
+    """The less the style weighs, the nearer relu4_2 stays to the content's."""
+    encoder, _ = written(tmp_path, "vgg16-hed")
+    one, style = picture(32, 32, seed=1), picture(32, 32, seed=2)
+    vgg = Vgg(encoder, "vgg16-hed", "relu4_2", pooling="mean")
+    far = []
+    for weight in (0.01, 100.0):
+        gatys = Gatys(encoder=encoder, variant="vgg16-hed", style_side=32, steps=20, style_weight=weight)
+        (made,) = gatys.stylize(one, [gatys.encode(style)], [1])
+        layers = (vgg(vgg.read(each), ["relu4_2"])["relu4_2"] for each in (made, one))
+        far.append(float(torch.dist(*layers)))
+    assert far[0] < 0.7 * far[1]
+
+
+def test_other_sides_are_filled_by_reflection(tmp_path: Path) -> None:
+    encoder, decoder = written(tmp_path, "vgg19")
+    adain = AdaIN(encoder=encoder, decoder=decoder)
+    odd, code = picture(29, 34), adain.encode(picture(64, 64, seed=2))
+    whole = Image.fromarray(np.pad(np.asarray(odd), [(0, 6), (0, 3), (0, 0)], mode="reflect"))
+    (made,), (wanted,) = (adain.stylize(one, [code], [1]) for one in (odd, whole))
+    assert made.tobytes() == wanted.crop((0, 0, 29, 34)).tobytes()
+
+
 def test_gram_matrices_are_mean_products_and_survive_their_code(tmp_path: Path) -> None:
     encoder, _ = written(tmp_path, "vgg16-hed")
     gatys = Gatys(encoder=encoder, variant="vgg16-hed", style_side=32)

@@ -169,6 +169,8 @@ def test_weights_of_another_network_are_refused_with_what_differs(tmp_path: Path
     encoder, decoder = written(tmp_path, "vgg19")
     shorter, of_shorter = written(tmp_path, "vgg16")
     normalised, _ = written(tmp_path, "vgg19-normalised")
+    narrow = tmp_path / "narrow.safetensors"
+    save_file(decoder_state("vgg19", widths=(4, 5, 8, 10)), narrow)
     for work, message in (
         (
             of_files(shorter, decoder),
@@ -184,6 +186,7 @@ def test_weights_of_another_network_are_refused_with_what_differs(tmp_path: Path
             of_files(encoder, of_shorter),
             "is not a decoder from relu4_1 of this encoder: it has 8 convolutions",
         ),
+        (of_files(encoder, narrow), r"it has 9 convolutions and should have 9; number 5 is \(5, 8, 3, 3\)"),
         (of_files(decoder, decoder), "not the weights of a vgg19: conv1_1 reads 3 channels"),
     ):
         with pytest.raises(InputError, match=message):
