@@ -18,7 +18,9 @@ from builders.cli.app import main
 from builders.shifts.diffusion import CODE, PAPER, Diffusion, Slider, Training, read_slider, train
 from builders.shifts.diffusion.sampling import slid, start
 from builders.shifts.diffusion.slider import DOWN, adapted_layers
+from builders.shifts.diffusion.training import _Trainer
 from shiftdata.errors import InputError
+from shiftdata.stable import hash64, rng
 from tests.diffusion.tiny import pipeline
 
 SHORT = Training(iterations=6, batch=2, levels=10, every=2)
@@ -253,6 +255,34 @@ def test_a_stopped_training_ends_in_the_same_weights(diffusion: Diffusion, tmp_p
     assert steps[0] == stop // 2 * 2 if stop >= 2 else steps[0] == 0
     assert again.read_bytes() == whole.read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["again.safetensors", "whole.safetensors"]
+
+
+def test_a_step_pulls_towards_neutral_plus_four_times_the_shift(diffusion: Diffusion) -> None:
+    """The loss of a step that changes nothing yet: 16 times the mean square of what the shift adds."""
+    trainer = _Trainer(diffusion, "fox", "snow", SHORT)
+    loss = trainer.step(0)
+    count = int(rng("slider", "fox", "snow", "level", 0).integers(1, SHORT.levels))
+    plan = diffusion.new_scheduler(SHORT.levels)
+    latents = diffusion.noise(hash64("slider", "fox", "snow", "noise", 0) >> 1, SHORT.batch)
+    nothing, neutral, shifted = (
+        diffusion.texts([text]).repeat(SHORT.batch, 1, 1)
+        for text in ("", "A picture of a fox", "A picture of a fox in snow")
+    )
+    with torch.no_grad():
+        for t in plan.timesteps[:count]:
+            latents = plan.step(diffusion.guided(latents, t, nothing, neutral, 7.5), t, latents).prev_sample
+        t = diffusion.new_scheduler(1000).timesteps[count * 1000 // SHORT.levels]
+        adds = diffusion.predicted(latents, t, shifted) - diffusion.predicted(latents, t, neutral)
+    assert loss == pytest.approx(16 * float(adds.square().mean()), rel=1e-4)
+
+
+def test_a_rank_is_at_most_that_of_a_convolution(diffusion: Diffusion) -> None:
+    """As the published code has it; a linear layer keeps the rank that was asked for."""
+    slider = Slider.new(diffusion.networks.unet, torch.Generator().manual_seed(0), rank=12)
+    layers = adapted_layers(diffusion.networks.unet)
+    for name, down in slider.down.items():
+        widest = min(layers[name].weight.shape[:2])
+        assert len(down) == (min(12, widest) if down.ndim == 4 else 12)
 
 
 def test_a_state_of_another_training_is_refused(diffusion: Diffusion, tmp_path: Path) -> None:

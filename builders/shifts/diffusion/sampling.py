@@ -62,7 +62,7 @@ def slid(diffusion: Diffusion, begun: Start, slider: Slider, scales: Sequence[fl
     advice = f"draw fewer scales at once (batch={count} now), or at a smaller size"
     with diffusion.working(f"{count} pictures of {diffusion.size} pixels", advice):
         amounts = torch.tensor(scales, device=diffusion.place, dtype=torch.float32)
-        scheduler = _for_batch(begun.scheduler, count)
+        scheduler = copy.deepcopy(begun.scheduler)  # what it remembers of one picture is that of all
         latents = begun.latents.repeat(count, 1, 1, 1)
         without, text = (one.repeat(count, 1, 1) for one in (begun.without, begun.text))
         with slider.to(diffusion.place, diffusion.kind).on(diffusion.networks.unet, amounts):
@@ -78,22 +78,6 @@ def _denoised(
         said = diffusion.guided(read, t, without, text, diffusion.guidance)
         latents = scheduler.step(said, t, latents, return_dict=False)[0]
     return latents
-
-
-def _for_batch(scheduler: Any, count: int) -> Any:
-    """A copy of a scheduler in mid-way, whose memory of one picture is that of so many alike."""
-    import torch
-
-    def repeated(value: Any) -> Any:
-        if isinstance(value, list):
-            return [repeated(one) for one in value]
-        alone = isinstance(value, torch.Tensor) and value.ndim == 4 and len(value) == 1
-        return value.repeat(count, 1, 1, 1) if alone else value
-
-    made = copy.deepcopy(scheduler)
-    for name, value in vars(made).items():
-        setattr(made, name, repeated(value))
-    return made
 
 
 def drawn(diffusion: Diffusion, latents: Tensor) -> list[Image.Image]:
