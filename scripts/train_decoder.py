@@ -7,7 +7,8 @@
 As the paper of AdaIN does: the decoder sees features of a content picture in the moments of another
 picture's features; its loss is the distance of its picture's features to these, plus 10 times that of the
 moments at relu1_1 to relu4_1, each in mean squares of what it should be (the paper's are not). In the first
-steps, and from relu3_1 in all, it learns to give back pictures, as Style-Swap's inverse network does.
+steps, and from relu3_1 in all, it learns to give back pictures, as Style-Swap's inverse network does; with
+`--warm-up 1` in all: what can be had in minutes.
 
 `--pictures` is a folder of pictures; without one, the embedded emoji and the drawings behind the style bank
 serve, which is enough to see that everything works. The paper trains 160,000 steps on photographs and
@@ -38,7 +39,6 @@ from builders.shifts.stylizers.vgg import DEVIATION, LAYOUTS, MEAN, Range, Vgg, 
 
 LAYERS = ("relu1_1", "relu2_1", "relu3_1", "relu4_1")
 STYLE_WEIGHT = 10.0
-WARM_UP = 0.3  # of the steps
 
 
 def network(vgg: Vgg, features: Tensor) -> Module:
@@ -68,7 +68,7 @@ def as_pixels(y: Tensor, gives: Range) -> Tensor:
 
 
 def loss_of(vgg: Vgg, decoder: Module, content: Tensor, style: Tensor | None, variant: str) -> Tensor:
-    """AdaIN's loss; without a style, how far the picture and its features are from those given."""
+    """AdaIN's loss; without a style, how far the picture is from the one behind the features."""
     reads, last = vgg.layout.reads, vgg.last
     with torch.no_grad():
         found = vgg(as_read(content, reads), [last])[last]
@@ -81,8 +81,7 @@ def loss_of(vgg: Vgg, decoder: Module, content: Tensor, style: Tensor | None, va
             found = (found - mean) / deviation * to_deviation + to_mean
     pixels = as_pixels(decoder(found), vgg.layout.gives)
     if style is None:
-        again = vgg(as_read(pixels, reads), [last])[last]
-        return apart(again, found) + STYLE_WEIGHT * functional.mse_loss(pixels / 255, content / 255)
+        return functional.mse_loss(pixels / 255, content / 255)
     made = vgg(as_read(pixels, reads), LAYERS)
     total = apart(made[last], found)
     for name in LAYERS:
@@ -138,7 +137,7 @@ def train(
         content, style = (
             crops(every, options.side, options.batch, draw).to(options.device) for _ in range(2)
         )
-        styled = vgg.last == LAYERS[-1] and step >= WARM_UP * options.steps
+        styled = vgg.last == LAYERS[-1] and step >= options.warm_up * options.steps
         loss = loss_of(vgg, decoder, content, style if styled else None, options.variant)
         optimizer.zero_grad()
         loss.backward()
@@ -156,6 +155,7 @@ def main() -> None:
     parser.add_argument("--layer", default="relu4_1", choices=("relu3_1", "relu4_1"))
     parser.add_argument("--pictures", type=Path, help="a folder of pictures (default: the embedded ones)")
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--warm-up", type=float, default=0.3, help="share of the steps without styles")
     parser.add_argument("--side", type=int, default=128, help="of the crops, in pixels")
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--lr", type=float, default=1e-3)
