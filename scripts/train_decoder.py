@@ -141,6 +141,7 @@ def train(
         loss = loss_of(vgg, decoder, content, style if styled else None, options.variant)
         optimizer.zero_grad()
         loss.backward()
+        torch.nn.utils.clip_grad_norm_(decoder.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         yield loss.item(), decoder

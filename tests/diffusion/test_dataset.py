@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -130,6 +131,12 @@ def test_every_trajectory_starts_with_the_untouched_picture(built: Path) -> None
     assert all((row["sha256"] == of_origin[row["origin"]]) == (row["severity"] == 0) for row in rows)
 
 
+def test_all_pictures_have_the_size_that_prepare_gives(built: Path) -> None:
+    images = pq.read_table(built / "data/all", columns=["image"])["image"].to_pylist()
+    sizes = {Image.open(io.BytesIO(one["bytes"])).size for one in images}
+    assert sizes == {(24, 24)}
+
+
 def test_a_build_that_was_killed_ends_in_the_same_bytes(
     built: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,10 +234,17 @@ def test_clip_scores_are_those_of_its_own_library(tmp_path: Path) -> None:
 
 
 def test_dino_compares_softmaxed_class_tokens_as_the_published_code(tmp_path: Path) -> None:
+    from transformers import AutoModel
+
     place = dino(tmp_path / "dino")
     tokens = Dino(folder=place, size=28, softmax=False)
     odds = Dino(folder=place, size=28)
     plain = tokens.pictures([picture(40, 50, 1)])
+    small = np.asarray(picture(40, 50, 1).resize((28, 35), Image.Resampling.BICUBIC), np.float32)[3:31] / 255
+    with torch.no_grad():
+        read = torch.from_numpy(((small - 0.5) / 0.2).transpose(2, 0, 1)[None])
+        wanted = AutoModel.from_pretrained(place)(read).last_hidden_state[:, 0]
+    np.testing.assert_allclose(plain, wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(
         odds.pictures([picture(40, 50, 1)]), np.exp(plain) / np.exp(plain).sum(), rtol=1e-6
     )
