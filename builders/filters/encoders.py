@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.filters.scorers import Floats
+from builders.shifts.stylizers.weights import hub_folder, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.files import sha256_of
 from shiftdata.stable import content_hash
 
 Numbers = tuple[float, float, float]
@@ -115,7 +115,7 @@ def _weights_id(folder: Path | str) -> str:
     files = sorted(
         file for file in _local(str(folder)).glob("*") if file.suffix in (".safetensors", ".json", ".txt")
     )
-    return content_hash(*(f"{file.name} {sha256_of(file)}" for file in files))
+    return content_hash(*(f"{file.name} {weights_hash(file)}" for file in files))
 
 
 @lru_cache(8)
@@ -125,16 +125,7 @@ def _local(folder: str) -> Path:
     if not place.is_dir():
         if place.is_absolute() or folder.count("/") != 1:
             raise InputError(f"there is no folder of weights {folder}: give one, or owner/name on the Hub")
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-        try:
-            place = Path(snapshot_download(folder, allow_patterns=["*.safetensors", "*.json", "*.txt"]))
-        except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-            raise InputError(
-                f"{folder} could not be downloaded ({type(error).__name__}): look at the name, or download "
-                "it by hand and give its folder"
-            ) from error
+        place = hub_folder(folder, ["*.safetensors", "*.json", "*.txt"])
     if not list(place.glob("*.safetensors")):
         raise InputError(f"{folder} has no .safetensors: other files of weights could run code")
     return place

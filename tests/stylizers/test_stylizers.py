@@ -215,7 +215,7 @@ def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
 def test_a_place_on_the_hub_that_cannot_be_had_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError, match=r"could not be downloaded .* download the file by hand"):
+    with pytest.raises(InputError, match=r"could not be downloaded .* download it by hand"):
         AdaIN(encoder="hf://nobody/vgg19/vgg.safetensors", decoder=Path("d")).encode(picture())
     with pytest.raises(InputError, match="is not a file on the Hub: write hf://owner/name/file"):
         AdaIN(encoder="hf://vgg19", decoder=Path("d")).encode(picture())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from builders.shifts.devices import OnDevice
-from builders.shifts.stylizers.weights import weights_hash
+from builders.shifts.stylizers.weights import hub_folder, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
@@ -142,7 +142,8 @@ def vae_factor(vae: Any) -> int:
 def pipeline_folder(place: Path | str) -> Path:
     """The folder of a pipeline; one on the Hub is downloaded once, into the Hub's own cache."""
     if isinstance(place, str) and place.startswith("hf://"):
-        return _from_hub(place)
+        files = [f"{part}/*.{ending}" for part in PARTS for ending in ("safetensors", "json", "txt")]
+        return hub_folder(place.removeprefix("hf://"), files)
     folder = Path(place).expanduser()
     lacking = [part for part in PARTS if not (folder / part).is_dir()]
     if lacking:
@@ -159,21 +160,6 @@ def pipeline_folder(place: Path | str) -> Path:
             f"{place}/unet has no .safetensors: other files of weights could run code; convert them"
         )
     return folder
-
-
-def _from_hub(place: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    name, _, revision = place.removeprefix("hf://").partition("@")
-    wanted = [f"{part}/*.{ending}" for part in PARTS for ending in ("safetensors", "json", "txt")]
-    try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=wanted))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise InputError(
-            f"{place} could not be downloaded ({type(error).__name__}): look at the name and at your "
-            "access, or download it by hand and give its folder"
-        ) from error
 
 
 @lru_cache(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,18 +38,34 @@ def weights_file(place: Place) -> Path:
 
 def _from_hub(place: str) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     named = re.fullmatch(r"hf://([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)", place)
     if named is None:
         raise InputError(f"{place!r} is not a file on the Hub: write {HUB}owner/name/file")
     repo, revision, name = named.groups()
+    return downloaded(place, lambda: hf_hub_download(repo, name, revision=revision))
+
+
+def hub_folder(name: str, files: Sequence[str]) -> Path:
+    """The folder of some files (patterns) of `owner/name[@revision]` on the Hub, downloaded once."""
+    from huggingface_hub import snapshot_download
+
+    repo, _, revision = name.partition("@")
+    return downloaded(
+        name, lambda: snapshot_download(repo, revision=revision or None, allow_patterns=list(files))
+    )
+
+
+def downloaded(place: str, download: Callable[[], str]) -> Path:
+    """What a download from the Hub gives, or the reason why it cannot be had."""
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
     try:
-        return Path(hf_hub_download(repo, name, revision=revision))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        return Path(download())
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         raise InputError(
-            f"{place} could not be downloaded ({type(error).__name__}): look at the name, or download the "
-            "file by hand and give its path"
+            f"{place} could not be downloaded ({type(error).__name__}): look at the name and at your access, "
+            "or download it by hand and give its path"
         ) from error
 
 
