@@ -4,7 +4,7 @@
     python scripts/regenerate_generator_pictures.py build/vgg16_hed.safetensors
 
 Gatys takes a minute and a half a style. The seconds that it prints are of one core. AdaIN and Style-Swap need
-a decoder: over this VGG, those that were trained for minutes give back shapes without colours.
+a decoder: over this VGG, one that was trained for minutes gives back shapes without colours at best.
 """
 
 from __future__ import annotations

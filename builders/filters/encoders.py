@@ -100,14 +100,10 @@ def _square(picture: Image.Image, size: int, mean: Numbers, deviation: Numbers) 
 def _rows(encode: Any, pixels: Sequence[NDArray[np.float32]]) -> Floats:
     """One picture at a time, in one thread: no score depends on which others are asked about."""
     torch = require("torch", "an encoder of pictures")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.no_grad():
-            rows = [encode(torch.from_numpy(one[None]))[0].double().numpy() for one in pixels]
-    finally:
-        torch.set_num_threads(before)
-    return np.stack(rows)
+    from shiftdata.baselines.models import threads
+
+    with threads(), torch.no_grad():
+        return np.stack([encode(torch.from_numpy(one[None]))[0].double().numpy() for one in pixels])
 
 
 def _weights_id(folder: Path | str) -> str:

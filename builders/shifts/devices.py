@@ -62,15 +62,13 @@ class OnDevice:
     def working(self, on: str, advice: str, *, gradients: bool = False) -> Iterator[None]:
         """One thread of a processor (equal sums on any machine), and a reason where memory ends."""
         torch = self.torch
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
+        from shiftdata.baselines.models import threads
+
         try:
-            with torch.enable_grad() if gradients else torch.no_grad():
+            with threads(), torch.enable_grad() if gradients else torch.no_grad():
                 yield
         except RuntimeError as error:
             ended = isinstance(error, torch.cuda.OutOfMemoryError)
             if not ended and not any(text in str(error) for text in NO_MEMORY):
                 raise
             raise InputError(f"{type(self).__name__} ran out of memory on {on}: {advice}") from error
-        finally:
-            torch.set_num_threads(before)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from PIL import Image
 
-from builders.shifts.stylizers.neural import Neural
+from builders.shifts.stylizers.decoding import Decoding
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import Decoder, Vgg, layout_of, shown
-from builders.shifts.stylizers.weights import Place, weights_hash
+from builders.shifts.stylizers.vgg import shown
+from builders.shifts.stylizers.weights import weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -26,7 +25,7 @@ TINY = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaIN(Neural):
+class AdaIN(Decoding):
     """AdaIN at relu4_1, in the public `variant` that the weights are of; codes and weights of two do not mix.
 
     "vgg19": torchvision's VGG-19 and what Stylized Meta-Album was made with. "vgg19-normalised": the
@@ -39,32 +38,18 @@ class AdaIN(Neural):
     """
 
     code_version: ClassVar[int] = 1
+    layer: ClassVar[str] = LAYER
     name: ClassVar[str] = "adain"
 
-    encoder: Place
-    decoder: Place
-    variant: str = "vgg19"
     style_side: int | None = 256
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        layout_of(self.variant)
         if self.style_side is not None and self.style_side < self.min_side:
             raise InputError(f"style_side must be at least {self.min_side}, got {self.style_side}")
 
     def codes_id(self) -> str:
         return content_hash("adain", self.variant, str(self.style_side), weights_hash(self.encoder))
-
-    def fingerprint(self) -> str:
-        return content_hash(*self.settings, self.codes_id(), weights_hash(self.decoder))
-
-    @cached_property
-    def _vgg(self) -> Vgg:
-        return Vgg(self.encoder, self.variant, LAYER, self.place, self.kind)
-
-    @cached_property
-    def _decoder(self) -> Decoder:
-        return self.ready(Decoder(self.decoder, self._vgg))
 
     def encode(self, picture: Image.Image) -> FloatArray:
         with self.painting(picture.size):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from PIL import Image
 
-from builders.shifts.stylizers.neural import Neural
+from builders.shifts.stylizers.decoding import Decoding
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import Decoder, Vgg, layout_of, middle_square, shown
-from builders.shifts.stylizers.weights import Place, weights_hash
+from builders.shifts.stylizers.vgg import middle_square, shown
+from builders.shifts.stylizers.weights import weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -24,7 +23,7 @@ PATCH = 3  # places a side
 
 
 @dataclass(frozen=True, kw_only=True)
-class StyleSwap(Neural):
+class StyleSwap(Decoding):
     """Patches of 3 x 3 places at relu3_1, with a decoder from there; `variant` is the layout of the encoder.
 
     A code is the feature map of the style picture's middle square at `style_side` pixels. The picture can
@@ -33,33 +32,19 @@ class StyleSwap(Neural):
     """
 
     code_version: ClassVar[int] = 1
+    layer: ClassVar[str] = LAYER
     name: ClassVar[str] = "style-swap"
     hides_pictures: ClassVar[bool] = False
 
-    encoder: Place
-    decoder: Place
-    variant: str = "vgg19"
     style_side: int = 256
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        layout_of(self.variant)
         if self.style_side < self.min_side:
             raise InputError(f"style_side must be at least {self.min_side}, got {self.style_side}")
 
     def codes_id(self) -> str:
         return content_hash("style-swap", self.variant, str(self.style_side), weights_hash(self.encoder))
-
-    def fingerprint(self) -> str:
-        return content_hash(*self.settings, self.codes_id(), weights_hash(self.decoder))
-
-    @cached_property
-    def _vgg(self) -> Vgg:
-        return Vgg(self.encoder, self.variant, LAYER, self.place, self.kind)
-
-    @cached_property
-    def _decoder(self) -> Decoder:
-        return self.ready(Decoder(self.decoder, self._vgg))
 
     def encode(self, picture: Image.Image) -> FloatArray:
         with self.painting(picture.size):
