@@ -22,6 +22,7 @@ APP = Verbs(
         "submit": "Write predictions and a method card for a leaderboard.",
         "leaderboard": "Judge submissions again from their predictions, and rank them.",
         "export": "Write a dataset as tars, or as folders that old code reads.",
+        "gallery": "Make pages to look at datasets, groups, tasks and results.",
         "serve": "Serve a folder of datasets as a Hub of your own.",
         "published": "Show, draw, rank and export the numbers of five papers.",
     },

@@ -7,37 +7,42 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageOps
 
-#: WebP's side at most, in pixels.
-MOST_SIDE = 16_383
+from shiftdata.errors import InputError
+
 QUALITY = 82
+#: Pixels of a picture that is made smaller: more of them would fill the memory.
+MOST_PIXELS = 60_000_000
 
 
-def sprite(pictures: Sequence[bytes], side: int, columns: int) -> bytes:
-    """Pictures in rows of some columns, each in a square of `side` pixels, as WebP.
+def sprite(pictures: Sequence[bytes | None], side: int, columns: int) -> bytes:
+    """Pictures in rows of some columns as WebP, each in a square of `side` pixels at most.
 
-    A picture that is smaller than its square is enlarged by whole steps where it can be, so that pixel art
-    stays sharp; what is left of the square is transparent.
+    What is left of a square, and that of None, is transparent.
     """
-    rows = -(-len(pictures) // columns)
-    sheet = Image.new("RGBA", (columns * side, rows * side))
-    for number, data in enumerate(pictures):
-        tile = thumbnail(data, side)
-        down, across = divmod(number, columns)
-        place = across * side + (side - tile.width) // 2, down * side + (side - tile.height) // 2
-        sheet.paste(tile, place)
+    tiles = [None if data is None else thumbnail(data, side) for data in pictures]
+    side = max((max(tile.size) for tile in tiles if tile is not None), default=1)
+    sheet = Image.new("RGBA", (columns * side, -(-len(tiles) // columns) * side))
+    for number, tile in enumerate(tiles):
+        if tile is not None:
+            down, across = divmod(number, columns)
+            place = across * side + (side - tile.width) // 2, down * side + (side - tile.height) // 2
+            sheet.paste(tile, place)
+    return as_webp(sheet)
+
+
+def as_webp(picture: Image.Image) -> bytes:
+    """A picture as WebP."""
     buffer = io.BytesIO()
-    sheet.save(buffer, "WEBP", quality=QUALITY, method=4)
+    picture.save(buffer, "WEBP", quality=QUALITY, method=4)
     return buffer.getvalue()
 
 
 def thumbnail(data: bytes, side: int) -> Image.Image:
-    """A picture within a square of `side` pixels, turned as its camera says."""
+    """A picture within a square of `side` pixels, turned as its camera says; a smaller one stays as it is."""
     with Image.open(io.BytesIO(data)) as opened:
+        if opened.width * opened.height > MOST_PIXELS:
+            raise InputError(f"a picture of {opened.width:,} x {opened.height:,} pixels is not shown")
         opened.draft("RGB", (side, side))  # a large JPEG is decoded at an eighth, a quarter or half
         picture = ImageOps.exif_transpose(opened).convert("RGBA")
-    if max(picture.size) <= side // 2:
-        times = side // max(picture.size)
-        size = picture.width * times, picture.height * times
-        return picture.resize(size, Image.Resampling.NEAREST)
     picture.thumbnail((side, side), Image.Resampling.LANCZOS)
     return picture

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from shiftdata.serving.library import Library, Repo
+from shiftdata.serving.live import Live
 from shiftdata.serving.names import Refusal, no_repo
 from shiftdata.serving.repos import Commit
 from shiftdata.serving.uploaded import UploadedRepo
@@ -33,6 +34,9 @@ SIGNED_FOR = 24 * 3600
 
 #: A Host header: a name or an address, and perhaps a port.
 HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
+
+#: The cookie of a browser that may read: see `sign_in`.
+COOKIE = "shiftdata_reader"
 
 #: Bytes of a JSON body at most: of clients with the token, who send 256 samples of 512 bytes, and of others.
 LONGEST_JSON = 8 << 20
@@ -64,6 +68,7 @@ class Mirror:
     hosts: frozenset[str] = frozenset()  # names, beside those of this machine, by which it is known
 
     def __post_init__(self) -> None:
+        self.live = Live()
         self.writing = asyncio.Semaphore(
             WRITERS
         )  # for one piece of a body at a time: a slow one blocks nobody
@@ -90,6 +95,25 @@ class Mirror:
             return self.library.writable
         return hmac.compare_digest(given.strip().encode(), self.token.encode())
 
+    def may_read(self, request: Request) -> bool:
+        """Whether somebody may read what is private: with the token, or a browser that has signed in.
+
+        The cookie counts nowhere else, so that no page of another server can write with it.
+        """
+        if self.is_owner(request):
+            return True
+        until, _, signature = request.cookies.get(COOKIE, "").partition(".")
+        if self.token is None or not (until.isascii() and until.isdigit() and len(until) <= 12):
+            return False
+        wanted = self.reader_cookie(int(until)).partition(".")[2]
+        same = hmac.compare_digest(signature.encode(errors="replace"), wanted.encode())
+        return same and int(until) > time.time()
+
+    def reader_cookie(self, until: int) -> str:
+        """What a browser gets that has sent the token; another token makes it void."""
+        token = hashlib.sha256((self.token or "").encode()).hexdigest()
+        return f"{until}.{self._signature(f'reader {token}', 0, until)}"
+
     def check_owner(self, request: Request) -> None:
         if not self.is_owner(request):
             any_token = (
@@ -99,7 +123,7 @@ class Mirror:
             raise Refusal(401, text, shown=WRONG_TOKEN, headers={"WWW-Authenticate": "Bearer"})
 
     def sees(self, repo: Repo, request: Request) -> bool:
-        return self.is_owner(request) or not (self.private or repo.settings().private)
+        return self.may_read(request) or not (self.private or repo.settings().private)
 
     def upload_query(self, path: str, size: int) -> str:
         """What follows the `?` of the URL for one upload; it is signed, as clients send no token there."""
@@ -138,12 +162,12 @@ def part(request: Request, name: str, default: str = "") -> str:
 def repo_of(request: Request, *, for_files: bool = False) -> Repo:
     """The repo that the path names, if the caller may see it (and, `for_files`, read it)."""
     mirror, owner, name = mirror_of(request), part(request, "owner"), part(request, "name")
-    repo, is_owner = mirror.library.get(owner, name), mirror.is_owner(request)
+    repo, is_reader = mirror.library.get(owner, name), mirror.may_read(request)
     if repo is None or not mirror.sees(repo, request):
         # Without the token, nobody can tell a repo that does not exist from a private one.
         open_to_all = mirror.token is None and not mirror.private
-        raise no_repo(owner, name, status=404 if is_owner or open_to_all else 401)
-    if for_files and repo.settings().gated and not is_owner:
+        raise no_repo(owner, name, status=404 if is_reader or open_to_all else 401)
+    if for_files and repo.settings().gated and not is_reader:
         raise Refusal(403, f"{owner}/{name} is gated: its files need the server's token", "GatedRepo")
     return repo
 
@@ -151,7 +175,7 @@ def repo_of(request: Request, *, for_files: bool = False) -> Repo:
 def visible_repos(request: Request) -> list[tuple[Repo, Commit]]:
     """Every repo that the caller may see, with its newest commit."""
     mirror = mirror_of(request)
-    if mirror.private:
+    if mirror.private and not mirror.may_read(request):
         mirror.check_owner(request)
     return [(repo, commit) for repo, commit in mirror.library.heads() if mirror.sees(repo, request)]
 

@@ -1,0 +1,71 @@
+"""`shiftdata gallery`: pages of datasets as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
+from shiftdata.errors import InputError
+from shiftdata.loading.plain_datasets import list_datasets
+
+
+@verb(
+    """
+    examples:
+      shiftdata gallery                                    every dataset on this machine, into build/gallery
+      shiftdata gallery sma_emoji cns_emoji --out site     two of them
+      shiftdata gallery sma_emoji --each 16                16 examples of each group
+      shiftdata gallery sma_emoji --predictions pages/gf   with a page of `shiftdata evaluate --page`
+
+    Open index.html, or put the folder on any web server, Pages or Spaces: there is nothing to install. The
+    same pages of `shiftdata serve` show all examples of a group, and the sets of any protocol.
+    """,
+    interrupted=GOES_ON,
+)
+@click.argument(
+    "datasets", nargs=-1, metavar="[DATASET]...", help="Names, folders or URLs. [default: all here]"
+)
+@click.option("--out", type=Path, default=Path("build/gallery"), metavar="FOLDER", help="Where the pages go.")
+@click.option(
+    "--each",
+    type=click.IntRange(1, 500),
+    default=8,
+    metavar="N",
+    help="Examples of each group, or trajectories of a continuous shift, that the pages show.",
+)
+@click.option(
+    "--predictions",
+    multiple=True,
+    type=Path,
+    metavar="FOLDER",
+    help="A page of predictions to list on the front page; can be given several times.",
+)
+@quiet_option
+def command(
+    datasets: tuple[str, ...], out: Path, each: int, predictions: tuple[Path, ...], quiet: bool
+) -> None:
+    """Make a gallery: a page a dataset with every group to look at, its tasks, distributions and card.
+
+    Pages that are up to date are not made again.
+    """
+    from shiftdata.gallery.site import write_gallery
+
+    chosen = [*datasets] if datasets else [str(one.where) for one in list_datasets()]
+    if not chosen:
+        raise InputError("no dataset on this machine: build or fetch one, or name one (see `shiftdata list`)")
+
+    def begin(name: str, steps: int) -> Callable[[], object]:
+        bar = progress(name, steps, "file", quiet=quiet)
+
+        def step() -> None:
+            bar.update()
+            if bar.n >= steps:
+                bar.close()
+
+        return step
+
+    front = write_gallery(chosen, out, each=each, results=predictions, begin=begin)
+    print(f"{front}: {len(chosen):,} datasets")

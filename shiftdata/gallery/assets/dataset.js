@@ -1,0 +1,183 @@
+// The page of a dataset: its matrix of groups, the rows of a group, and how many rows tasks have in each group.
+"use strict";
+
+(() => {
+  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say } = shiftdata;
+  const get = (id) => document.getElementById(id);
+  const whole = (text) => (text == null ? null : Number(text));
+  let ofMatrix = null;
+  let endWall = null;
+
+  // Pictures -----------------------------------------------------------------------------------------------
+  function columnsOf(of) {
+    const all = [...page.nuisances.keys()];
+    const used = all.filter((x) => page.labels.some((_, y) => of.counts[y][x + 1]));
+    return of.counts.some((row) => row[0]) ? [-1, ...used] : used;
+  }
+
+  function showMatrix() {
+    const { base: name, severity } = state();
+    const of = base(name);
+    const xs = columnsOf(of);
+    const steps = of.severities.length > 1 ? of.severities : [];
+    const step = Math.max(0, steps.indexOf(Number(severity ?? steps[steps.length - 1])));
+    get("base").value = of.name;
+    get("severity-field").hidden = !steps.length;
+    if (steps.length) {
+      get("severity").max = steps.length - 1;
+      get("severity").value = step;
+      get("severity-now").textContent = steps[step];
+    }
+    const most = Math.max(...of.counts.flat());
+    ofMatrix = shiftdata.matrix(get("matrix"), {
+      ys: page.labels, xs: xs.map(nuisanceName), side: page.pictures && page.modality === "image" ? 68 : 54,
+      about: (y, x) => `${groupName(y, xs[x])}: ${number(of.counts[y][xs[x] + 1])} rows`,
+      square(y, x) {
+        const count = of.counts[y][xs[x] + 1];
+        if (!count) return make("span", { class: "gap" });
+        if (!page.pictures || page.modality !== "image") {
+          return make("span", { class: `count s${Math.max(1, Math.round((20 * count) / most))}${count > 0.55 * most ? " dark" : ""}` }, number(count));
+        }
+        const url = `${page.here}data/covers/${of.name}-${y}-${step}.webp${page.live ? `?v=${page.version}` : ""}`;
+        return tile(url, x, of.wide, xs.length, 64);
+      },
+      open: (y, x) => of.counts[y][xs[x] + 1] && choose({ label: y, nuisance: xs[x] }, true),
+    });
+  }
+
+  function choose(changes, push = false) {
+    remember(changes, { push });
+    showWall();
+    if (push) get("group-title").focus();
+  }
+
+  function showWall() {
+    const { base: name, label, nuisance, split, step, all } = state();
+    endWall?.();
+    endWall = null;
+    const open = label != null || nuisance != null || all != null;
+    get("group").hidden = !open;
+    if (!open) return;
+    const choice = { base: base(name).name, label: whole(label), nuisance: whole(nuisance), split, severity: whole(step) };
+    get("choose-label").value = label ?? "";
+    get("choose-nuisance").value = nuisance ?? "";
+    get("choose-split").value = split ?? "";
+    get("choose-severity").value = step ?? "";
+    const title = label != null && nuisance != null ? groupName(choice.label, choice.nuisance)
+      : label != null ? page.labels[choice.label] : nuisance != null ? nuisanceName(choice.nuisance) : "All rows";
+    get("group-title").textContent = title;
+    get("group-count").textContent = "";
+    endWall = shiftdata.wall(get("wall"), choice, (total) => {
+      const rows = page.live ? null : base(name).counts[choice.label]?.[choice.nuisance + 1];
+      const text = rows != null && rows > total ? `the first ${number(total)} of ${number(rows)} rows; a server shows all`
+        : choice.label == null || choice.nuisance == null ? (page.live ? `${number(total)} rows` : "without a server: choose a label and a " + page.nuisance)
+          : `${number(total)} rows`;
+      get("group-count").textContent = text;
+      say(`${title}: ${text}`);
+    });
+  }
+
+  // How many rows each group has in the sets of a task ------------------------------------------------------
+  function heatOf(set, xs, used) {
+    const size = page.nuisances.length;
+    const most = Math.max(1, ...set.counts);
+    const head = make("tr", {}, make("td"), ...xs.map((x) => make("th", { scope: "col", class: "up" }, page.nuisances[x])));
+    const lines = used.map((y) => make("tr", {}, make("th", { scope: "row" }, page.labels[y]), ...xs.map((x) => {
+      const count = set.counts[y * size + x];
+      if (!count) return make("td");
+      const shade = Math.max(1, Math.round((20 * count) / most));
+      return make("td", { class: `s${shade}${shade > 11 ? " dark" : ""}`, title: `${groupName(y, x)}: ${number(count)}` }, count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
+    })));
+    const caption = `${set.name} (${set.roles.join(", ")}): ${number(set.examples)} rows of ${number(set.origins)} origins`
+      + (set.empty ? `, ${number(set.empty)} groups empty` : "");
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": set.name }, make("table", { class: "heat" },
+      make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...lines)));
+  }
+
+  function showCounts(counts) {
+    const size = page.nuisances.length;
+    const any = (place) => counts.sets.some((set) => set.counts.some((count, at) => count && place(at)));
+    const ys = page.labels.map((_, y) => y).filter((y) => any((at) => Math.floor(at / size) === y));
+    const xs = page.nuisances.map((_, x) => x).filter((x) => any((at) => at % size === x));
+    get("task-title").textContent = counts.task;
+    const leaks = counts.leaks ? `${number(counts.leaks)} origins leak between its sets.` : "No origin is on two sides.";
+    get("task-notes").textContent = [leaks, ...counts.notes, ...(counts.more ? [`${counts.more} more sets are not shown.`] : [])].join(" ");
+    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${state().taskbase || page.bases[0].name}")`;
+    get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys)));
+    say(`${counts.task}: ${counts.sets.map((set) => `${set.name} ${set.examples}`).join(", ")}`);
+  }
+
+  let latest = 0;
+  async function showTask() {
+    const mine = ++latest;
+    const { task = page.tasks[0].words, taskbase = page.tasks[0].base } = state();
+    const known = page.tasks.findIndex((one) => one.words === task && one.base === taskbase);
+    get("task").value = known < 0 ? "" : known;
+    fillForm(task);
+    get("task-error").textContent = "";
+    try {
+      const counts = page.live ? await ask("counts.json", { base: taskbase, task }) : known < 0
+        ? Promise.reject(new Error("without a server only the tasks of the list are here: `shiftdata serve` makes any")) : await load(`counts/${known}`);
+      if (mine === latest) showCounts(await counts);
+    } catch (error) {
+      if (mine === latest) { get("task-error").textContent = error.message; say(error.message); }
+    }
+  }
+
+  function fillForm(words) {
+    const written = get("words");
+    if (!written) return;
+    if (document.activeElement !== written) written.value = words;
+    const [id] = words.split(/[\s@]/);
+    const form = page.forms.find((one) => one.id === id);
+    get("protocol").value = form ? form.id : "";
+    const given = Object.fromEntries(words.split(/\s+/).slice(1).map((one) => one.split("=")).filter((one) => one.length === 2));
+    if (get("parameters").contains(document.activeElement)) return;
+    get("parameters").replaceChildren(...(form ? form.parameters : []).map((one) => make("label", {}, make("span", {}, one.name + (one.required ? " (needed)" : "")),
+      make("input", { name: one.name, size: 9, placeholder: one.default, value: given[one.name] ?? "", list: /^(test|source|target|held)/.test(one.name) ? "nuisances" : null }))));
+    get("protocol-about").textContent = form ? `${form.about}. ${form.paper}.` : "";
+  }
+
+  function wordsOfForm() {
+    const id = get("protocol").value;
+    const given = [...get("parameters").querySelectorAll("input")].filter((one) => one.value.trim());
+    const value = (text) => (/[\s']/.test(text) ? `"${text.replaceAll('"', "")}"` : text);
+    return [id, ...given.map((one) => `${one.name}=${value(one.value.trim())}`)].join(" ").trim();
+  }
+
+  // What is clicked and typed -------------------------------------------------------------------------------
+  const listen = (id, event, act) => get(id)?.addEventListener(event, act);
+  listen("base", "change", (event) => { remember({ base: event.target.value, label: null, nuisance: null, step: null }); showMatrix(); showWall(); });
+  listen("severity", "input", (event) => {
+    const steps = base(state().base).severities;
+    remember({ severity: steps[event.target.value] });
+    get("severity-now").textContent = steps[event.target.value];
+    showMatrix();
+  });
+  for (const [id, name] of [["label", "label"], ["nuisance", "nuisance"], ["split", "split"], ["severity", "step"]]) {
+    listen(`choose-${id}`, "change", (event) => choose({ [name]: event.target.value, all: 1 }));
+  }
+  listen("show-all", "click", () => choose({ label: null, nuisance: null, all: 1 }, true));
+  listen("close", "click", () => { remember({ label: null, nuisance: null, split: null, step: null, all: null }, { push: true }); showWall(); get("matrix").querySelector("[tabindex='0']")?.focus(); });
+  listen("task", "change", (event) => {
+    const one = page.tasks[event.target.value];
+    if (one) { remember({ task: one.words, taskbase: one.base }); showTask(); }
+  });
+  listen("protocol", "change", (event) => { remember({ task: event.target.value }); fillForm(event.target.value); showTask(); });
+  listen("make-task", "submit", (event) => { event.preventDefault(); remember({ task: get("words").value.trim() }, { push: true }); showTask(); });
+  listen("parameters", "input", () => { get("words").value = wordsOfForm(); });
+  listen("parameters", "change", () => { remember({ task: wordsOfForm() }); showTask(); });
+  const showAll = () => { showMatrix(); showWall(); };
+  addEventListener("popstate", () => { showAll(); showTask(); });
+
+  for (const name of ["label", "nuisance"]) {
+    const list = name === "label" ? page.labels : page.nuisances;
+    get(`choose-${name}`).append(make("option", { value: "" }, "all"), ...list.map((one, at) => make("option", { value: at }, one)));
+  }
+  if (page.bases.some((one) => one.counts.some((row) => row[0]))) get("choose-nuisance").append(make("option", { value: -1 }, "untouched"));
+  get("choose-split").append(make("option", { value: "" }, "all"), ...page.splits.map((one) => make("option", { value: one }, one)));
+  get("choose-severity-field").hidden = page.severities.length < 2;
+  get("choose-severity").append(make("option", { value: "" }, "all"), ...page.severities.map((one) => make("option", { value: one }, String(one))));
+  showAll();
+  showTask();
+})();

@@ -1,0 +1,113 @@
+"""How many rows each group has in each set of a task: the heat maps of a dataset's page."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from shiftdata.dataset import OpenDataset
+from shiftdata.format.manifest import Manifest
+from shiftdata.protocols import parse_protocol, protocols, task
+from shiftdata.protocols.base import REQUIRED
+from shiftdata.tasks import Task
+
+#: Sets of one task whose counts are shown: a protocol may cut a set into hundreds.
+MOST_SETS = 12
+#: What the pages without a server hold beside the canonical splits, at most.
+MOST_TASKS = 120
+
+
+def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
+    """The groups of every set of a task: of canonical split `words`, of protocols, or of neither.
+
+    Exactly what `shiftdata.task` makes of the same words; what it refuses is refused.
+    """
+    manifest = dataset.manifest
+    split = manifest.canonical(words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a protocol that leaks says so in the notes of the page
+        made = task(dataset, words if split else parse_protocol(words), base=base, on_empty="report")
+    return counts_of_task(made, words)
+
+
+def counts_of_task(made: Task, words: str) -> dict[str, Any]:
+    """The counts of a task that is made already."""
+    report = made.report()
+    shown = list(report.sets.items())[:MOST_SETS]
+    return {
+        "words": words,
+        "task": report.task,
+        "leaks": report.leaks,
+        "notes": list(report.notes),
+        "more": len(report.sets) - len(shown),
+        "sets": [
+            {
+                "name": name,
+                "roles": list(one.roles),
+                "examples": one.examples,
+                "origins": one.origins,
+                "empty": len(one.empty),
+                "counts": np.array(one.counts, np.int64).ravel().tolist(),
+            }
+            for name, one in shown
+        ],
+    }
+
+
+def forms(manifest: Manifest) -> list[dict[str, Any]]:
+    """Every protocol with its parameters and their defaults, those of the canonical splits first."""
+    used = {split.protocol.partition(" ")[0].partition("@")[0] for split in manifest.canonical_splits}
+    known = sorted(protocols(), key=lambda one: (one.id not in used, one.id))
+    return [
+        {
+            "id": one.id,
+            "about": one.about,
+            "paper": one.paper,
+            "variants": {name: text for name, text in one.variants.items() if name},
+            "parameters": [
+                {"name": name, "default": _shown(value), "required": value is REQUIRED}
+                for name, value in one.parameters().items()
+                if name != "variant"
+            ],
+        }
+        for one in known
+    ]
+
+
+def grid(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The tasks that pages without a server hold, base and words: canonical splits, and steps around them."""
+    made: dict[tuple[str, str], None] = {(base.name, ""): None for base in manifest.bases}
+    made |= {(split.base, split.name): None for split in manifest.canonical_splits}
+    for split in manifest.canonical_splits:
+        made |= {(split.base, words): None for words in _around(split.protocol)}
+    yield from list(made)[:MOST_TASKS]
+
+
+def _around(words: str) -> list[str]:
+    """A canonical split's protocol with other seeds, and other strengths where it has them."""
+    steps: Mapping[str, tuple[str, ...]] = {
+        "mu": ("0.05", "0.1", "0.2", "0.5", "1"),
+        "alpha": ("0.5", "1", "3", "10"),
+    }
+    parts = [word for word in words.split() if not word.startswith("seed=")]
+    if "'" in words or not any(word.split("=")[0] in steps for word in parts):
+        return []
+    made = []
+    for seed in ("0", "1", "2"):
+        for at, word in enumerate(parts):
+            for value in steps.get(word.split("=")[0], ()):
+                changed = [*parts[:at], f"{word.split('=')[0]}={value}", *parts[at + 1 :]]
+                made.append(" ".join([*changed, f"seed={seed}"]))
+    return made
+
+
+def _shown(value: Any) -> str:
+    """A default as it is written in the words of a task."""
+    if value is REQUIRED or value in ("", ()):
+        return ""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

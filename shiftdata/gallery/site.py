@@ -1,0 +1,190 @@
+"""The gallery as files: pages that open from a disk, from Pages and Spaces, from any web server.
+
+A dataset's pages are made again only when its manifest, what is asked for, or this package has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.errors import InputError
+from shiftdata.files import write_text
+from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
+from shiftdata.gallery.counts import counts_of
+from shiftdata.gallery.pages import COLUMNS, SIDE, Place, base_names, cover, pages_of, tasks_of
+from shiftdata.gallery.rows import Indices, Rows
+from shiftdata.gallery.shell import ASSETS, TEMPLATES
+from shiftdata.gallery.sprites import sprite
+from shiftdata.places.search import NAMESPACE
+
+#: What a dataset's folder was made from; it is written last.
+MADE = "made.json"
+#: Pictures that a card shows.
+PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+
+#: Called with a dataset's name and how many steps its pages take, then with each step.
+Begin: TypeAlias = Callable[[str, int], Callable[[], object]]
+#: A file that pages load, and how it is made; None where there is nothing to show.
+Part: TypeAlias = tuple[str, Callable[[], bytes | str | None]]
+
+
+def write_gallery(
+    datasets: Sequence[DatasetName],
+    out: Path,
+    *,
+    each: int = 8,
+    results: Sequence[Path] = (),
+    begin: Begin = lambda name, steps: lambda: None,
+) -> Path:
+    """Write the pages of some datasets and a front page below `out`, and return the front page.
+
+    Args:
+        datasets: names, folders, URLs or opened datasets.
+        out: a folder; pages of datasets that were made there before stay, and stand on the front page.
+        each: how many rows of each group, or trajectories of a continuous shift, the pages show.
+        results: folders of pages of predictions, to be listed on the front page.
+        begin: is called with a dataset's name and its steps, and gives what to call at each step.
+
+    """
+    if each < 1:
+        raise InputError(f"each={each}: at least 1 row of a group is shown")
+    opened = [open_dataset(name) for name in datasets]
+    for name in {one.manifest.name for one in opened}:
+        if sum(one.manifest.name == name for one in opened) > 1:
+            raise InputError(f"two of the datasets are called {name}: make a gallery of each")
+    out.mkdir(parents=True, exist_ok=True)
+    for file in sorted(ASSETS.iterdir()):
+        (out / "assets").mkdir(exist_ok=True)
+        shutil.copyfile(file, out / "assets" / file.name)
+    shown = [_copied(one, out) for one in results]
+    entries = []
+    for one in opened:
+        folder = out / one.manifest.name
+        accuracy = {name: by for record in shown for name, by in _accuracy(record, one).items()}
+        _write_dataset(one, folder, each, accuracy, begin)
+        picture = f"{folder.name}/card.webp" if (folder / "card.webp").is_file() else ""
+        url, repo_id = f"{folder.name}/index.html", f"{NAMESPACE}/{folder.name}"
+        entries.append(Entry(manifest=one.manifest, url=url, repo_id=repo_id, picture=picture))
+    write_text(out / "index.html", catalog_page(entries, root="", results=shown))
+    return out / "index.html"
+
+
+def _write_dataset(
+    dataset: OpenDataset, folder: Path, each: int, accuracy: Mapping[str, Any], begin: Begin
+) -> None:
+    """All pages of a dataset and what they load; nothing where they are there already."""
+    identity = {"manifest": dataset.sha256, "each": each, "accuracy": accuracy, "pages": _code()}
+    made = folder / MADE
+    if made.is_file() and made.read_text(encoding="utf-8") == json.dumps(identity):
+        return
+    made.unlink(missing_ok=True)
+    place = Place(root="../", here="", up="index.html", each=each, accuracy=accuracy)
+    parts = list(_parts(dataset, place))
+    step = begin(dataset.manifest.name, len(parts) + 1)
+    for name, make in parts:
+        data = make()
+        if data is not None:
+            _write(folder / name, data)
+        step()
+    for name, text in pages_of(dataset, place).items():
+        write_text(folder / name, text)
+    step()
+    write_text(made, json.dumps(identity))
+
+
+def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
+    """Every file that the pages load, by name, and how it is made."""
+    manifest = dataset.manifest
+    yield "card.webp", partial(card_picture, dataset)
+    for path in manifest.files:
+        if path.endswith(PICTURES) and "/" not in path:
+            yield path, partial(dataset.read_file, path)
+    for number, task in enumerate(tasks_of(manifest, place)):
+        yield _script(f"counts/{number}", partial(counts_of, dataset, *task))
+    for base in base_names(manifest):
+        rows = Rows.of(dataset, base)
+        sample = rows.sample(place.each)
+        yield _script(f"keys/{base}", partial(_keys, rows, sample))
+        for label in sorted({label for label, _ in sample}):
+            mine = {nuisance: at for (one, nuisance), at in sample.items() if one == label}
+            yield from _of_label(rows, label, mine)
+
+
+def _of_label(rows: Rows, label: int, sample: Mapping[int, Indices]) -> Iterator[Part]:
+    """What the pages load of one label: its rows, its line of the matrix, the pictures of its groups."""
+    name = f"{rows.base}-{label}"
+    yield _script(f"rows/{name}", partial(_details, rows, sample))
+    if rows.modality != "image" or not rows.dataset.manifest.pixels_included:
+        return
+    for step in range(len(rows.severities) if rows.is_continuous else 1):
+        yield f"data/covers/{name}-{step}.webp", partial(cover, rows, label, step)
+    for nuisance, at in sorted(sample.items()):
+        yield f"data/groups/{name}-{nuisance}.webp", partial(_group, rows, at)
+
+
+def _details(rows: Rows, sample: Mapping[int, Indices]) -> dict[int, list[dict[str, Any]]]:
+    """All that is known of some rows of a label, by nuisance; read at once."""
+    order = sorted(sample)
+    known = iter(rows.details(np.concatenate([sample[nuisance] for nuisance in order])))
+    return {nuisance: [next(known) for _ in sample[nuisance]] for nuisance in order}
+
+
+def _group(rows: Rows, at: Indices) -> bytes:
+    return sprite(rows.examples(at), SIDE, COLUMNS)
+
+
+def _keys(rows: Rows, sample: Mapping[tuple[int, int], Indices]) -> dict[str, list[int]]:
+    """In which group each key of the pages is."""
+    at = np.concatenate([*sample.values(), np.empty(0, np.int64)]).astype(np.int64)
+    groups = [list(group) for group, mine in sample.items() for _ in range(len(mine))]
+    return dict(zip(rows.metadata.keys(at).to_pylist() if len(at) else [], groups, strict=True))
+
+
+def _script(name: str, make: Callable[[], Mapping[Any, Any]]) -> Part:
+    """A file of data as a script, the only way in which a page that is opened from a disk can read it."""
+
+    def script() -> str:
+        text = json.dumps(make(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return f"shiftdata.receive({json.dumps(name)},{text});\n"
+
+    return f"data/{name}.js", script
+
+
+def _write(path: Path, data: bytes | str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def _code() -> str:
+    """What the pages are made with: another release makes them anew."""
+    digest = hashlib.sha256()
+    for folder in (ASSETS, TEMPLATES, Path(__file__).parent):
+        for file in sorted(one for one in folder.iterdir() if one.is_file()):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _copied(result: Path, out: Path) -> dict[str, Any]:
+    """What the front page says of a page of predictions, which is copied beside the others."""
+    record = result / "page.json"
+    if not record.is_file():
+        raise InputError(f"{result} is not a page of predictions: it has no page.json")
+    known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    folder = out / "predictions" / result.name
+    if folder.resolve() != result.resolve():
+        shutil.copytree(result, folder, dirs_exist_ok=True)
+    return known | {"url": f"predictions/{result.name}/index.html"}
+
+
+def _accuracy(record: Mapping[str, Any], dataset: OpenDataset) -> Mapping[str, Any]:
+    """Accuracy along the severity of a page of predictions, if it is about this dataset."""
+    return record.get("severity", {}) if record.get("dataset") == dataset.manifest.name else {}
