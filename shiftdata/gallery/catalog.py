@@ -14,8 +14,8 @@ from PIL import Image
 from shiftdata.dataset import OpenDataset
 from shiftdata.format.manifest import Manifest
 from shiftdata.gallery.pages import calibrated
-from shiftdata.gallery.shell import render
 from shiftdata.gallery.sprites import as_webp
+from shiftdata.pages.shell import render
 
 #: The pictures of a card of which one stands on the front page.
 PICTURES = ("preview.jpg", "groups.png")

@@ -15,8 +15,8 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.gallery.counts import forms, grid
 from shiftdata.gallery.figures import distributions, duplicates, features
 from shiftdata.gallery.rows import Rows
-from shiftdata.gallery.shell import render
 from shiftdata.gallery.sprites import sprite
+from shiftdata.pages.shell import render
 from shiftdata.places.search import NAMESPACE
 
 SIDE = 96  # of a square of a sprite of a group

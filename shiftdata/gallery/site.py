@@ -22,8 +22,8 @@ from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
 from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.pages import COLUMNS, SIDE, Place, base_names, cover, pages_of, tasks_of
 from shiftdata.gallery.rows import Indices, Rows
-from shiftdata.gallery.shell import ASSETS, TEMPLATES
 from shiftdata.gallery.sprites import sprite
+from shiftdata.pages.shell import ROOMS, assets
 from shiftdata.places.search import NAMESPACE
 
 #: What a dataset's folder was made from; it is written last.
@@ -62,9 +62,9 @@ def write_gallery(
         if sum(one.manifest.name == name for one in opened) > 1:
             raise InputError(f"two of the datasets are called {name}: make a gallery of each")
     out.mkdir(parents=True, exist_ok=True)
-    for file in sorted(ASSETS.iterdir()):
-        (out / "assets").mkdir(exist_ok=True)
-        shutil.copyfile(file, out / "assets" / file.name)
+    (out / "assets").mkdir(exist_ok=True)
+    for name, file in assets().items():
+        shutil.copyfile(file, out / "assets" / name)
     shown = [_copied(one, out) for one in results]
     entries = []
     for one in opened:
@@ -167,8 +167,8 @@ def _write(path: Path, data: bytes | str) -> None:
 def _code() -> str:
     """What the pages are made with: another release makes them anew."""
     digest = hashlib.sha256()
-    for folder in (ASSETS, TEMPLATES, Path(__file__).parent):
-        for file in sorted(one for one in folder.iterdir() if one.is_file()):
+    for room in (ROOMS / "pages", Path(__file__).parent):
+        for file in sorted(one for one in room.rglob("*") if one.is_file() and one.suffix != ".pyc"):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

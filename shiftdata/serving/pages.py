@@ -24,8 +24,8 @@ from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
 from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.pages import Place, card_of, cover, page
 from shiftdata.gallery.rows import MOST_ROWS, Choice, Rows
-from shiftdata.gallery.shell import ASSETS, POLICY, asset_hash, render
 from shiftdata.gallery.sprites import as_webp, thumbnail
+from shiftdata.pages.shell import POLICY, asset_hash, assets, render
 from shiftdata.serving import sign_in
 from shiftdata.serving.library import Repo
 from shiftdata.serving.live import CommitStore
@@ -160,11 +160,11 @@ def severity_page(request: Request) -> HTMLResponse:
 def asset(request: Request) -> Response:
     """`/assets/<file>`: a script or the style of the pages."""
     name = part(request, "name")
-    if name not in {one.name for one in ASSETS.iterdir()}:
+    if (file := assets().get(name)) is None:
         raise no_entry(name)
     kept = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
     kind = ENDINGS[name.rpartition(".")[2]]
-    return Response((ASSETS / name).read_bytes(), media_type=kind, headers={"Cache-Control": kept})
+    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": kept})
 
 
 def card_image(request: Request) -> Response:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from shiftdata.gallery.shell import POLICY, render
+from shiftdata.pages.shell import POLICY, render
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.request import COOKIE, base_url, mirror_of, whole_body
 
