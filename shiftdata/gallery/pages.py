@@ -185,6 +185,15 @@ def card_of(data: bytes, file_url: str) -> str:
     return markdown(text, file_url)
 
 
+#: What keyboards and screen readers need of Markdown's HTML: what scrolls can be reached, no head is empty.
+USABLE = (
+    ("<pre>", '<pre tabindex="0">'),
+    ("<table>", '<div class="scroll" tabindex="0" role="group" aria-label="table"><table>'),
+    ("</table>", "</table></div>"),
+    ("<th></th>", "<td></td>"),
+)
+
+
 def markdown(text: str, file_url: str) -> str:
     """Markdown of a stranger as HTML: no tags of its own, pictures and links to files below `file_url`."""
     reader = require("markdown_it", "a page").MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -199,4 +208,7 @@ def markdown(text: str, file_url: str) -> str:
                 one.attrSet("src", "")  # the policy would forbid it
             if one.type == "image":
                 one.attrSet("loading", "lazy")
-    return str(reader.renderer.render(tokens, reader.options, {}))
+    text = str(reader.renderer.render(tokens, reader.options, {}))
+    for plain, usable in USABLE:  # every other `<` of a text is escaped by now
+        text = text.replace(plain, usable)
+    return text

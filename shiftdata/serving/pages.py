@@ -94,7 +94,7 @@ def front_page(request: Request) -> HTMLResponse:
     entries, others = [], []
     for repo, commit in visible_repos(request):
         repo_id, dataset = f"{repo.owner}/{repo.name}", None
-        with suppress(ShiftdataError):  # a damaged manifest: its files are listed all the same
+        with suppress(ShiftdataError, Refusal):  # a damaged manifest: its files are listed all the same
             dataset = mirror_of(request).live.dataset(repo, commit)
         url = f"/datasets/{quote(repo_id)}"
         if dataset is None:
@@ -118,7 +118,7 @@ def front_page(request: Request) -> HTMLResponse:
 def dataset_page(request: Request) -> HTMLResponse:
     """`/datasets/<owner>/<name>`: its groups, tasks, card and files; of other repos their card and files."""
     repo, commit = _repo(request)
-    with suppress(ShiftdataError):
+    with suppress(ShiftdataError, Refusal):
         dataset = mirror_of(request).live.dataset(repo, commit)
         if dataset is not None and not dataset.manifest.is_webdataset:
             return HTMLResponse(page(dataset, "dataset", _place(request, repo, commit)), headers=HEADERS)
