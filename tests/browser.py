@@ -35,3 +35,8 @@ def accessibility_problems(page: Any) -> list[str]:
         for one in response["violations"]
         for node in one["nodes"]
     ]
+
+
+def wait_for_text(page: Any, selector: str, text: str) -> None:
+    """Wait until an element has a text; the policy of the pages forbids to evaluate one's own code for it."""
+    page.locator(selector).filter(has_text=text).wait_for(state="attached")

@@ -146,10 +146,10 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     splits = manifest.canonical_splits
     return {
-        "distributions": dataset.keep(("gallery", "distributions"), lambda: distributions(rows)),
-        "features": dataset.keep(("gallery", "features"), lambda: features(rows)),
-        "duplicates": dataset.keep(("gallery", "duplicates"), lambda: duplicates(rows)),
-        "card": dataset.keep(("gallery", "card", place.file_url), lambda: card_html(dataset, place.file_url)),
+        "distributions": rows.keep("distributions", lambda: distributions(rows)),
+        "features": rows.keep("features", lambda: features(rows)),
+        "duplicates": rows.keep("duplicates", lambda: duplicates(rows)),
+        "card": rows.keep(("card", place.file_url), lambda: card_html(dataset, place.file_url)),
         "calibrated": calibrated(manifest),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
         "endpoint": place.endpoint,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata import Metadata, read_metadata
 
 Indices: TypeAlias = NDArray[np.int64]
+T = TypeVar("T")
 
 #: Rows of one answer at most.
 MOST_ROWS = 1000
@@ -39,12 +40,19 @@ class Rows:
 
     dataset: OpenDataset
     base: str
+    _kept: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, dataset: OpenDataset, base: str) -> Rows:
         """The rows of a base, made once for an opened dataset."""
         dataset.manifest.base(base)  # refuses an unknown name
         return dataset.keep(("gallery", base), lambda: cls(dataset, base))
+
+    def keep(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gives, kept; two threads may make it at once, as neither has a lock while it reads."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast(T, self._kept[key])
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -68,13 +76,11 @@ class Rows:
 
     def choose(self, choice: Choice) -> Indices:
         """The rows that a choice keeps, in `order`; those of the last choice are kept."""
-        kept: dict[str, tuple[Choice, Indices]] = self.__dict__.setdefault("_chosen", {})
-        before = kept.get("last")
-        if before is not None and before[0] == choice:
-            return before[1]
-        chosen = self._choose(choice)
-        kept["last"] = choice, chosen
-        return chosen
+        before, rows = self._kept.get("choice", (None, None))
+        if before != choice:
+            rows = self._choose(choice)
+            self._kept["choice"] = choice, rows
+        return cast(Indices, rows)
 
     def _choose(self, choice: Choice) -> Indices:
         rows, keep = self.metadata, np.ones(len(self.metadata), bool)
@@ -92,7 +98,7 @@ class Rows:
 
     def sample(self, each: int) -> dict[tuple[int, int], Indices]:
         """The first rows of each group: `each` of them, or trajectories where the shift is continuous."""
-        return self.dataset.keep(("gallery", self.base, each), lambda: self._sample(each))
+        return self.keep(("sample", each), lambda: self._sample(each))
 
     def _sample(self, each: int) -> dict[tuple[int, int], Indices]:
         rows, chosen = self.metadata, {}

@@ -170,7 +170,8 @@ def asset(request: Request) -> Response:
 def card_image(request: Request) -> Response:
     """`/datasets/<owner>/<name>/card.webp`: its picture on the front page."""
     _, commit, dataset = _opened(request)
-    made = dataset.keep("card picture", lambda: card_picture(dataset))
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    made = rows.keep("card picture", lambda: card_picture(dataset))
     if made is None:
         raise no_entry("card.webp")
     return _picture(request, commit, made, "image/webp")
@@ -244,7 +245,7 @@ def cover_image(request: Request, rows: Rows) -> Response:
     label, step = request.path_params["label"], request.path_params["step"]
     if label >= len(rows.metadata.labels) or step >= max(1, len(rows.severities)):
         raise NotFoundError(f"there is no label {label} at step {step}")
-    made = rows.dataset.keep(("cover", rows.base, label, step), lambda: cover(rows, label, step))
+    made = rows.keep(("cover", label, step), lambda: cover(rows, label, step))
     return _picture(request, commit, made, "image/webp")
 
 

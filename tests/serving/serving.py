@@ -34,6 +34,7 @@ class Running:
     sent: int = 0
     asked: list[str] = field(default_factory=list)
     server: Server | None = None
+    mirror: Mirror | None = None
     cut_next: bool = False  # end the connection in the middle of the next file
 
     @property
@@ -72,8 +73,8 @@ def serving(
     library = Library(root, writable=writable)
     bound = listen("127.0.0.1", 0)
     running = Running(bound.getsockname()[1], library)
-    one = server(Mirror(library, token, private, **mirror), limits=limits, quiet=True)
-    running.server = one
+    running.mirror = Mirror(library, token, private, **mirror)
+    running.server = one = server(running.mirror, limits=limits, quiet=True)
     one.config.app = running.counted(one.config.app)
     thread = threading.Thread(target=one.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()

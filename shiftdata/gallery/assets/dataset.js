@@ -90,7 +90,7 @@
     })));
     const caption = `${set.name} (${set.roles.join(", ")}): ${number(set.examples)} rows of ${number(set.origins)} origins`
       + (set.empty ? `, ${number(set.empty)} groups empty` : "");
-    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": set.name }, make("table", { class: "heat" },
+    return make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": set.name }, make("table", { class: "heat" },
       make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...lines)));
   }
 
