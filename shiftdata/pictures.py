@@ -91,8 +91,8 @@ def drawn_figure(figure: Any, dpi: int = DPI) -> Image.Image:
 def svg_figure(figure: Any, name: str, about: str) -> str:
     """A figure as an SVG element for a page: `name` begins its ids, `about` is what it shows.
 
-    What is black in it has the colour of the page's text; its texts stay texts. Equal figures give equal
-    elements.
+    What is black in it has the colour of the page's text; its texts stay texts, in the page's font. It has
+    attributes and no styles, which a strict policy forbids. Equal figures give equal elements.
     """
     rc_context = require("matplotlib", "a chart").rc_context
     buffer = io.StringIO()
@@ -103,13 +103,25 @@ def svg_figure(figure: Any, name: str, about: str) -> str:
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], count=1, flags=re.DOTALL)
-    text = re.sub(r'(?<= id=")|(?<=href="#)|(?<=url\(#)', f"{name}-", text)
-    text = re.sub(r"(?<=: )#000000(?=[;\"])", "currentColor", text)
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<[^>]*>", lambda tag: _without_styles(tag[0], name), text)
     size = re.search(r'viewBox="[^"]*"', text)
     assert size is not None
     said = html.escape(about)
-    begin = f'<svg {size[0]} xmlns:xlink="http://www.w3.org/1999/xlink" role="img" aria-label="{said}">'
+    begin = f'<svg {size[0]} role="img" aria-label="{said}" stroke-linejoin="round" stroke-linecap="butt">'
     return f"{begin}<title>{said}</title>{text[text.index('>') + 1 :].strip()}"
+
+
+def _without_styles(tag: str, name: str) -> str:
+    """A tag with the declarations of its style as attributes, and its ids under a name."""
+    tag = tag.replace("xlink:href", "href").replace("#000000", "currentColor")
+    tag = re.sub(r'(?<= id=")|(?<=href="#)|(?<=url\(#)', f"{name}-", tag)
+    style = re.search(r'style="([^"]*)"', tag)
+    if style is None:
+        return tag
+    pairs = [one.partition(": ") for one in style[1].split("; ") if ": " in one]
+    said = " ".join(f'{one}="{value}"' for one, _, value in pairs if one != "font-family")
+    return tag.replace(style[0], said)
 
 
 def _literal(figure: Any) -> None:

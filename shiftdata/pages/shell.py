@@ -6,6 +6,7 @@ texts of strangers. What scripts need stands in the page as JSON.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping
@@ -39,6 +40,16 @@ def render(template: str, *, root: str, index: str = "index.html", **context: An
 
     page = environment().get_template(template)
     return page.render(root=root, index=index, asset=asset, policy=POLICY, **context)
+
+
+def render_alone(template: str, **context: Any) -> str:
+    """A page that is one file: without a script, with its style in it, and allowed to load nothing."""
+    style = assets()["style.css"].read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return environment().get_template(template).render(style=style, policy=policy, **context)
 
 
 def asset_hash(name: str) -> str:

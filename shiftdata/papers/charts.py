@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +29,15 @@ def draw(rows: pa.Table) -> Image.Image:
     return drawn_figure(charts(rows))
 
 
-def charts(rows: pa.Table) -> Figure:
-    """The figure that `draw` makes a picture of."""
+def charts(rows: pa.Table, width: float = 11) -> Figure:
+    """The figure that `draw` makes a picture of, of a width in inches."""
     blocks = [_for_eyes(grid) for grid in grids(_of_one_unit(rows)) if grid.table != "text"]
     if not 1 <= len(blocks) <= MOST_BLOCKS:
         raise InputError(
             f"a picture shows 1 to {MOST_BLOCKS} blocks, these results have {len(blocks)}: "
             "choose a table or a part, as in published('nico++', 2)"
         )
-    figure = _figure(blocks)
+    figure = _figure(blocks, width)
     for place, (grid, axes) in enumerate(zip(blocks, figure.axes, strict=True)):
         {"points": _points, "lines": _lines, "bars": _bars, "map": _map}[_shape(grid)](axes, grid)
         new = place == 0 or grid.title != blocks[place - 1].title
@@ -75,10 +75,10 @@ def _for_eyes(grid: Grid) -> Grid:
     return replace(grid, columns=columns, lines=tuple(lines))
 
 
-def _figure(blocks: Sequence[Grid]) -> Figure:
+def _figure(blocks: Sequence[Grid], width: float) -> Figure:
     """An empty figure, as high as its blocks need."""
     heights = [1.2 + 0.22 * len(grid.lines) if _shape(grid) == "map" else 3.6 for grid in blocks]
-    figure: Figure = new_figure(11, sum(heights) + 0.5)
+    figure: Figure = new_figure(width, sum(heights) + 0.5)
     figure.subplots(len(blocks), 1, height_ratios=heights, squeeze=False)
     return figure
 
@@ -101,12 +101,10 @@ def _points(axes: Axes, grid: Grid) -> None:
     places = np.arange(len(grid.columns))
     errors = np.nan_to_num(spreads[mean])
     axes.bar(places, values[mean], 0.6, yerr=errors, capsize=4, color=COLOURS[4], alpha=0.8)
-    for place, value, error in zip(places, values[mean], errors, strict=True):
-        where: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 9}
-        axes.text(float(place), 0.03, f"{value:.2f} ± {error:.2f}", **where)
     shift = np.linspace(-0.22, 0.22, len(others))[:, None]
     axes.plot(places + shift, others, ".", color="black", markersize=4, alpha=0.6)
-    axes.set_xticks(places, grid.columns)
+    names = [f"{name}\n{cell}" for name, cell in zip(grid.columns, grid.lines[mean][1], strict=True)]
+    axes.set_xticks(places, names)
     axes.set_ylabel(f"{len(others)} scenarios and their mean")
 
 
@@ -125,7 +123,9 @@ def _map(axes: Axes, grid: Grid) -> None:
     values, _ = _numbers(grid)
     columns = [name if len(name) < 28 else f"{name[:26]}..." for name in grid.columns]
     low, high = np.nanmin(values), np.nanmax(values)
-    axes.imshow(values, aspect="auto", cmap="viridis", vmin=low, vmax=high)
+    edges = [np.arange(size + 1) - 0.5 for size in (len(columns), len(grid.lines))]
+    axes.pcolormesh(*edges, values, cmap="viridis", vmin=low, vmax=high, edgecolor="face", linewidth=0.2)
+    axes.invert_yaxis()
     middle = (low + high) / 2
     if len(columns) <= 20:
         for (row, column), value in np.ndenumerate(values):

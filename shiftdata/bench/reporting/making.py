@@ -13,6 +13,7 @@ from shiftdata.bench.reporting.comparisons import baseline_of, comparison_sectio
 from shiftdata.bench.reporting.facts import Facts, Wanted
 from shiftdata.bench.reporting.forms import tables_of
 from shiftdata.bench.reporting.kinds import KINDS, OTHER, Kind, clean, family_of, unit_of
+from shiftdata.bench.reporting.overview import overview
 from shiftdata.bench.reporting.rankings import ranking_section
 from shiftdata.bench.reporting.rows import Truth, failure_tables, same_rows
 from shiftdata.bench.reporting.scores import Score, rule_label, scores_of, standard_error
@@ -117,6 +118,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
     for group in groups:
         pooled.setdefault((group.kind, group.backbone, group.rule), []).extend(group.scores)
     sections = [
+        overview(pooled, baseline),
         facts.what(),
         _selection(list(dict.fromkeys(group.rule for group in groups))),
         *findings,

@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 from shiftdata.bench.reporting.tables import NUMBER, Section, Table
 from shiftdata.errors import InputError
+from shiftdata.pages.shell import render_alone
 from shiftdata.papers import Results
 from shiftdata.papers.tables import Grid
 
-STYLE = Path(__file__).with_name("page.css")
+#: Of a chart, in inches: texts of 8 points are large enough where it fills a page.
+WIDTH = 8
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
     """The page; every text in it is escaped."""
-    name = html.escape(f"Report on {title}")
-    links = "".join(
-        f'<li><a href="#s{at}">{html.escape(one.title)}</a></li>' for at, one in enumerate(sections)
-    )
-    head = (
-        '<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="color-scheme" content="light dark">\n<title>{name}</title>\n'
-        f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>"
-    )
-    body = "\n".join(_section(at, one) for at, one in enumerate(sections))
-    nav = f'<nav aria-label="Sections"><ol>{links}</ol></nav>'
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n'
-        f"<body><main>\n<h1>{name}</h1>\n{nav}\n{body}\n</main></body></html>\n"
-    )
+    shown = [_section(f"s{at}", one) for at, one in enumerate(sections)]
+    return render_alone("report.html", name=title, sections=shown)
 
 
-def _section(at: int, section: Section) -> str:
-    notes = "".join(f"<p>{html.escape(note)}</p>" for note in section.notes)
-    tables = "\n".join(
-        _table(f"s{at}t{number}", one, section.head(one)) for number, one in enumerate(section.tables)
-    )
-    return f'<section id="s{at}">\n<h2>{html.escape(section.title)}</h2>\n{notes}\n{tables}\n</section>'
+def _section(name: str, section: Section) -> dict[str, Any]:
+    tables = [_table(f"{name}t{at}", one, section.head(one)) for at, one in enumerate(section.tables)]
+    return {"id": name, "title": section.title, "notes": section.notes, "tables": tables}
 
 
-def _table(name: str, table: Table, head: str) -> str:
+def _table(name: str, table: Table, head: str) -> dict[str, Any]:
     """A chart, where there is one, above its table and notes."""
-    blocks = "\n".join(_grid(one, table.title) for one in table.grids)
-    notes = f'<p class="notes">{html.escape(" ".join(table.notes))}</p>' if table.notes else ""
-    title = f"<h3>{html.escape(head)}</h3>\n{_chart(name, table)}"
-    return f'<div class="table" id="{name}">\n{title}<div class="blocks">{blocks}</div>\n{notes}</div>'
-
-
-def _chart(name: str, table: Table) -> str:
-    drawn = _svg(name, table.title, table.chart) if table.chart is not None else ""
-    return f'<figure class="scroll">{drawn}</figure>\n' if drawn else ""
+    chart = _svg(name, table.title, table.chart) if table.chart is not None else ""
+    return {
+        "id": name, "title": table.title, "head": head, "chart": chart, "notes": table.notes,
+        "blocks": [_block(one, table.title) for one in table.grids],
+    }  # fmt: skip
 
 
 def _svg(name: str, title: str, numbers: Results) -> str:
@@ -62,35 +43,27 @@ def _svg(name: str, title: str, numbers: Results) -> str:
     if len(numbers) < 2:
         return ""
     try:
-        figure = charts(numbers.rows)
+        figure = charts(numbers.rows, WIDTH)
     except InputError:
         return ""
     return svg_figure(figure, name, f"Chart of {title}. The same numbers are in the table below.")
 
 
-def _grid(grid: Grid, caption: str) -> str:
-    """A block as a table; the first column names its rows."""
-    columns = list(zip(*grid.body, strict=True)) or [()] * len(grid.header)
-    head = "".join(map(_head, grid.header, columns))
-    lines = []
-    for row, cells in grid.lines:
-        of = "".join(_cell(cell) for cell in cells)
-        lines.append(f'<tr><th scope="row">{html.escape(row)}</th>{of}</tr>')
-    hidden = f"<caption>{html.escape(caption)}</caption>"
-    rows = f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>"
-    return f'<div class="scroll"><table>{hidden}{rows}</table></div>'
+def _block(grid: Grid, title: str) -> dict[str, Any]:
+    """A block of a table; the first column names its rows, and columns of numbers stand to the right."""
+    numeric = [all(map(NUMBER.fullmatch, column)) for column in zip(*grid.body, strict=True)]
+    caption = ", ".join(one for one in (title, grid.part) if one)
+    lines = [(row, [_cell(one) for one in cells]) for row, cells in grid.lines]
+    return {
+        "caption": caption,
+        "head": list(zip(grid.header, [False, *numeric[1:]], strict=True)),
+        "lines": lines,
+    }
 
 
-def _head(name: str, column: Sequence[str]) -> str:
-    """The name of a column, on the side of its cells."""
-    side = "" if all(map(NUMBER.fullmatch, column)) else ' class="text"'
-    return f'<th scope="col"{side}>{html.escape(name)}</th>'
-
-
-def _cell(text: str) -> str:
-    """A number to the right, with what is uncertain in it set back; a text to the left."""
+def _cell(text: str) -> tuple[str, str, bool]:
+    """A number and what is uncertain in it; or a text."""
     if not NUMBER.fullmatch(text):
-        return f'<td class="text">{html.escape(text)}</td>'
-    value, sign, spread = text.partition("±")
-    set_back = f'<span class="spread">±{spread}</span>' if sign else ""
-    return f"<td>{html.escape(value)}{set_back}</td>"
+        return text, "", False
+    value, _, spread = text.partition("±")
+    return value, spread, True
