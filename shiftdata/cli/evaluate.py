@@ -13,7 +13,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from shiftdata.cli.task import on_empty_option, protocol_of
-from shiftdata.cli.verbs import verb
+from shiftdata.cli.verbs import begin_bar, verb
 from shiftdata.errors import InputError
 from shiftdata.protocols import task
 from shiftdata.tasks import OnEmpty, Task, imagenet_outputs
@@ -29,11 +29,12 @@ from shiftdata.tasks.frozen import Frozen
       shiftdata evaluate mine.parquet predictions.csv --set validation --by label,style --format markdown
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
+      shiftdata evaluate mine.parquet erm.csv --also rwg=rwg.csv --page pages/erm-rwg
       shiftdata evaluate cns_bench continuous@paper scores.npy --outputs imagenet
 
     A file of predictions (.csv, .tsv, .parquet, .json, .npy, .npz) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
-    score for each label.
+    score for each label. The folder of a `shiftdata train --folder` has one: name the folder.
 """)
 @click.argument(
     "words",
@@ -61,6 +62,16 @@ from shiftdata.tasks.frozen import Frozen
     help="How to print.",
 )
 @click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
+@click.option(
+    "--page", type=Path, metavar="FOLDER", help="Write pages: worst groups with their pictures, confusions."
+)
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Predictions of another method for the pages, to compare; can be given several times.",
+)
+@click.option("--method", metavar="NAME", help="What the pages call the first. [default: as its file]")
 @click.option("--dataset", metavar="NAME", help="Where a frozen task's dataset is. [default: as it says]")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: as the task says]")
 @on_empty_option
@@ -73,6 +84,9 @@ def command(
     outputs: str | None,
     shape: str,
     picture: str | None,
+    page: Path | None,
+    also: tuple[str, ...],
+    method: str | None,
     dataset: str | None,
     base: str | None,
     on_empty: OnEmpty,
@@ -85,7 +99,10 @@ def command(
         *words_of_task, predictions = words
     else:
         words_of_task = list(words)
+    if also and page is None:
+        raise InputError("--also compares on pages: give --page too, the folder for them")
     made = _task(words_of_task, dataset, base, on_empty)
+    method, predictions = named_predictions(f"{method or ''}={predictions}", made, name)
     if outputs:
         result = _of_imagenet(made, predictions, name, masked=outputs == "imagenet-masked")
     else:
@@ -105,6 +122,33 @@ def command(
         )
     if picture:
         result.picture(*columns).save(picture)
+    if page is not None:
+        others = [named_predictions(one, made, name) for one in also]
+        _write_pages(made, [(method, predictions), *others], page, name, remap=remap)
+
+
+def _write_pages(
+    task: Task, predictions: list[tuple[str, str]], page: Path, name: str | None, *, remap: bool
+) -> None:
+    from shiftdata.gallery.predictions_page import predictions_page
+
+    if len(dict(predictions)) < len(predictions):
+        raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
+    front = predictions_page(task, dict(predictions), page, name, remap=remap, begin=begin_bar())
+    print(
+        f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` puts it beside the dataset"
+    )
+
+
+def named_predictions(text: str, task: Task, name: str | None) -> tuple[str, str]:
+    """The method and the file that NAME=FILE names; of the folder of a run, its predictions for the set."""
+    given, _, place = text.rpartition("=")
+    path = Path(place)
+    if (path / "run.json").is_file():
+        about = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        of_set = (name or task.set_of("test")).replace("/", "-")
+        return given or str(about.get("method", path.name)), str(path / f"predictions-{of_set}.parquet")
+    return given or path.stem, place
 
 
 def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool) -> Evaluation:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
+from shiftdata.cli.verbs import GOES_ON, begin_bar, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.loading.plain_datasets import list_datasets
 
@@ -57,15 +56,5 @@ def command(
     if not chosen:
         raise InputError("no dataset on this machine: build or fetch one, or name one (see `shiftdata list`)")
 
-    def begin(name: str, steps: int) -> Callable[[], object]:
-        bar = progress(name, steps, "file", quiet=quiet)
-
-        def step() -> None:
-            bar.update()
-            if bar.n >= steps:
-                bar.close()
-
-        return step
-
-    front = write_gallery(chosen, out, each=each, results=predictions, begin=begin)
+    front = write_gallery(chosen, out, each=each, results=predictions, begin=begin_bar(quiet=quiet))
     print(f"{front}: {len(chosen):,} datasets")

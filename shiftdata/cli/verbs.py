@@ -115,6 +115,22 @@ def progress(title: str, total: int | None, unit: str, *, quiet: bool = False) -
     return tqdm(total=total, desc=title, unit=unit, unit_scale=True, disable=quiet or None)
 
 
+def begin_bar(*, quiet: bool = False) -> Callable[[str, int], Callable[[], object]]:
+    """What makes a progress bar of a name and a number of steps, and gives what is called at each step."""
+
+    def begin(name: str, steps: int) -> Callable[[], object]:
+        bar = progress(name, steps, "file", quiet=quiet)
+
+        def step() -> None:
+            bar.update()
+            if bar.n >= steps:
+                bar.close()
+
+        return step
+
+    return begin
+
+
 def check_token(text: str, where: str) -> str:
     """A token without the spaces around it; it must be one word."""
     if len(text.split()) != 1:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from shiftdata.dataset import OpenDataset
 from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
@@ -14,7 +16,7 @@ from shiftdata.format.paths import README
 from shiftdata.format.schema import SPLITS
 from shiftdata.gallery.counts import forms, grid
 from shiftdata.gallery.figures import distributions, duplicates, features
-from shiftdata.gallery.rows import Rows
+from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
 from shiftdata.pages.shell import render
 from shiftdata.places.search import NAMESPACE
@@ -32,7 +34,8 @@ class Place:
     """Where the pages of a dataset stand, and who answers them.
 
     `root` and `here` are how links to the front page's folder and to the dataset's begin; `up` is the link to
-    its page. Without a server, `each` rows (or trajectories) of a group are in the pages.
+    its page. Without a server, `each` rows (or trajectories) of a group are in the pages, and those whose
+    keys `more` has by base.
     """
 
     root: str
@@ -48,6 +51,20 @@ class Place:
     more_files: int = 0
     file_url: str = ""
     accuracy: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def sample(self, rows: Rows) -> Mapping[tuple[int, int], Indices]:
+        """The rows of each group that the pages show without a server: the first ones, and `more`."""
+        key = "shown", self.each, tuple(self.more.get(rows.base, ()))
+        return rows.keep(key, lambda: self._sample(rows)) if self.each else {}
+
+    def _sample(self, rows: Rows) -> Mapping[tuple[int, int], Indices]:
+        known, chosen = rows.metadata, dict(rows.sample(self.each))
+        for row in map(rows.row_of, self.more.get(rows.base, ())):
+            group = int(known.label[row]), int(known.nuisance[row])
+            if row not in chosen[group]:
+                chosen[group] = np.append(chosen[group], row)
+        return chosen
 
 
 def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:
@@ -91,7 +108,7 @@ def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "nuisances": list(manifest.nuisances),
         "severities": list(manifest.severities) if _is_continuous(manifest) else [],
         "splits": list(SPLITS),
-        "bases": [base_data(Rows.of(dataset, name), place.each) for name in base_names(manifest)],
+        "bases": [base_data(Rows.of(dataset, name), place) for name in base_names(manifest)],
         "tasks": [{"base": base, "words": words} for base, words in tasks_of(manifest, place)],
         "forms": forms(manifest) if place.live else [],
         "accuracy": place.accuracy,
@@ -113,9 +130,8 @@ def base_names(manifest: Manifest) -> list[str]:
     )
 
 
-def base_data(rows: Rows, each: int) -> dict[str, Any]:
+def base_data(rows: Rows, place: Place) -> dict[str, Any]:
     """A base: how many rows each group has, and how its sprites are laid out."""
-    sample = rows.sample(each) if each else {}
     return {
         "name": rows.base,
         "rows": len(rows.metadata),
@@ -123,7 +139,7 @@ def base_data(rows: Rows, each: int) -> dict[str, Any]:
         "severities": rows.severities if rows.is_continuous else [],
         "columns": COLUMNS,
         "wide": min(WIDE, max(1, len(rows.nuisances))),
-        "sample": {f"{label},{nuisance}": len(one) for (label, nuisance), one in sample.items()},
+        "sample": {f"{label},{nuisance}": len(one) for (label, nuisance), one in place.sample(rows).items()},
     }
 
 

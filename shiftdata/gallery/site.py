@@ -21,9 +21,10 @@ from shiftdata.files import write_text
 from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
 from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.pages import COLUMNS, SIDE, Place, base_names, cover, pages_of, tasks_of
+from shiftdata.gallery.predictions_page import RECORD
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
-from shiftdata.pages.shell import ROOMS, assets
+from shiftdata.pages.shell import ROOMS, assets, data_script
 from shiftdata.places.search import NAMESPACE
 
 #: What a dataset's folder was made from; it is written last.
@@ -65,12 +66,12 @@ def write_gallery(
     (out / "assets").mkdir(exist_ok=True)
     for name, file in assets().items():
         shutil.copyfile(file, out / "assets" / name)
-    shown = [_copied(one, out) for one in results]
+    shown = [_copied(one, out, opened) for one in results]
     entries = []
     for one in opened:
         folder = out / one.manifest.name
-        accuracy = {name: by for record in shown for name, by in _accuracy(record, one).items()}
-        _write_dataset(one, folder, each, accuracy, begin)
+        mine = [record for record in shown if record["content_id"] == one.manifest.content_id]
+        _write_dataset(one, folder, each, mine, begin)
         picture = f"{folder.name}/card.webp" if (folder / "card.webp").is_file() else ""
         url, repo_id = f"{folder.name}/index.html", f"{NAMESPACE}/{folder.name}"
         entries.append(Entry(manifest=one.manifest, url=url, repo_id=repo_id, picture=picture))
@@ -79,15 +80,29 @@ def write_gallery(
 
 
 def _write_dataset(
-    dataset: OpenDataset, folder: Path, each: int, accuracy: Mapping[str, Any], begin: Begin
+    dataset: OpenDataset, folder: Path, each: int, results: Sequence[Mapping[str, Any]], begin: Begin
 ) -> None:
-    """All pages of a dataset and what they load; nothing where they are there already."""
-    identity = {"manifest": dataset.sha256, "each": each, "accuracy": accuracy, "pages": _code()}
+    """All pages of a dataset and what they load; nothing where they are there already.
+
+    They also have the examples that pages of predictions show, and the accuracy along the severity of those.
+    """
+    accuracy = {name: by for record in results for name, by in record["severity"].items()}
+    more: dict[str, list[str]] = {}
+    for record in results:
+        more.setdefault(record["base"], []).extend(record["keys"])
+    more = {base: sorted(set(keys)) for base, keys in sorted(more.items())}
+    identity = {
+        "manifest": dataset.sha256,
+        "each": each,
+        "accuracy": accuracy,
+        "more": more,
+        "pages": _code(),
+    }
     made = folder / MADE
     if made.is_file() and made.read_text(encoding="utf-8") == json.dumps(identity):
         return
     made.unlink(missing_ok=True)
-    place = Place(root="../", here="", up="index.html", each=each, accuracy=accuracy)
+    place = Place(root="../", here="", up="index.html", each=each, accuracy=accuracy, more=more)
     parts = list(_parts(dataset, place))
     step = begin(dataset.manifest.name, len(parts) + 1)
     for name, make in parts:
@@ -112,7 +127,7 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
         yield _script(f"counts/{number}", partial(counts_of, dataset, *task))
     for base in base_names(manifest):
         rows = Rows.of(dataset, base)
-        sample = rows.sample(place.each)
+        sample = place.sample(rows)
         yield _script(f"keys/{base}", partial(_keys, rows, sample))
         for label in sorted({label for label, _ in sample}):
             mine = {nuisance: at for (one, nuisance), at in sample.items() if one == label}
@@ -150,13 +165,7 @@ def _keys(rows: Rows, sample: Mapping[tuple[int, int], Indices]) -> dict[str, li
 
 
 def _script(name: str, make: Callable[[], Mapping[Any, Any]]) -> Part:
-    """A file of data as a script, the only way in which a page that is opened from a disk can read it."""
-
-    def script() -> str:
-        text = json.dumps(make(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return f"shiftdata.receive({json.dumps(name)},{text});\n"
-
-    return f"data/{name}.js", script
+    return f"data/{name}.js", lambda: data_script(name, make())
 
 
 def _write(path: Path, data: bytes | str) -> None:
@@ -173,18 +182,18 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def _copied(result: Path, out: Path) -> dict[str, Any]:
+def _copied(result: Path, out: Path, datasets: Sequence[OpenDataset]) -> dict[str, Any]:
     """What the front page says of a page of predictions, which is copied beside the others."""
-    record = result / "page.json"
+    record = result / RECORD
     if not record.is_file():
-        raise InputError(f"{result} is not a page of predictions: it has no page.json")
+        raise InputError(
+            f"{result} has no {RECORD}: give a folder that `shiftdata evaluate ... --page` has written"
+        )
     known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
-    folder = out / "predictions" / result.name
+    folder = out / "predictions" / result.resolve().name
     if folder.resolve() != result.resolve():
         shutil.copytree(result, folder, dirs_exist_ok=True)
-    return known | {"url": f"predictions/{result.name}/index.html"}
-
-
-def _accuracy(record: Mapping[str, Any], dataset: OpenDataset) -> Mapping[str, Any]:
-    """Accuracy along the severity of a page of predictions, if it is about this dataset."""
-    return record.get("severity", {}) if record.get("dataset") == dataset.manifest.name else {}
+    same = any(one.manifest.content_id == known["content_id"] for one in datasets)
+    place = {"dataset": f"../../{known['dataset']}/" if same else ""}
+    (folder / "data" / "place.js").write_text(data_script("place", place), encoding="utf-8")
+    return known | {"url": f"predictions/{folder.name}/index.html"}

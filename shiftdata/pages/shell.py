@@ -85,6 +85,12 @@ def as_data(value: Mapping[str, Any]) -> Any:
     return require("markupsafe", "a page").Markup(text)
 
 
+def data_script(name: str, value: Mapping[Any, Any]) -> str:
+    """A file of data as a script, the only way in which a page that is opened from a disk can read it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return f"shiftdata.receive({json.dumps(name)},{text});\n"
+
+
 def as_size(size: float) -> str:
     """Bytes as people read them.
 

@@ -111,6 +111,30 @@ const shiftdata = (() => {
     return node;
   }
 
+  /**
+   * A chart of lines over the steps of a scale, with a mark at one of them. Each line is {name, points}; the
+   * label of the chart says every number.
+   */
+  function lines(title, series, steps, { at = null, low = null, high = null } = {}) {
+    const [width, height, left, bottom, last] = [460, 170, 44, 24, steps.length - 1];
+    const values = series.flatMap(({ points }) => points.map(([, value]) => value));
+    const [from, to] = [low ?? Math.min(...values), high ?? Math.max(...values)];
+    const x = (step) => left + ((step - steps[0]) / (steps[last] - steps[0] || 1)) * (width - left - 14);
+    const y = (value) => height - bottom - ((value - from) / (to - from || 1)) * (height - bottom - 14);
+    const text = (content, px, py, anchor) => { const node = draw("text", { x: px, y: py, "text-anchor": anchor }); node.textContent = content; return node; };
+    const marks = series.flatMap(({ points }, number) => [
+      draw("polyline", { class: `line-of c${number % 8}`, points: points.map(([step, value]) => `${x(step)},${y(value)}`).join(" ") }),
+      ...points.map(([step, value]) => draw("circle", { class: `dot c${number % 8}`, cx: x(step), cy: y(value), r: 3 }))]);
+    const about = `${title}: ${series.map(({ name, points }) => `${name} ${points.map(([step, value]) => `${step}: ${value.toPrecision(3)}`).join(", ")}`).join("; ")}`;
+    const svg = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about },
+      draw("line", { class: "axis", x1: left, x2: width - 14, y1: height - bottom, y2: height - bottom }),
+      ...(at == null ? [] : [draw("line", { class: "now", x1: x(steps[at]), x2: x(steps[at]), y1: 8, y2: height - bottom })]),
+      ...steps.map((one) => text(String(one), x(one), height - 8, "middle")),
+      text(to.toPrecision(3), left - 6, 16, "end"), text(from.toPrecision(3), left - 6, height - bottom, "end"), ...marks);
+    const keys = series.map(({ name }, number) => make("span", { class: `key c${number % 8}` }, name));
+    return make("figure", {}, make("figcaption", {}, title, " ", ...(series.length > 1 ? keys : [])), svg);
+  }
+
   /** Say something to those who hear the page. */
   function say(text) {
     document.getElementById("said").textContent = text;
@@ -132,7 +156,7 @@ const shiftdata = (() => {
   });
 
   return {
-    page, load, ask, make, draw, state, remember, number, nuisanceName, groupName, exampleUrl, base, rows, example, picture,
-    tile, say, receive: (name, value) => waiting.get(name)?.resolve(value),
+    page, load, ask, make, state, remember, number, nuisanceName, groupName, exampleUrl, base, rows, example, picture,
+    tile, say, lines, receive: (name, value) => waiting.get(name)?.resolve(value),
   };
 })();

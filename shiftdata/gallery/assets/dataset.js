@@ -36,7 +36,7 @@
         const count = of.counts[y][xs[x] + 1];
         if (!count) return make("span", { class: "gap" });
         if (!page.pictures || page.modality !== "image") {
-          return make("span", { class: `count s${Math.max(1, Math.round((20 * count) / most))}${count > 0.55 * most ? " dark" : ""}` }, number(count));
+          return make("span", { class: `count s${Math.max(1, Math.round((20 * count) / most))}` }, number(count));
         }
         const url = `${page.here}data/covers/${of.name}-${y}-${step}.webp${page.live ? `?v=${page.version}` : ""}`;
         return tile(url, x, of.wide, xs.length, 64);
@@ -69,7 +69,7 @@
     get("group-count").textContent = "";
     endWall = shiftdata.wall(get("wall"), choice, (total) => {
       const rows = page.live ? null : base(name).counts[choice.label]?.[choice.nuisance + 1];
-      const text = rows != null && rows > total ? `the first ${number(total)} of ${number(rows)} rows; a server shows all`
+      const text = rows != null && rows > total ? `${number(total)} of ${number(rows)} rows; a server shows all`
         : choice.label == null || choice.nuisance == null ? (page.live ? `${number(total)} rows` : "without a server: choose a label and a " + page.nuisance)
           : `${number(total)} rows`;
       get("group-count").textContent = text;
@@ -86,7 +86,7 @@
       const count = set.counts[y * size + x];
       if (!count) return make("td");
       const shade = Math.max(1, Math.round((20 * count) / most));
-      return make("td", { class: `s${shade}${shade > 11 ? " dark" : ""}`, title: `${groupName(y, x)}: ${number(count)}` }, count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
+      return make("td", { class: `s${shade}`, title: `${groupName(y, x)}: ${number(count)}` }, count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
     })));
     const caption = `${set.name} (${set.roles.join(", ")}): ${number(set.examples)} rows of ${number(set.origins)} origins`
       + (set.empty ? `, ${number(set.empty)} groups empty` : "");

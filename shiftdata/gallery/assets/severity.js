@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, make, draw, state, remember, rows, picture, exampleUrl, nuisanceName, base, say } = shiftdata;
+  const { page, make, lines, state, remember, rows, picture, exampleUrl, nuisanceName, base, say } = shiftdata;
   const get = (id) => document.getElementById(id);
   const name = (page.bases.find((one) => one.severities.length > 1) || page.bases[0]).name;
   const steps = base(name).severities;
@@ -48,40 +48,20 @@
     return new Map([...known].filter(([key, points]) => points.length > 1 && !/severity|seed|scale/.test(key) && new Set(points.map(([, value]) => value)).size > 1));
   }
 
-  /** Lines over the scale; the second shift has another colour and dashes. */
-  function chart(title, lines, at) {
-    const [width, height, left, bottom] = [460, 170, 44, 24];
-    const values = lines.flatMap(({ points }) => points.map(([, value]) => value));
-    const [low, high] = [Math.min(...values), Math.max(...values)];
-    const x = (severity) => left + ((severity - steps[0]) / (steps[many - 1] - steps[0] || 1)) * (width - left - 12);
-    const y = (value) => height - bottom - ((value - low) / (high - low || 1)) * (height - bottom - 14);
-    const text = (content, px, py, anchor) => { const node = draw("text", { x: px, y: py, "text-anchor": anchor }); node.textContent = content; return node; };
-    const marks = lines.flatMap(({ points }, second) => [
-      draw("polyline", { class: `line-of${second ? " second" : ""}`, points: points.map(([severity, value]) => `${x(severity)},${y(value)}`).join(" ") }),
-      ...points.map(([severity, value]) => draw("circle", { class: `dot${second ? " second" : ""}`, cx: x(severity), cy: y(value), r: 3 }))]);
-    const about = `${title}: ${lines.map(({ name: of, points }) => `${of} ${points.map(([severity, value]) => `${severity}: ${value.toPrecision(3)}`).join(", ")}`).join("; ")}`;
-    const svg = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about },
-      draw("line", { class: "axis", x1: left, x2: width - 12, y1: height - bottom, y2: height - bottom }),
-      draw("line", { class: "now", x1: x(steps[at]), x2: x(steps[at]), y1: 8, y2: height - bottom }),
-      ...steps.map((one) => text(String(one), x(one), height - 8, "middle")), text(high.toPrecision(3), left - 6, 16, "end"), text(low.toPrecision(3), left - 6, height - bottom, "end"), ...marks);
-    return make("figure", {}, make("figcaption", {}, title), svg);
-  }
-
   function showCharts() {
     const { at, a, b } = now();
     const names = [nuisanceName(a), nuisanceName(b)];
     const parts = [];
     for (const [method, by] of Object.entries(page.accuracy || {})) {
-      const lines = names.map((one) => ({ name: one, points: steps.map((step, place) => [step, by[one]?.[place]]).filter(([, value]) => value != null) })).filter(({ points }) => points.length > 1);
-      if (lines.length) parts.push(chart(`accuracy of ${method}`, lines, at));
+      const some = names.map((one) => ({ name: one, points: steps.map((step, place) => [step, by[one]?.[place]]).filter(([, value]) => value != null) })).filter(({ points }) => points.length > 1);
+      if (some.length) parts.push(lines(`accuracy of ${method}`, some, steps, { at, low: 0, high: 1 }));
     }
     const [first, second] = shown.map(scores);
     for (const key of new Set([...first.keys(), ...second.keys()])) {
-      parts.push(chart(key.replaceAll("_", " "), [[names[0], first.get(key)], [names[1], second.get(key)]].filter(([, points]) => points).map(([one, points]) => ({ name: one, points })), at));
+      parts.push(lines(key.replaceAll("_", " "), [[names[0], first.get(key)], [names[1], second.get(key)]].filter(([, points]) => points).map(([one, points]) => ({ name: one, points })), steps, { at }));
     }
     get("charts").replaceChildren(...parts);
     get("charts-none").hidden = parts.length > 0;
-    get("legend").textContent = parts.length ? `First colour: ${names[0]}; second: ${names[1]}.` : "";
   }
 
   function showStep() {

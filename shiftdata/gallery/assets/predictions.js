@@ -1,0 +1,165 @@
+// The page of predictions: worst groups with their pictures, accuracy by group, confusions, two methods.
+"use strict";
+
+(() => {
+  const { page, load, make, state, remember, number, tile, say, lines } = shiftdata;
+  const get = (id) => document.getElementById(id);
+  const unknown = page.labels.length - 1;
+  const labelName = (at) => page.labels[at < 0 ? unknown : at];
+  const name = (label, nuisance) => `${labelName(label)} / ${page.nuisances[nuisance]}`;
+  const groupOf = (label, nuisance) => label * page.nuisances.length + nuisance;
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const method = () => page.methods[Number(state().method ?? 0)] || page.methods[0];
+  const sorted = (one) => [...one.groups].sort((a, b) => a[3] / a[2] - b[3] / b[2] || b[2] - a[2]);
+  let place = { dataset: "" };
+  let shownGroups = 10;
+
+  /** What a group is mostly taken for. */
+  function taken(one, label, nuisance) {
+    return one.confusions.filter(([z, y, to]) => z === nuisance && y === label && to !== label)
+      .sort((a, b) => b[3] - a[3]).slice(0, 3).map(([, , to, count]) => `${labelName(to)} ${number(count)} times`).join(", ");
+  }
+
+  const exampleUrl = (key) => (place.dataset ? `${place.dataset}example.html#${new URLSearchParams({ base: page.base, key })}` : null);
+
+  /** Examples of a group, those that fit a test: what they are and what each method takes them for. */
+  async function gallery(label, nuisance, fits, most) {
+    const group = groupOf(label, nuisance);
+    const { examples } = await load(`shown/${group}`);
+    const kept = examples.map((one, at) => ({ ...one, at })).filter(fits).slice(0, most);
+    const mine = page.methods.indexOf(method());
+    return make("ul", { class: "row" }, ...kept.map((one) => {
+      const said = page.methods.map(({ name: of }, at) => `${page.methods.length > 1 ? `${of}: ` : ""}${labelName(one.predicted[at])}`).join("\n");
+      const picture = page.pictures ? tile(`data/groups/${group}.webp`, one.at, page.columns, examples.length, 96, `${name(label, nuisance)}, taken for ${labelName(one.predicted[mine])}`)
+        : make("span", { class: "text" }, typeof one.text === "string" ? one.text : one.text ? JSON.stringify(one.text) : one.key);
+      const under = make("span", { class: `under ${one.right[mine] ? "good" : "bad"}` }, `${one.right[mine] ? "✓" : "✗"} ${labelName(one.predicted[mine])}${page.steps.length ? ` at ${one.severity}` : ""}`);
+      const url = exampleUrl(one.key);
+      return make("li", { title: `${one.key}\n${said}` }, make(url ? "a" : "span", { class: "card-of", href: url, "aria-label": `${one.key}: ${said}` }, picture, under));
+    }));
+  }
+
+  async function card(one, [label, nuisance, n, right, low, high], level = "h3") {
+    const confused = taken(one, label, nuisance);
+    const mine = page.methods.indexOf(one);
+    const wrong = await gallery(label, nuisance, (row) => !row.right[mine], 8);
+    const good = await gallery(label, nuisance, (row) => row.right[mine], 4);
+    return make("article", { class: "group" },
+      make(level, {}, name(label, nuisance)),
+      make("p", { class: "small" }, `${percent(right / n)} [${Math.round(100 * low)}, ${Math.round(100 * high)}] of ${number(n)} right${confused ? `; taken for ${confused}` : ""}`),
+      make("div", { class: "sides" }, wrong.children.length ? make("div", {}, make("p", { class: "small soft" }, "wrong"), wrong) : null,
+        good.children.length ? make("div", {}, make("p", { class: "small soft" }, "right"), good) : null));
+  }
+
+  async function showWorst() {
+    const one = method();
+    const groups = sorted(one).slice(0, shownGroups);
+    const cards = await Promise.all(groups.map((group) => card(one, group)));
+    get("worst-list").replaceChildren(...cards);
+    get("more").hidden = shownGroups >= one.groups.length;
+  }
+
+  function heat(rows, columns, cell, caption) {
+    const head = make("tr", {}, make("td"), ...columns.map(([, text]) => make("th", { scope: "col", class: "up" }, text)));
+    return make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption }, make("table", { class: "heat" }, make("caption", {}, caption), make("thead", {}, head),
+      make("tbody", {}, ...rows.map(([y, text]) => make("tr", {}, make("th", { scope: "row" }, text), ...columns.map(([x]) => cell(y, x)))))));
+  }
+  const shade = (share) => `s${Math.round(20 * share)}`;
+
+  function showMatrix() {
+    const one = method();
+    const known = new Map(one.groups.map((group) => [groupOf(group[0], group[1]), group]));
+    const ys = [...new Set(one.groups.map(([label]) => label))].map((y) => [y, labelName(y)]);
+    const xs = [...new Set(one.groups.map(([, nuisance]) => nuisance))].sort((a, b) => a - b).map((x) => [x, page.nuisances[x]]);
+    get("group-matrix").replaceChildren(heat(ys, xs, (y, x) => {
+      const group = known.get(groupOf(y, x));
+      if (!group) return make("td");
+      const [, , n, right] = group;
+      const text = `${name(y, x)}: ${percent(right / n)} of ${number(n)}`;
+      const button = make("button", { type: "button", title: text, "aria-label": text, on: { click: () => { remember({ label: y, nuisance: x }, { push: true }); showChosen(true); } } }, String(Math.round((100 * right) / n)));
+      return make("td", { class: shade(right / n) }, button);
+    }, `${one.name}: accuracy in per cent`));
+  }
+
+  async function showChosen(focus) {
+    const { label, nuisance } = state();
+    const one = method();
+    const group = one.groups.find(([y, x]) => y === Number(label) && x === Number(nuisance));
+    get("chosen").hidden = label == null || !group;
+    if (label == null || !group) return;
+    get("chosen").replaceChildren(await card(one, group));
+    say(`${name(group[0], group[1])}: ${percent(group[3] / group[2])} right`);
+    if (focus) { const title = get("chosen").querySelector("h3"); title.tabIndex = -1; title.focus(); }
+  }
+
+  function showConfusion() {
+    const one = method();
+    const wanted = state().z;
+    get("nuisance").value = wanted ?? "";
+    const counts = new Map();
+    for (const [z, y, to, count] of one.confusions) {
+      if (wanted != null && z !== Number(wanted)) continue;
+      counts.set(`${y},${to}`, (counts.get(`${y},${to}`) || 0) + count);
+    }
+    const pairs = [...counts].map(([key, count]) => [...key.split(",").map(Number), count]);
+    const totals = new Map();
+    for (const [y, , count] of pairs) totals.set(y, (totals.get(y) || 0) + count);
+    const wrong = pairs.filter(([y, to]) => y !== to).sort((a, b) => b[2] - a[2]).slice(0, 12);
+    get("confusion-list").replaceChildren(make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "largest confusions" }, make("table", {}, make("caption", {}, "Largest confusions"), make("thead", {}, make("tr", {}, ...["is", "taken for", "times", "share"].map((text) => make("th", { scope: "col" }, text)))),
+      make("tbody", {}, ...wrong.map(([y, to, count]) => make("tr", {}, make("th", { scope: "row" }, labelName(y)), make("td", {}, labelName(to)), make("td", { class: "n" }, number(count)), make("td", { class: "n" }, percent(count / totals.get(y)))))))));
+    const ys = [...totals.keys()].sort((a, b) => a - b).map((y) => [y, labelName(y)]);
+    const seen = [...new Set(pairs.map(([, to]) => to))].sort((a, b) => a - b).map((x) => [x, labelName(x)]);
+    get("confusion-matrix").replaceChildren(ys.length > 60 ? make("p", {}, `${ys.length} labels are too many for a matrix: the list has the largest confusions.`) : heat(ys, seen, (y, x) => {
+      const count = counts.get(`${y},${x}`);
+      return count ? make("td", { class: shade(count / totals.get(y)), title: `${labelName(y)} taken for ${labelName(x)}: ${number(count)}` }, String(count)) : make("td");
+    }, `${one.name}${wanted != null ? ` on ${page.nuisances[wanted]}` : ""}: labels in rows, predictions in columns`));
+  }
+
+  async function showPairs() {
+    const box = get("pair-counts");
+    if (!box) return;
+    const pair = page.pairs[Number(state().pair ?? 0)];
+    get("pair").value = state().pair ?? 0;
+    const kinds = ["both right", `only ${pair.first} right`, `only ${pair.second} right`, "both wrong"];
+    const total = pair.counts.reduce((a, b) => a + b, 0);
+    const p = pair.p < 0.0001 ? "below 0.0001" : pair.p.toPrecision(2);
+    box.replaceChildren(make("table", {}, make("tbody", {}, ...kinds.map((kind, at) => make("tr", {}, make("th", { scope: "row" }, kind), make("td", { class: "n" }, number(pair.counts[at])), make("td", { class: "n" }, percent(pair.counts[at] / total)))))),
+      make("p", { class: "small soft" }, `McNemar's exact test of the ${number(pair.counts[1] + pair.counts[2])} examples that one of them has right: p ${p}. It is about these two trainings and test pictures, which it takes for independent.`));
+    const [a, b] = [pair.first, pair.second].map((of) => page.methods.findIndex((one) => one.name === of));
+    const groups = [...pair.groups].filter((one) => one[3] + one[4]).sort((x, y) => Math.abs(y[3] - y[4]) - Math.abs(x[3] - x[4])).slice(0, 6);
+    get("pair-groups").replaceChildren(...await Promise.all(groups.map(async ([label, nuisance, both, first, second, none]) => make("article", { class: "group" }, make("h4", {}, name(label, nuisance)),
+      make("p", { class: "small" }, `both right ${both}, only ${pair.first} ${first}, only ${pair.second} ${second}, both wrong ${none}`),
+      make("div", { class: "sides" }, ...(await Promise.all([[`only ${pair.first} right`, (row) => row.right[a] && !row.right[b]], [`only ${pair.second} right`, (row) => !row.right[a] && row.right[b]]].map(async ([title, fits]) => {
+        const list = await gallery(label, nuisance, fits, 6);
+        return list.children.length ? make("div", {}, make("p", { class: "small soft" }, title), list) : null;
+      })))))))) ;
+  }
+
+  function showAlong() {
+    const box = get("along-charts");
+    if (!box) return;
+    const shifts = Object.keys(page.methods[0].along);
+    box.replaceChildren(...shifts.map((shift) => lines(`accuracy under ${shift}`, page.methods.map((one) => ({ name: one.name, points: one.along[shift].map((value, at) => [page.steps[at], value]).filter(([, value]) => value != null) })), page.steps, { low: 0, high: 1 })));
+    const one = method();
+    const known = Object.entries(one.failures);
+    get("failures").replaceChildren(known.length ? make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "failure points" }, make("table", {}, make("caption", {}, `Trajectories of ${one.name}, by the severity at which each is classified wrongly first`),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, page.nuisance), ...[...page.steps.map(String), "never"].map((text) => make("th", { scope: "col", class: "n" }, text)))),
+      make("tbody", {}, ...known.map(([shift, counts]) => make("tr", {}, make("th", { scope: "row" }, shift), ...counts.map((count) => make("td", { class: "n" }, number(count)))))))) : make("p", {}, "Failure points need a task of the protocol `continuous`, with whole trajectories."));
+  }
+
+  function show() {
+    get("method").value = state().method ?? 0;
+    showWorst();
+    showMatrix();
+    showChosen(false);
+    showConfusion();
+    showPairs();
+    showAlong();
+  }
+  get("method").addEventListener("change", (event) => { remember({ method: event.target.value }, { push: true }); show(); say(method().worst); });
+  get("nuisance").append(...[...new Set(page.methods[0].groups.map(([, x]) => x))].sort((a, b) => a - b).map((x) => make("option", { value: x }, page.nuisances[x])));
+  get("nuisance").addEventListener("change", (event) => { remember({ z: event.target.value }); showConfusion(); });
+  get("pair")?.addEventListener("change", (event) => { remember({ pair: event.target.value }); showPairs(); });
+  get("more").addEventListener("click", () => { shownGroups += 20; showWorst(); });
+  addEventListener("popstate", show);
+  load("place").then((found) => { place = found; get("to-dataset").hidden = !place.dataset; get("to-dataset").href = `${place.dataset}index.html`; }).finally(show);
+})();

@@ -1,0 +1,206 @@
+"""Predictions over a set of a task, counted for a page: by group, by confusion, by two methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from shiftdata.errors import InputError
+from shiftdata.gallery.rows import Indices
+from shiftdata.metrics.statistics import wilson
+from shiftdata.tasks import Task
+from shiftdata.tasks.evaluation import Evaluation
+from shiftdata.tasks.predictions import predicted_rows
+
+#: Methods on one page at most.
+MOST_METHODS = 8
+#: Pictures of each group that a method gets wrong, and right.
+WRONG, RIGHT = 8, 4
+#: What stands for a label that no model is trained for.
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The predictions of some methods for the rows of one set, in the same order."""
+
+    task: Task
+    set: str
+    rows: Indices
+    predicted: Mapping[str, Indices]
+    results: Mapping[str, Evaluation]
+
+    @classmethod
+    def of(
+        cls, task: Task, predictions: Mapping[str, Any], name: str | None = None, *, remap: bool = False
+    ) -> Compared:
+        """Judge predictions in any form that `task.evaluate` takes; all of the same set."""
+        if not 1 <= len(predictions) <= MOST_METHODS:
+            raise InputError(f"{len(predictions)} methods: a page compares 1 to {MOST_METHODS}")
+        name = task.set_of("test") if name is None else name
+        results = {one: task.evaluate(given, name, remap=remap) for one, given in predictions.items()}
+        read = {one: predicted_rows(task, name, given, remap=remap) for one, given in predictions.items()}
+        rows = next(iter(read.values()))[0]
+        order = np.argsort(rows, kind="stable")
+        predicted = {}
+        for one, (mine, labels) in read.items():
+            predicted[one] = labels[np.argsort(mine, kind="stable")]
+        return cls(task, name, rows[order], predicted, results)
+
+    @cached_property
+    def label(self) -> Indices:
+        return self.task.metadata.label[self.rows].astype(np.int64)
+
+    @cached_property
+    def true(self) -> Indices:
+        """What a prediction has to be: in universal adaptation, unknown for labels outside of training."""
+        if "universal" not in self.task.metrics:
+            return self.label
+        return np.where(np.isin(self.label, self.task.label_ids), self.label, -1)
+
+    @cached_property
+    def nuisance(self) -> Indices:
+        return self.task.metadata.nuisance[self.rows].astype(np.int64)
+
+    @cached_property
+    def severity(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return self.task.metadata.columns["severity"][self.rows]
+
+    @cached_property
+    def group(self) -> Indices:
+        return self.label * len(self.task.metadata.nuisances) + self.nuisance
+
+    def right(self, method: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        right: np.ndarray[Any, np.dtype[np.bool_]] = self.predicted[method] == self.true
+        return right
+
+    def confusions(self, method: str) -> list[list[int]]:
+        """How often each group is taken for each label: nuisance, label, predicted (-1: unknown), rows."""
+        parts = np.stack([self.nuisance, self.label, self.predicted[method]])
+        kinds, counts = np.unique(parts, axis=1, return_counts=True)
+        return [*map(list, np.vstack([kinds, counts]).T.tolist())]
+
+    def groups(self, method: str) -> list[list[Any]]:
+        """Each group with rows: label, nuisance, rows, right ones, ends of Wilson's interval."""
+        right = self.right(method)
+        made: list[list[Any]] = []
+        for group in np.unique(self.group).tolist():
+            mine = self.group == group
+            n, correct = int(mine.sum()), int(right[mine].sum())
+            label, nuisance = divmod(group, len(self.task.metadata.nuisances))
+            low, high = wilson(correct, n)
+            made.append([label, nuisance, n, correct, round(low, 4), round(high, 4)])
+        return made
+
+    def along(self, method: str) -> dict[str, list[float | None]]:
+        """The accuracy of each nuisance at each severity; empty where there is one severity."""
+        steps = np.unique(self.severity[~np.isnan(self.severity)])
+        if len(steps) < 2:
+            return {}
+        right, made = self.right(method), {}
+        for number in np.unique(self.nuisance).tolist():
+            masks = [(self.nuisance == number) & (self.severity == step) for step in steps]
+            made[self.task.metadata.nuisances[number]] = [
+                round(float(right[mask].mean()), 4) if mask.any() else None for mask in masks
+            ]
+        return made
+
+    @property
+    def steps(self) -> list[float]:
+        return [float(step) for step in np.unique(self.severity[~np.isnan(self.severity)])]
+
+    def failures(self, method: str) -> dict[str, list[int]]:
+        """How many trajectories of each nuisance fail first at each severity, and last how many never do."""
+        points = self.results[method].failure_points
+        if points is None:
+            return {}
+        made = {}
+        for number, shift in enumerate(points.shifts):
+            mine = points.point[points.shift == number]
+            counts = [int((mine == step).sum()) for step in points.severities]
+            name = self.task.metadata.nuisances[shift] if isinstance(shift, int) else str(shift)
+            made[name] = [*counts, int(np.isnan(mine).sum())]
+        return made
+
+    def pairs(self) -> Iterator[dict[str, Any]]:
+        """Two methods, example by example: both right, only the first, only the second, both wrong."""
+        for first, second in combinations(self.predicted, 2):
+            one, two = self.right(first), self.right(second)
+            outcome = 3 - 2 * one.astype(np.int64) - two
+            by_group = [
+                [*divmod(group, len(self.task.metadata.nuisances)), *_counts(outcome[self.group == group])]
+                for group in np.unique(self.group).tolist()
+            ]
+            counts = _counts(outcome)
+            yield {
+                "first": first,
+                "second": second,
+                "counts": counts,
+                "p": mcnemar(counts[1], counts[2]),
+                "groups": by_group,
+            }
+
+    def shown(self) -> dict[int, Indices]:
+        """Which rows of each group are shown: for each method some that it gets wrong, and some right."""
+        made = {}
+        for group in np.unique(self.group).tolist():
+            mine = np.flatnonzero(self.group == group)
+            chosen: dict[int, None] = {}
+            for method in self.predicted:
+                right = self.right(method)[mine]
+                chosen |= dict.fromkeys(mine[~right][:WRONG].tolist())
+            for method in self.predicted:
+                right = self.right(method)[mine]
+                chosen |= dict.fromkeys(mine[right][:RIGHT].tolist())
+            once = {int(self.rows[place]): place for place in reversed(chosen)}  # a row may be drawn twice
+            made[group] = np.array(sorted(once.values()), np.int64)
+        return made
+
+
+def _counts(outcome: Indices) -> list[int]:
+    counts: list[int] = np.bincount(outcome, minlength=4).tolist()
+    return counts
+
+
+def mcnemar(first: int, second: int) -> float:
+    """The exact two-sided p-value of McNemar's test.
+
+    `first` and `second` count the examples that only the one, or only the other, method has right. Under
+    equal error rates each such example is a fair coin (Q. McNemar, Psychometrika 12, 1947).
+
+    >>> mcnemar(0, 0), mcnemar(0, 5), round(mcnemar(3, 9), 6)
+    (1.0, 0.0625, 0.145996)
+    """
+    total, least = first + second, min(first, second)
+    if total == 0:
+        return 1.0
+    logs = [
+        math.lgamma(total + 1) - math.lgamma(k + 1) - math.lgamma(total - k + 1) - total * math.log(2)
+        for k in range(least + 1)
+    ]
+    top = max(logs)
+    return min(1.0, 2 * math.exp(top) * math.fsum(math.exp(one - top) for one in logs))
+
+
+def worst_line(compared: Compared, method: str) -> str:
+    """The worst group of a method in a sentence.
+
+    It is the group with the lowest accuracy; of several the one with most rows.
+    """
+    label, nuisance, n, correct, low, high = min(
+        compared.groups(method), key=lambda one: (one[3] / one[2], -one[2])
+    )
+    name = compared.task.metadata.group_name(label * len(compared.task.metadata.nuisances) + nuisance)
+    share = f"{100 * correct / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+    return f"Worst group of {method}: {name}, {share}, n = {n:,}"
+
+
+def names_of(labels: Sequence[str]) -> list[str]:
+    """The names of labels, and last that of -1."""
+    return [*labels, UNKNOWN]

@@ -1,0 +1,175 @@
+"""A page of predictions as files: what each group's accuracy is, what is taken for what, and the pictures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shiftdata.files import write_text
+from shiftdata.gallery.pages import COLUMNS, SIDE
+from shiftdata.gallery.predictions import Compared, names_of, worst_line
+from shiftdata.gallery.rows import Indices, Rows
+from shiftdata.gallery.sprites import sprite
+from shiftdata.metrics.records import number
+from shiftdata.pages.shell import assets, data_script, render
+from shiftdata.tasks import Task
+
+#: What a front page says of these pages.
+RECORD = "page.json"
+
+
+def predictions_page(
+    task: Task,
+    predictions: Mapping[str, Any],
+    out: Path,
+    name: str | None = None,
+    *,
+    remap: bool = False,
+    title: str = "",
+    begin: Callable[[str, int], Callable[[], object]] = lambda name, steps: lambda: None,
+) -> Path:
+    """Write pages on the predictions of some methods for a set of a task, and return the front one.
+
+    Args:
+        task: the task.
+        predictions: by method, in any form that `task.evaluate` takes.
+        out: a folder; `shiftdata gallery --predictions` puts it beside the pages of the dataset.
+        name: the set. [default: the first that tests]
+        remap: numbers count the task's labels.
+        title: of the page. [default: the methods]
+        begin: is called with the page's name and its steps, and gives what to call at each step.
+
+    """
+    compared = Compared.of(task, predictions, name, remap=remap)
+    shown = compared.shown()
+    step = begin(f"{compared.set}, {len(predictions)} methods", len(shown))
+    (out / "assets").mkdir(parents=True, exist_ok=True)
+    for asset, file in assets().items():
+        shutil.copyfile(file, out / "assets" / asset)
+    for folder in ("data/groups", "data/shown"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+        (out / folder).mkdir(parents=True)
+    rows = _rows(task)
+    keys: list[str] = []
+    for group, places in shown.items():
+        keys += _write_group(compared, rows, group, places, out)
+        step()
+    (out / "data" / "place.js").write_text(data_script("place", {"dataset": ""}), encoding="utf-8")
+    title = title or " and ".join(predictions)
+    page = _page_data(compared, rows)
+    first = next(iter(compared.results.values()))
+    text = render(
+        "predictions.html",
+        root="",
+        page=page,
+        title=title,
+        about=f"{first.dataset}, {first.task}; {first.set}: {first.n:,} rows",
+        notes=first.notes,
+        figures=_figures(compared),
+    )
+    write_text(out / "index.html", text)
+    write_text(out / RECORD, json.dumps(_record(compared, title, keys), indent=1, ensure_ascii=False) + "\n")
+    return out / "index.html"
+
+
+def _rows(task: Task) -> Rows | None:
+    """The rows of the task's dataset; None for a table of one's own, which has no examples."""
+    dataset = task.metadata.dataset
+    return None if dataset is None else Rows.of(dataset, task.metadata.base)
+
+
+def _page_data(compared: Compared, rows: Rows | None) -> dict[str, Any]:
+    metadata = compared.task.metadata
+    has = rows is not None and rows.dataset.manifest.pixels_included
+    return {
+        "here": "",
+        "live": False,
+        "pictures": has and rows is not None and rows.modality == "image",
+        "labels": names_of(metadata.labels),
+        "nuisances": list(metadata.nuisances),
+        "nuisance": metadata.nuisance_column,
+        "base": metadata.base,
+        "methods": [
+            {
+                "name": method,
+                "worst": worst_line(compared, method),
+                "groups": compared.groups(method),
+                "confusions": compared.confusions(method),
+                "along": compared.along(method),
+                "failures": compared.failures(method),
+            }
+            for method in compared.predicted
+        ],
+        "steps": compared.steps if len(compared.steps) > 1 else [],
+        "pairs": list(compared.pairs()),
+        "columns": COLUMNS,
+    }
+
+
+def _write_group(compared: Compared, rows: Rows | None, group: int, places: Indices, out: Path) -> list[str]:
+    """The examples of a group that are shown: what each method takes them for, and their pictures."""
+    at = compared.rows[places]
+    keys = compared.task.metadata.keys(np.sort(at)).to_pylist()
+    by_row = dict(zip(np.sort(at).tolist(), keys, strict=True))
+    texts: list[Any] = [None] * len(at)
+    if rows is not None and rows.dataset.manifest.pixels_included:
+        if rows.modality == "image":
+            data = sprite(rows.examples(at), SIDE, COLUMNS)
+            (out / "data" / "groups" / f"{group}.webp").write_bytes(data)
+        else:
+            texts = rows.texts(at)
+    examples = [
+        {
+            "key": by_row[int(row)],
+            "predicted": [int(compared.predicted[method][place]) for method in compared.predicted],
+            "right": [bool(compared.right(method)[place]) for method in compared.predicted],
+            "severity": None if np.isnan(compared.severity[place]) else float(compared.severity[place]),
+            "text": text,
+        }
+        for row, place, text in zip(at.tolist(), places.tolist(), texts, strict=True)
+    ]
+    name = f"shown/{group}"
+    script = data_script(name, {"examples": examples})
+    (out / "data" / f"{name}.js").write_text(script, encoding="utf-8")
+    return [str(one["key"]) for one in examples]
+
+
+def _figures(compared: Compared) -> list[dict[str, Any]]:
+    """The official figures, a line each, with one cell a method."""
+    first = next(iter(compared.results.values()))
+    return [
+        {
+            "name": name.replace("_", " "),
+            "n": one.n,
+            "of": one.of,
+            "cells": [
+                f"{number(result.figures[name].value)} ± {number(result.figures[name].sem)}"
+                if np.isfinite(result.figures[name].sem)
+                else number(result.figures[name].value)
+                for result in compared.results.values()
+            ],
+        }
+        for name, one in first.figures.items()
+    ]
+
+
+def _record(compared: Compared, title: str, keys: Sequence[str]) -> dict[str, Any]:
+    """What a front page says of it, and what the dataset's page of severities shows."""
+    dataset = compared.task.metadata.dataset
+    return {
+        "title": title,
+        "dataset": dataset.manifest.name if dataset is not None else compared.task.metadata.name,
+        "content_id": dataset.manifest.content_id if dataset is not None else "",
+        "task": compared.task.describe(),
+        "set": compared.set,
+        "base": compared.task.metadata.base,
+        "keys": sorted(keys),
+        "methods": list(compared.predicted),
+        "lines": [worst_line(compared, method) for method in compared.predicted],
+        "severity": {method: along for method in compared.predicted if (along := compared.along(method))},
+    }

@@ -1,0 +1,222 @@
+"""The page of predictions: its numbers are those of `task.evaluate`, and a stranger sees the worst group."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import binomtest
+
+import shiftdata as sd
+from shiftdata.cli.app import main
+from shiftdata.errors import InputError
+from shiftdata.gallery.predictions import Compared, mcnemar
+from shiftdata.gallery.predictions_page import predictions_page
+from shiftdata.gallery.site import write_gallery
+from shiftdata.metrics.statistics import wilson
+from shiftdata.protocols import parse_protocol
+from tests.browser import accessibility_problems
+from tests.gallery.conftest import HOSTILE
+
+
+def random_predictions(task: sd.Task, seed: int, share: float = 0.7) -> dict[str, str]:
+    """Predictions of which about a share is right, by key."""
+    draw, name = np.random.default_rng(seed), task.set_of("test")
+    known = task.metadata.label[task.rows(name)]
+    guess = np.where(draw.random(len(known)) < share, known, draw.choice(task.label_ids, len(known)))
+    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in guess], strict=True))
+
+
+def task_of(built: Path, name: str, words: str) -> sd.Task:
+    return sd.task(built / "shift" / name, parse_protocol(words), on_empty="report")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tiny", ""),
+        ("tiny", "group-fairness k=3 mu=0.25 seed=1"),
+        ("tiny", "label-shift alpha=1 seed=2"),
+        ("tiny_continuous", "continuous"),
+        ("tiny_text", ""),
+        ("tiny_table", ""),
+    ],
+)
+def test_the_numbers_are_those_of_the_package(built, name, words):
+    task = task_of(built, name, words)
+    given = {"a": random_predictions(task, 1), "b": random_predictions(task, 2, 0.5)}
+    compared = Compared.of(task, given)
+    for method, predictions in given.items():
+        result = task.evaluate(predictions)
+        groups = compared.groups(method)
+        by_name = {
+            f"{task.metadata.labels[y]} / {task.metadata.nuisances[z]}": (n, right / n, low, high)
+            for y, z, n, right, low, high in groups
+        }
+        for group, n, accuracy in zip(
+            result.groups.names, result.groups.n, result.groups.accuracy, strict=True
+        ):
+            if n == 0:
+                assert group not in by_name
+                continue
+            got = by_name[group]
+            assert got[0] == n
+            assert got[1] == pytest.approx(accuracy)
+            assert got[2:] == tuple(round(end, 4) for end in wilson(accuracy * n, n))
+        assert sum(count for *_, count in compared.confusions(method)) == result.n
+        right = sum(count for _, y, to, count in compared.confusions(method) if y == to)
+        assert right == round(result.overall * result.n)
+        along = compared.along(method)
+        if words == "continuous":
+            table = result.table("nuisance", "severity").to_pylist()
+            for row in table:
+                step = compared.steps.index(float(row["severity"]))
+                assert along[row[task.metadata.nuisance_column]][step] == round(row["accuracy"], 4)
+            points = result.failure_points
+            assert sum(sum(counts) for counts in compared.failures(method).values()) == len(points.point)
+            never = sum(counts[-1] for counts in compared.failures(method).values())
+            assert never == np.isnan(points.point).sum()
+    pair = next(compared.pairs())
+    ok = {one: {key for key, label in given[one].items() if label == truth(task)[key]} for one in given}
+    keys = task.keys(task.set_of("test"))
+    wanted = [sum((key in ok["a"], key in ok["b"]) == kind for key in keys) for kind in KINDS]
+    assert pair["counts"] == wanted
+    assert np.sum([one[2:] for one in pair["groups"]], axis=0).tolist() == wanted
+
+
+KINDS = ((True, True), (True, False), (False, True), (False, False))
+
+
+def truth(task: sd.Task) -> dict[str, str]:
+    name = task.set_of("test")
+    labels = task.metadata.label[task.rows(name)]
+    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in labels], strict=True))
+
+
+def test_mcnemar_is_the_binomial_test():
+    for first, second in [(0, 1), (3, 9), (9, 3), (40, 61), (1000, 1100), (5, 5)]:
+        assert mcnemar(first, second) == pytest.approx(binomtest(first, first + second).pvalue, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def pages(built, tmp_path_factory) -> tuple[Path, sd.Task]:
+    """A page of two methods, beside the pages of its dataset."""
+    task = task_of(built, "tiny", "group-fairness k=3 mu=0.25 seed=1")
+    given = {"erm": random_predictions(task, 1), "rwg": random_predictions(task, 2, 0.8)}
+    folder = tmp_path_factory.mktemp("predictions") / "fair"
+    predictions_page(task, given, folder)
+    out = tmp_path_factory.mktemp("site")
+    write_gallery([built / "shift" / "tiny"], out, each=2, results=[folder])
+    return out, task
+
+
+def test_a_stranger_gets_from_the_front_page_to_the_worst_group_and_its_pictures(page, pages):
+    out, _ = pages
+    began = time.monotonic()
+    page.goto(f"file://{out}/index.html")
+    page.click("#results h3 a")
+    page.wait_for_selector("#worst-list .group .tile")
+    first = page.locator("#worst-list .group").first
+    known = json.loads((out / "predictions" / "fair" / "page.json").read_text())
+    worst = re.match(r"Worst group of erm: (.*), \d+ %", known["lines"][0])[1]
+    assert first.locator("h3").inner_text() == worst
+    assert "taken for" in first.inner_text()
+    first.locator("a").first.click()
+    page.wait_for_selector("#facts dd")
+    assert worst in page.inner_text("h1")
+    assert time.monotonic() - began < 60
+    assert page.wrong == []
+
+
+def test_squares_open_by_keyboard_and_links_restore_the_view(page, pages):
+    out, _ = pages
+    page.goto(f"file://{out}/predictions/fair/index.html")
+    square = page.wait_for_selector("#group-matrix button")
+    name = square.get_attribute("title").partition(":")[0]
+    square.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#chosen .group .tile")
+    assert page.inner_text("#chosen h3") == name
+    page.select_option("#method", "1")
+    page.wait_for_timeout(200)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("#chosen .group .tile")
+    assert page.inner_text("#chosen h3") == name
+    assert page.input_value("#method") == "1"
+    page.go_back()
+    assert page.wrong == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_everybody_can_use_it(page, pages, dark):
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(f"file://{pages[0]}/predictions/fair/index.html")
+    page.wait_for_selector("#worst-list .group .tile")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert accessibility_problems(page) == []
+
+
+def test_texts_and_severities_are_shown(page, built, tmp_path):
+    for name, words in (("tiny_text", ""), ("tiny_continuous", "continuous")):
+        task = task_of(built, name, words)
+        front = predictions_page(task, {HOSTILE: random_predictions(task, 3)}, tmp_path / name)
+        page.goto(f"file://{front}")
+        page.wait_for_selector("#worst-list .group li")
+        assert page.title() != "run"
+        if name == "tiny_text":
+            assert len(page.locator("#worst-list .text").first.inner_text()) > 3
+        else:
+            assert page.locator("#along-charts svg").count() == len(task.metadata.nuisances)
+            assert page.locator("#failures tbody tr").count() == len(task.metadata.nuisances)
+    assert page.wrong == []
+
+
+def test_the_severities_of_a_dataset_show_the_accuracy_of_methods(page, built, tmp_path):
+    task = task_of(built, "tiny_continuous", "continuous")
+    predictions_page(task, {"erm": random_predictions(task, 3)}, tmp_path / "one")
+    write_gallery(
+        [built / "shift" / "tiny_continuous"], tmp_path / "site", each=2, results=[tmp_path / "one"]
+    )
+    page.goto(f"file://{tmp_path}/site/tiny_continuous/severity.html")
+    chart = page.wait_for_selector("#charts svg").get_attribute("aria-label")
+    assert chart.startswith("accuracy of erm: ")
+    assert page.wrong == []
+
+
+def test_the_command_line_writes_pages_of_files_and_runs(built, tmp_path, capsys):
+    task = task_of(built, "tiny", "group-fairness k=3 mu=0.25 seed=1")
+    task.freeze(tmp_path / "task.parquet")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text('{"method": "group-dro"}')
+    given = random_predictions(task, 4)
+    table = pa.table({"key": list(given), "prediction": list(given.values())})
+    pq.write_table(table, run / "predictions-test.parquet")
+    pq.write_table(table, tmp_path / "mine.parquet")
+    words = ["evaluate", str(tmp_path / "task.parquet"), str(run), "--dataset", str(built / "shift" / "tiny")]
+    assert (
+        main([*words, "--also", f"other={tmp_path / 'mine.parquet'}", "--page", str(tmp_path / "page")]) == 0
+    )
+    known = json.loads((tmp_path / "page" / "page.json").read_text())
+    assert known["methods"] == ["group-dro", "other"]
+    assert main([*words, "--also", str(run), "--page", str(tmp_path / "page")]) == 1
+    assert "one name" in capsys.readouterr().err
+    assert main([*words, "--also", str(run)]) == 1
+    assert "--page" in capsys.readouterr().err
+
+
+def test_what_cannot_be_compared_is_refused(built, tmp_path):
+    task = task_of(built, "tiny", "")
+    with pytest.raises(InputError, match="0 methods"):
+        predictions_page(task, {}, tmp_path)
+    with pytest.raises(InputError, match="unknown label"):
+        predictions_page(task, {"a": {"x": "y"}}, tmp_path)
