@@ -31,7 +31,11 @@ SWITCH = 0.0005
       shiftdata serve build
       shiftdata serve build --host 0.0.0.0 --port 8000
       {VARIABLE}=... shiftdata serve /data/mirror --host 0.0.0.0 --writable
+      shiftdata serve build --results pages/erm-rwg --results report.html
       shiftdata serve /data/mirror --fsck
+
+    In a browser the same address shows every dataset, its groups, any task of it, and the results. A private
+    mirror asks for the token first.
 
     on other machines, without shiftdata (writers also set HF_TOKEN, and HF_HUB_DISABLE_XET=1):
       export HF_ENDPOINT=http://<host>:8000
@@ -77,6 +81,13 @@ SWITCH = 0.0005
     metavar="N",
     help="The same, from one address.",
 )
+@click.option(
+    "--results",
+    multiple=True,
+    type=Path,
+    metavar="PATH",
+    help="Show a folder of `shiftdata evaluate --page`, or a report's HTML file; can be given several times.",
+)
 @click.option("--private", is_flag=True, help="Reading needs the token too.")
 @click.option("--fsck", is_flag=True, help="Check all that is stored against its hashes, mend, and end.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
@@ -90,11 +101,12 @@ def command(
     trusted_proxy: tuple[str, ...],
     connections: int,
     connections_per_address: int,
+    results: tuple[Path, ...],
     private: bool,
     fsck: bool,
     quiet: bool,
 ) -> int:
-    """Serve a folder of datasets to the Hub's own clients, which only need HF_ENDPOINT.
+    """Serve a folder of datasets to browsers, and to the Hub's own clients, which only need HF_ENDPOINT.
 
     By default it is read-only and can be reached from this machine only. With --fsck it serves nothing: it
     hashes every uploaded file, moves what is damaged to DIR/.mirror/damaged, removes what no dataset names,
@@ -112,6 +124,7 @@ def command(
     from shiftdata.serving.connections import Limits
     from shiftdata.serving.library import Library
     from shiftdata.serving.request import Mirror
+    from shiftdata.serving.results import read_results
 
     token = os.environ.get(VARIABLE, "").strip() or None
     if token_file or token:
@@ -142,7 +155,8 @@ def command(
                 print(f"{writing}; {readers}; Ctrl-C stops it", flush=True)
             sys.setswitchinterval(SWITCH)
             limits = Limits(connections, connections_per_address, proxies=_proxies(trusted_proxy))
-            mirror = Mirror(library, token, private, hosts=_hosts(host, allowed_host))
+            hosts = _hosts(host, allowed_host)
+            mirror = Mirror(library, token, private, results=read_results(results), hosts=hosts)
             with Background(library):
                 server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
         return 0

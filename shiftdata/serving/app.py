@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shiftdata.errors import StorageError
 from shiftdata.files import OUT_OF_SPACE
-from shiftdata.serving import commits, file_answers, lfs, listings, pages, repo_admin, sign_in
+from shiftdata.serving import commits, file_answers, lfs, listings, page_data, pages, repo_admin, sign_in
 from shiftdata.serving.blobs import TOO_MANY
 from shiftdata.serving.connections import Connection, Limits
 from shiftdata.serving.logs import log_config
@@ -34,6 +34,8 @@ ROUTES = [
     Route("/catalog.json", pages.catalog),
     Route("/sign-in", sign_in.sign_in, methods=["POST"]),
     Route("/assets/{name}", pages.asset),
+    Route("/results/{name}", pages.result),
+    Route("/results/{name}/{path:path}", pages.result),
     Route("/api/whoami-v2", listings.whoami),
     Route("/api/validate-yaml", repo_admin.validate_yaml, methods=["POST"]),
     Route("/api/repos/create", repo_admin.create_repo, methods=["POST"]),
@@ -61,11 +63,11 @@ ROUTES = [
     Route("/datasets/{owner}/{name}/example.html", pages.example_page),
     Route("/datasets/{owner}/{name}/severity.html", pages.severity_page),
     Route("/datasets/{owner}/{name}/card.webp", pages.card_image),
-    Route(f"{DATA}/rows.json", pages.rows_json),
-    Route(f"{DATA}/example.json", pages.example_json),
-    Route(f"{DATA}/counts.json", pages.counts_json),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", pages.picture),
-    Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", pages.cover_image),
+    Route(f"{DATA}/rows.json", page_data.rows_json),
+    Route(f"{DATA}/example.json", page_data.example_json),
+    Route(f"{DATA}/counts.json", page_data.counts_json),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", page_data.picture),
+    Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", page_data.cover_image),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -65,6 +66,7 @@ class Mirror:
     private: bool = False
     regular_bytes: int = 50_000_000  # of a file inside a commit at most; others come by LFS
     resumable_bytes: int = 1_000_000  # the same for `publish`: by LFS, what was sent is not sent again
+    results: Mapping[str, Path] = field(default_factory=dict)  # pages of results, by name
     hosts: frozenset[str] = frozenset()  # names, beside those of this machine, by which it is known
 
     def __post_init__(self) -> None:
@@ -172,11 +174,17 @@ def repo_of(request: Request, *, for_files: bool = False) -> Repo:
     return repo
 
 
-def visible_repos(request: Request) -> list[tuple[Repo, Commit]]:
-    """Every repo that the caller may see, with its newest commit."""
+def check_reader(request: Request) -> Mirror:
+    """Refuse a caller who may not read what a private mirror has."""
     mirror = mirror_of(request)
     if mirror.private and not mirror.may_read(request):
         mirror.check_owner(request)
+    return mirror
+
+
+def visible_repos(request: Request) -> list[tuple[Repo, Commit]]:
+    """Every repo that the caller may see, with its newest commit."""
+    mirror = check_reader(request)
     return [(repo, commit) for repo, commit in mirror.library.heads() if mirror.sees(repo, request)]
 
 

@@ -21,8 +21,10 @@ from shiftdata.gallery.predictions_page import predictions_page
 from shiftdata.gallery.site import write_gallery
 from shiftdata.metrics.statistics import wilson
 from shiftdata.protocols import parse_protocol
+from shiftdata.serving.results import read_results
 from tests.browser import accessibility_problems
 from tests.gallery.conftest import HOSTILE
+from tests.serving.serving import TOKEN, request, serving
 
 
 def random_predictions(task: sd.Task, seed: int, share: float = 0.7) -> dict[str, str]:
@@ -220,3 +222,38 @@ def test_what_cannot_be_compared_is_refused(built, tmp_path):
         predictions_page(task, {}, tmp_path)
     with pytest.raises(InputError, match="unknown label"):
         predictions_page(task, {"a": {"x": "y"}}, tmp_path)
+
+
+def test_results_are_served_beside_their_dataset(page, built, pages, tmp_path):
+    fair = pages[0] / "predictions" / "fair"
+    (fair / "secret.txt").write_text("secret")
+    report = tmp_path / "report.html"
+    report.write_text("<!doctype html><title>report</title>")
+    known = read_results([fair, report])
+    with serving(built, results=known) as running:
+        page.goto(running.endpoint)
+        page.click("#results h3 a")
+        page.wait_for_selector("#worst-list .group a .tile")
+        page.locator("#worst-list .group a").first.click()
+        page.wait_for_selector("#facts dd")
+        assert page.url.startswith(f"{running.endpoint}/datasets/shift/tiny/example.html")
+        assert page.wrong == []
+        assert request(running.port, "GET", "/results/report.html").body == report.read_bytes()
+        for path in (
+            "secret.txt",
+            "../fair/secret.txt",
+            "page.json",
+            "data/../secret.txt",
+            "..%2fsecret.txt",
+            "nothing.js",
+            "",
+        ):
+            assert request(running.port, "GET", f"/results/fair/{path}").status == 404, path
+    with serving(built, results=known, token=TOKEN, private=True) as running:
+        for path in ("fair/index.html", "fair/data/place.js", "report.html", "nothing"):
+            assert request(running.port, "GET", f"/results/{path}").status == 401
+            assert request(running.port, "GET", f"/results/{path}", token=TOKEN).status in (200, 404)
+    with pytest.raises(InputError, match="two called"):
+        read_results([fair, fair])
+    with pytest.raises(InputError, match="HTML file"):
+        read_results([tmp_path])
