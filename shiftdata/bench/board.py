@@ -61,6 +61,10 @@ class Table:
         every = [name for name in self.lines[0].entry.scores if "@" not in name]
         return (self.headline, *(name for name in every if name != self.headline))
 
+    def score(self, line: Ranked) -> Score:
+        """The figure of a line that ranks."""
+        return line.entry.scores[self.headline]
+
 
 @dataclass(frozen=True)
 class Board:

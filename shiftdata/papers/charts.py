@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_BARS, MOST_LINES, MOST_BLOCKS = 64, 12, 12
+MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
 
 
 def draw(rows: pa.Table) -> Image.Image:
@@ -72,7 +72,14 @@ def _for_eyes(grid: Grid) -> Grid:
             for row, cells in lines
         ]
         lines = [(row, tuple(cells.get(name, "") for name in columns)) for row, cells in own]
-    return replace(grid, columns=columns, lines=tuple(lines))
+    return replace(
+        grid, columns=tuple(map(_short, columns)), lines=tuple((_short(row), cells) for row, cells in lines)
+    )
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for what it names."""
+    return name if len(name) <= MOST_SIGNS else f"{name[: MOST_SIGNS - 3]}..."
 
 
 def _figure(blocks: Sequence[Grid], width: float) -> Figure:
@@ -121,18 +128,17 @@ def _bars(axes: Axes, grid: Grid) -> None:
 
 def _map(axes: Axes, grid: Grid) -> None:
     values, _ = _numbers(grid)
-    columns = [name if len(name) < 28 else f"{name[:26]}..." for name in grid.columns]
     low, high = np.nanmin(values), np.nanmax(values)
-    edges = [np.arange(size + 1) - 0.5 for size in (len(columns), len(grid.lines))]
+    edges = [np.arange(size + 1) - 0.5 for size in values.shape[::-1]]
     axes.pcolormesh(*edges, values, cmap="viridis", vmin=low, vmax=high, edgecolor="face", linewidth=0.2)
     axes.invert_yaxis()
     middle = (low + high) / 2
-    if len(columns) <= 20:
+    if len(grid.columns) <= 20:
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
                 colour = "#0a0a0a" if value > middle else "#ffffff"  # never the colour of a page's text
                 axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=6, color=colour)
-    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=7)
+    axes.set_xticks(range(len(grid.columns)), grid.columns, rotation=30, ha="right", fontsize=7)
     axes.set_yticks(range(len(grid.lines)), [row for row, _ in grid.lines], fontsize=7)
 
 

@@ -133,9 +133,10 @@ def test_hostile_texts_are_texts_on_the_page_in_markdown_and_in_csv(tiny, task, 
     (tmp_path / "\x1b[2J.parquet").write_bytes(b"no")
     board = leaderboard(tmp_path, data=tiny.parent)
     page = Tags(board.to_html())
-    assert not page.tags & {"script", "img", "iframe", "link", "form", "base", "object"}
+    assert not page.tags & {"script", "img", "iframe", "form", "base", "object"}
     assert not [name for name, _ in page.attributes if name.startswith("on") or name == "src"]
-    assert {value for name, value in page.attributes if name == "href"} == {"https://example.org/paper"}
+    links = {value for name, value in page.attributes if name == "href" and not value.startswith("#")}
+    assert links == {"data:,", "https://example.org/paper"}
     assert HOSTILE in page.texts
     text = board.to_markdown()
     assert not re.search(r"<|>|@|(?<!\\)`|(?<!\\)\]\(|\x1b|https?://", text)
@@ -155,7 +156,7 @@ def test_the_page_needs_nothing_else_and_fits_dark_and_narrow_screens(tiny, fold
     for needed in (
         "color-scheme: light dark",
         "width=device-width",
-        "default-src 'none'",
+        "default-src &#39;none&#39;; style-src &#39;sha256-",
         "content_id",
         "Refused",
     ):

@@ -1,0 +1,144 @@
+"""Reports and leaderboards in a real browser: on every screen, in the dark, by keyboard, on paper."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from shiftdata.bench.board import leaderboard
+from shiftdata.bench.reporting import report
+from tests.bench.submissions import GF, fair, part, submitted, written
+from tests.bench.synthetic import made_task, synthetic
+from tests.browser import accessibility_problems, browser
+
+HOSTILE = '<img src=x onerror="document.title=1"></style><script>document.title=2</script>'
+SCREENS = [(360, 740), (1280, 900), (3840, 2160)]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def pages(tiny, tmp_path_factory):
+    """A report of several kinds of tables and a board, full of hostile names."""
+    folder = tmp_path_factory.mktemp("pages")
+    methods = {"erm": (0.9, 0.4), "rwg": (0.85, 0.65), HOSTILE: (0.9, 0.9), "w" * 300: (0.5, 0.5)}
+    methods |= {f"method-{number}": (0.5, number / 20) for number in range(12)}
+    words = [
+        "uda source=kind0 target=kind1",
+        "uda source=kind1 target=kind2",
+        "uda source=kind2 target=kind0",
+    ]
+    words += ["group-fairness k=2 mu=0.2", "group-fairness k=4 mu=0.2", "group-fairness k=4 mu=0.5"]
+    tasks = {one: made_task(one) for one in words}
+    records = synthetic(
+        folder / "sweep", tasks=tasks, methods=methods, trials=1, seeds=2, steps=[1], commit=HOSTILE
+    )
+    (folder / "report.html").write_text(report(records, ["last"]).to_html(), encoding="utf-8")
+    task = fair(tiny)
+    (folder / "sent").mkdir()
+    for name, share in (("low", 0.3), ("high", 0.95), (HOSTILE, 0.6), ("w" * 200, 0.5)):
+        sent = submitted(task, [part(task, "test", share)], method=name, cost=HOSTILE)
+        written(folder / "sent", f"{name[:4].strip('<')}.parquet", sent)
+    written(folder / "sent", "forged.parquet", submitted(task, method=HOSTILE, claims={GF: {"worst": 0.99}}))
+    board = leaderboard(folder / "sent", data=tiny.parent)
+    (folder / "board.html").write_text(board.to_html(), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def opened(chromium, pages):
+    """Opens a page of a size and a scheme; nothing but the file may be asked for, and nothing complains."""
+    said, contexts = [], []
+
+    def open_(name, width=1280, height=900, scheme="light"):
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: said.append(request.url) if name not in request.url else None)
+        page.goto((pages / name).as_uri())
+        return page
+
+    yield open_
+    for one in contexts:
+        one.close()
+    assert [one for one in said if not one.startswith("data:,")] == []
+
+
+@pytest.mark.parametrize("name", ["report.html", "board.html"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_the_page_on_every_screen(opened, name, scheme):
+    for width, height in SCREENS:
+        page = opened(name, width, height, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.title() == ("Report on made" if name == "report.html" else "Leaderboard")
+        if width == (360 if scheme == "dark" else 1280):
+            assert accessibility_problems(page) == []
+
+
+@pytest.mark.parametrize("name", ["report.html", "board.html"])
+def test_hostile_names_are_texts(opened, name):
+    page = opened(name)
+    assert page.locator("img, script, main style").count() == 0
+    assert page.get_by_text(HOSTILE).count() > 0
+
+
+def test_head_and_first_column_stay_in_sight(opened):
+    page = opened("report.html", 700, 400)
+    box = page.locator(".keep", has=page.locator("thead th", has_text="method-11")).first
+    box.evaluate("one => one.scrollTo(400, 60)")
+    frame = box.bounding_box()
+    corner = box.locator("thead th").first.bounding_box()
+    name = box.locator("tbody th").last.bounding_box()
+    assert (corner["x"], corner["y"]) == pytest.approx((frame["x"], frame["y"]), abs=2)
+    assert name["x"] == pytest.approx(frame["x"], abs=2)
+
+
+def test_contents_lead_to_sections_by_keyboard(opened):
+    page = opened("report.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.locator(".toc a", has_text="Exact versions").focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("heading", name="Exact versions").bounding_box()["y"] < 450
+
+
+def test_charts_follow_the_scheme(opened):
+    colours = [
+        opened("report.html", scheme=scheme)
+        .locator(".drawn text")
+        .first.evaluate("one => getComputedStyle(one).fill")
+        for scheme in ("light", "dark")
+    ]
+    assert colours[0] != colours[1]
+
+
+@pytest.mark.parametrize("name", ["report.html", "board.html"])
+def test_paper_shows_whole_tables(opened, name, tmp_path):
+    pypdf = pytest.importorskip("pypdf")
+    page = opened(name)
+    page.pdf(path=str(tmp_path / "page.pdf"), format="A4")
+    places = []
+
+    def placed(text, matrix, text_matrix, font, size):
+        places.append(pypdf.mult(text_matrix, matrix)[4] if text.strip() else 0)
+
+    read = pypdf.PdfReader(tmp_path / "page.pdf")
+    text = re.sub(r"\s", "", "".join(one.extract_text(visitor_text=placed) for one in read.pages))
+    shown = (
+        ["method-11", "p, Holm"]
+        if name == "report.html"
+        else ["high", "selection", "trained on", "small-cnn"]
+    )
+    for one in shown:
+        assert one.replace(" ", "") in text
+    assert max(places) < read.pages[0].mediabox.width - 20
+    assert "Skiptothecontent" not in text
