@@ -29,6 +29,7 @@ MOST_CELLS = 40  # along a side: more could not be read
 NONE = (233, 233, 233)
 FEW, MANY = np.array([222, 235, 247]), np.array([8, 69, 148])
 DPI = 120
+MOST_LEVEL = 6
 #: Okabe and Ito's colours, which most colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
 
@@ -141,9 +142,15 @@ def bars(
             label=name, yerr=_known(errors, (slice(None), place)), capsize=2,
             color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
         )  # fmt: skip
-    axes.set_xticks(np.arange(len(groups)), groups, rotation=20 if len(groups) > 6 else 0)
+    named(axes, groups)
     if len(series) > 1:
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+
+
+def named(axes: Any, names: Sequence[str]) -> None:
+    """Names below an axis, turned where they are too many to stand level."""
+    turned = {"rotation": 30, "ha": "right"} if len(names) > MOST_LEVEL else {}
+    axes.set_xticks(np.arange(len(names)), names, **turned)
 
 
 def lines(

@@ -41,7 +41,7 @@ def _table(name: str, table: Table) -> dict[str, Any]:
     header = header_of(table, printed)
     return {
         "id": name, "title": title_of(table), "oracle": table.oracle, "about": about(table),
-        "ahead": _ahead(table), "header": [*header[:2], table.headline, *header[2:]],
+        "ahead": _ahead(table), "header": [*header[:2], "95 % interval", *header[2:]],
         "numeric": len(table.figures) + 3, "cards": list(map(_card, table.lines)),
         "lines": [_line(table, line, row_of(table, line, printed)) for line in table.lines],
         "published": _published(table),

@@ -15,7 +15,7 @@ from PIL import Image
 from shiftdata.errors import InputError
 from shiftdata.papers.numbers import PAPERS, citation, read_number
 from shiftdata.papers.tables import Grid, grids
-from shiftdata.pictures import COLOURS, bars, drawn_figure, lines, new_figure
+from shiftdata.pictures import COLOURS, bars, drawn_figure, lines, named, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ def _points(axes: Axes, grid: Grid) -> None:
     shift = np.linspace(-0.22, 0.22, len(others))[:, None]
     axes.plot(places + shift, others, ".", color="black", markersize=4, alpha=0.6)
     names = [f"{name}\n{cell}" for name, cell in zip(grid.columns, grid.lines[mean][1], strict=True)]
-    axes.set_xticks(places, names)
+    named(axes, names)
     axes.set_ylabel(f"{len(others)} scenarios and their mean")
 
 
