@@ -134,11 +134,13 @@ def cover_image(request: Request, rows: Rows) -> Response:
 
 
 def repo_at_head(request: Request) -> tuple[Repo, Commit]:
+    """The repo that the path names, if the caller may read it, and its newest commit."""
     repo = repo_of(request, for_files=True)
     return repo, repo.commit("main")
 
 
 def opened_dataset(request: Request) -> tuple[Repo, Commit, OpenDataset]:
+    """The same as a dataset of ours; a repo that is none is refused."""
     repo, commit = repo_at_head(request)
     try:
         dataset = mirror_of(request).live.dataset(repo, commit)
