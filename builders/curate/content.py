@@ -16,9 +16,9 @@ from builders.parts import part_identity
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import BadItem, Item
-from builders.shifts.styles.bank import on_white
 from builders.shifts.stylizers.vgg import middle_square
 from shiftdata.errors import InputError
+from shiftdata.look_alikes import on_white
 from shiftdata.stable import content_hash
 
 #: Pixels a side: enough to recognise things in, and four times sooner painted than 256.

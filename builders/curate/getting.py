@@ -14,11 +14,12 @@ from urllib.parse import quote, urldefrag
 import numpy as np
 
 from builders.curate.listing import Entry, read_list
-from builders.curate.pictures import MOST_BYTES, NEAR, Facts, examine
+from builders.curate.pictures import MOST_BYTES, Facts, examine
 from builders.sample import BadItem
 from builders.shifts.styles.listed import LISTED, StylePicture, read_listed, write_listed, write_rows
 from shiftdata.errors import InputError, ShiftdataError, StorageError
 from shiftdata.files import locked, open_regular, own_folder, remove, sha256_of, whole_file, write_bytes
+from shiftdata.look_alikes import NEAR
 from shiftdata.places.client import Answer, Client, HttpError
 from shiftdata.places.http import PLAIN
 from shiftdata.places.store import in_a_line, persistently

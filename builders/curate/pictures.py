@@ -8,20 +8,17 @@ import warnings
 from dataclasses import dataclass
 from threading import Lock
 
-import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from builders.albums.folder import MAX_PIXELS, MOST_PIXELS, picture_of
 from builders.sample import BadItem
-from builders.shifts.styles.bank import on_white
+from shiftdata.look_alikes import difference_hash
 
 MOST_BYTES = 20_000_000
 LEAST_SIDE = 64
 #: What Pillow calls the content, and how the name of the file ends. A photograph of a phone may be an MPO: a
 #: JPEG with more of them, such as a preview, behind it.
 ENDING_OF = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp"}
-#: Bits of 64 in which the hashes of nearly the same pictures may differ.
-NEAR = 4
 #: One picture is decoded at a time: each may take some hundred MB, and threads share what is warned of.
 _decoding = Lock()
 
@@ -79,16 +76,3 @@ def _header(data: bytes) -> str:
     if frames > 1:
         raise BadItem(f"it is animated ({frames} frames)")
     return ending
-
-
-def difference_hash(picture: Image.Image) -> int:
-    """64 bits: whether each of 9 x 8 grey values is less than its right neighbour.
-
-    >>> bars = Image.linear_gradient("L").rotate(90)
-    >>> f"{difference_hash(bars):x}", difference_hash(bars.rotate(180))
-    ('ffffffffffffffff', 0)
-    """
-    fine = on_white(picture).convert("L").convert("F")  # whole numbers would toss a coin where it is flat
-    grey = np.asarray(fine.resize((9, 8), Image.Resampling.LANCZOS))
-    bits = np.packbits(grey[:, 1:] > grey[:, :-1])
-    return int.from_bytes(bits.tobytes(), "big")

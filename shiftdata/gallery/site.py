@@ -20,6 +20,8 @@ from shiftdata.errors import InputError
 from shiftdata.files import write_text
 from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
 from shiftdata.gallery.counts import counts_of
+from shiftdata.gallery.figures import duplicates
+from shiftdata.gallery.look_alikes import look_alikes
 from shiftdata.gallery.pages import COLUMNS, SIDE, Place, base_names, cover, pages_of, tasks_of
 from shiftdata.gallery.predictions_page import RECORD
 from shiftdata.gallery.rows import Indices, Rows
@@ -91,17 +93,12 @@ def _write_dataset(
     for record in results:
         more.setdefault(record["base"], []).extend(record["keys"])
     more = {base: sorted(set(keys)) for base, keys in sorted(more.items())}
-    identity = {
-        "manifest": dataset.sha256,
-        "each": each,
-        "accuracy": accuracy,
-        "more": more,
-        "pages": _code(),
-    }
-    made = folder / MADE
-    if made.is_file() and made.read_text(encoding="utf-8") == json.dumps(identity):
+    asked = {"manifest": dataset.sha256, "each": each, "accuracy": accuracy, "more": more, "pages": _code()}
+    made, identity = folder / MADE, json.dumps(asked)
+    if made.is_file() and made.read_text(encoding="utf-8") == identity:
         return
     made.unlink(missing_ok=True)
+    more = _with_pairs(dataset, more)
     place = Place(root="../", here="", up="index.html", each=each, accuracy=accuracy, more=more)
     parts = list(_parts(dataset, place))
     step = begin(dataset.manifest.name, len(parts) + 1)
@@ -113,7 +110,18 @@ def _write_dataset(
     for name, text in pages_of(dataset, place).items():
         write_text(folder / name, text)
     step()
-    write_text(made, json.dumps(identity))
+    write_text(made, identity)
+
+
+def _with_pairs(dataset: OpenDataset, more: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The keys of the pages by base, with those of duplicates and look-alikes, to which links lead."""
+    every = {base: list(keys) for base, keys in more.items()}
+    if (alike := look_alikes(dataset)) is not None and len(alike.shown):
+        every.setdefault(alike.rows.base, []).extend(alike.rows.metadata.keys(alike.shown).to_pylist())
+    rows = Rows.of(dataset, base_names(dataset.manifest)[0])
+    for pair in rows.keep("duplicates", lambda: duplicates(rows))["pairs"]:
+        every.setdefault(pair["base"], []).extend([pair["first"], pair["second"]])
+    return {base: sorted(set(keys)) for base, keys in every.items()}
 
 
 def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
@@ -123,6 +131,9 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
     for path in manifest.files:
         if path.endswith(PICTURES) and "/" not in path:
             yield path, partial(dataset.read_file, path)
+    if (alike := look_alikes(dataset)) is not None:
+        yield _script("look_alikes", alike.data)
+        yield "data/look_alikes.webp", alike.sprite
     for number, task in enumerate(tasks_of(manifest, place)):
         yield _script(f"counts/{number}", partial(counts_of, dataset, *task))
     for base in base_names(manifest):

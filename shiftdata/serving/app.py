@@ -66,6 +66,7 @@ ROUTES = [
     Route(f"{DATA}/rows.json", page_data.rows_json),
     Route(f"{DATA}/example.json", page_data.example_json),
     Route(f"{DATA}/counts.json", page_data.counts_json),
+    Route(f"{DATA}/look_alikes.json", page_data.look_alikes_json),
     Route(f"{DATA}/picture/{{base}}/{{row:int}}", page_data.picture),
     Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", page_data.cover_image),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),

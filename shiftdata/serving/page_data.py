@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any
 
@@ -17,6 +17,7 @@ from shiftdata.dataset import OpenDataset
 from shiftdata.errors import ChangedError, InputError, NotFoundError, ShiftdataError
 from shiftdata.format.manifest import FILE_NAME
 from shiftdata.gallery.counts import counts_of
+from shiftdata.gallery.look_alikes import look_alikes
 from shiftdata.gallery.pages import cover
 from shiftdata.gallery.rows import MOST_ROWS, Choice, Rows
 from shiftdata.gallery.sprites import as_webp, thumbnail
@@ -35,6 +36,17 @@ SMALL = 24_000
 TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
 
 
+@contextmanager
+def making() -> Iterator[None]:
+    """Wait for a place among those who make what takes seconds and memory."""
+    if not TASKS.acquire(timeout=10):
+        raise Refusal(503, "too many tasks are being made: ask again", headers={"Retry-After": "5"})
+    try:
+        yield
+    finally:
+        TASKS.release()
+
+
 def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], Response]:
     """Make a route of what a page asks for: rows of the base that the query names, answered as JSON."""
 
@@ -43,7 +55,8 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
         base_url(request)
         try:
             _, _, dataset = opened_dataset(request)
-            value = answer(request, Rows.of(dataset, part(request, "base") or _text(request, "base")))
+            base = part(request, "base") or _text(request, "base") or dataset.manifest.default_base
+            value = answer(request, Rows.of(dataset, base))
         except ChangedError as error:
             raise Refusal(409, str(error)) from None
         except NotFoundError as error:
@@ -93,12 +106,18 @@ def counts_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     words = _text(request, "task")
     if len(words) > MOST_WORDS:
         raise InputError(f"a task of {len(words):,} characters: at most {MOST_WORDS:,} are read")
-    if not TASKS.acquire(timeout=10):
-        raise Refusal(503, "too many tasks are being made: ask again", headers={"Retry-After": "5"})
-    try:
+    with making():
         return counts_of(rows.dataset, rows.base, words)
-    finally:
-        TASKS.release()
+
+
+@for_scripts
+def look_alikes_json(request: Request, rows: Rows) -> Mapping[str, Any]:
+    """`data/look_alikes.json`: pairs of pictures that look alike; looked for when first asked."""
+    with making():
+        found = look_alikes(rows.dataset)
+        if found is None:
+            raise NotFoundError(f"{rows.dataset.manifest.name} has no pictures")
+        return found.data()
 
 
 @for_scripts

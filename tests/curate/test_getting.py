@@ -23,10 +23,11 @@ from PIL import Image
 from builders.cli.app import main
 from builders.curate import getting
 from builders.curate.getting import get
-from builders.curate.pictures import MOST_BYTES, NEAR, difference_hash, examine
+from builders.curate.pictures import MOST_BYTES, examine
 from builders.shifts.styles.bank import style_pictures
 from builders.shifts.styles.listed import read_listed
 from shiftdata.errors import InputError, LockedError
+from shiftdata.look_alikes import NEAR, difference_hash
 from tests.curate.made import Server, data_of, photographs, serving, texture, tree
 
 ROOT = Path(__file__).parents[2]

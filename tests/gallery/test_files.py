@@ -247,6 +247,23 @@ def test_a_dataset_without_its_pictures_has_pages_of_its_splits(page, built, tmp
     quiet(page)
 
 
+def test_look_alikes_are_shown_beside_each_other(page, tmp_path):
+    recipe = prepare("stylized", tmp_path)
+    pictures = sorted(tmp_path.rglob("*.png"))
+    with Image.open(pictures[0]) as opened:  # the same picture under another name: hardly smaller, as a JPEG
+        opened.convert("RGB").save(pictures[-1].with_name("again.jpg"), quality=90)
+    write_gallery([build(str(recipe), tmp_path / "out", workers=1, quiet=True)], tmp_path / "site", each=2)
+    page.goto(address(tmp_path / "site", "tiny/index.html"))
+    page.locator("#alike-about").scroll_into_view_if_needed()
+    page.wait_for_selector("#alike li .tile")
+    assert "again" in " ".join(
+        one.get_attribute("title") for one in page.locator("#alike li").first.locator("a").all()
+    )
+    page.locator("#alike li a").first.click()
+    page.wait_for_selector("#facts dd")
+    quiet(page)
+
+
 def test_the_public_datasets_are_those_that_recipes_read():
     script = Path(__file__).parents[2] / "scripts" / "regenerate_real_datasets.py"
     assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0

@@ -31,6 +31,7 @@ from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import whole_file
 from shiftdata.format.names import check_names
+from shiftdata.look_alikes import on_white
 from shiftdata.stable import content_hash
 
 BANK = ASSETS / "bank.parquet"
@@ -261,9 +262,3 @@ def style_picture(file: Path) -> Image.Image:
     except BadItem as error:
         raise InputError(f"the style picture {file} cannot be used: {error}; replace or remove it") from error
     return on_white(picture)
-
-
-def on_white(picture: Image.Image) -> Image.Image:
-    """A picture in RGB, on white where it is transparent."""
-    white = Image.new("RGBA", picture.size, "white")
-    return Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")

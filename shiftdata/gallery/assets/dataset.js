@@ -145,6 +145,21 @@
     return [id, ...given.map((one) => `${one.name}=${value(one.value.trim())}`)].join(" ").trim();
   }
 
+  // Look-alikes -----------------------------------------------------------------------------------------------
+  async function showAlike() {
+    if (!page.pictures || page.modality !== "image") return;
+    try {
+      const { about, base: name, columns, rows } = page.live ? await ask("look_alikes.json", {}) : await load("look_alikes");
+      const shown = (at) => make("a", { href: shiftdata.exampleUrl(name, rows[at].key), title: rows[at].key },
+        page.live ? shiftdata.picture(name, rows[at], 96, rows[at].key) : tile(`${page.here}data/look_alikes.webp`, at, columns, rows.length, 96, rows[at].key),
+        make("span", { class: "under" }, `${page.labels[rows[at].label]}, ${rows[at].split}`));
+      get("alike-about").textContent = about;
+      get("alike").replaceChildren(...Array.from({ length: rows.length / 2 }, (_, pair) => make("li", {}, shown(2 * pair), shown(2 * pair + 1))));
+    } catch (error) {
+      get("alike-about").textContent = error.message;
+    }
+  }
+
   // What is clicked and typed -------------------------------------------------------------------------------
   const listen = (id, event, act) => get(id)?.addEventListener(event, act);
   listen("base", "change", (event) => { remember({ base: event.target.value, label: null, nuisance: null, step: null }); showMatrix(); showWall(); });
@@ -180,4 +195,6 @@
   get("choose-severity").append(make("option", { value: "" }, "all"), ...page.severities.map((one) => make("option", { value: one }, String(one))));
   showAll();
   showTask();
+  // They take seconds, and stand far below.
+  new IntersectionObserver((seen, watch) => { if (seen.some((one) => one.isIntersecting)) { watch.disconnect(); showAlike(); } }).observe(get("alike-about"));
 })();

@@ -1,0 +1,89 @@
+"""Pairs of pictures of a dataset that look alike though they have different origins."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from shiftdata.dataset import OpenDataset
+from shiftdata.format.manifest import Manifest
+from shiftdata.gallery.pages import COLUMNS, SIDE
+from shiftdata.gallery.rows import Indices, Rows
+from shiftdata.gallery.sprites import sprite
+from shiftdata.look_alikes import NEAR, difference_hash, near_pairs
+
+#: Pictures that are looked at, and pairs that are shown, at most.
+MOST_LOOKED, MOST_SHOWN = 12_000, 24
+#: Pictures that are read at once.
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, eq=False)
+class LookAlikes:
+    """What was compared, how many pairs look alike, and the rows of the nearest of them, pair after pair."""
+
+    rows: Rows
+    looked: int
+    pairs: int
+    across: int
+    shown: Indices
+
+    def data(self) -> dict[str, Any]:
+        """What a page shows of them."""
+        base, total = self.rows.base, len(self.rows.metadata)
+        of = "all" if self.looked == total else f"{self.looked:,} of"
+        if not self.pairs:
+            text = f"No two pictures of different origins look alike, of {of} {total:,} in the base {base}"
+        else:
+            text = (
+                f"{self.pairs:,} pairs of pictures of different origins look alike, of {of} {total:,} in the "
+                f"base {base}; {self.across:,} of them in two splits"
+            )
+        about = f"{text} (difference hashes that differ in at most {NEAR} of 64 bits)."
+        known = self.rows.details(self.shown)
+        return {"about": about, "base": base, "columns": COLUMNS, "rows": known}
+
+    def sprite(self) -> bytes | None:
+        return sprite(self.rows.examples(self.shown), SIDE, COLUMNS) if len(self.shown) else None
+
+
+def base_of(manifest: Manifest) -> str:
+    """Where copies would be: among the untouched pictures, if the dataset has them apart."""
+    names = [base.name for base in manifest.bases]
+    return "content" if "content" in names else manifest.default_base
+
+
+def look_alikes(dataset: OpenDataset) -> LookAlikes | None:
+    """The look-alikes of a dataset; None where it has no pictures."""
+    if dataset.manifest.roles.modality != "image" or not dataset.manifest.pixels_included:
+        return None
+    rows = Rows.of(dataset, base_of(dataset.manifest))
+    found: LookAlikes = rows.keep("look-alikes", lambda: _compared(rows))
+    return found
+
+
+def _compared(rows: Rows) -> LookAlikes:
+    known = rows.metadata
+    looked = np.sort(rows.order[:: max(1, -(-len(known) // MOST_LOOKED))])
+    hashes = np.concatenate(
+        [_hashes(rows, some) for some in np.array_split(looked, -(-len(looked) // AT_ONCE))]
+    )
+    origin, split = known.origin[looked], known.columns["split"][looked]
+    apart = [pair for pair in near_pairs(hashes) if origin[pair[0]] != origin[pair[1]]]
+    across = [pair for pair in apart if split[pair[0]] != split[pair[1]]]
+    ranked = sorted(apart, key=lambda pair: (split[pair[0]] == split[pair[1]], pair[2], pair[:2]))
+    shown = looked[np.array([pair[:2] for pair in ranked[:MOST_SHOWN]], np.int64).ravel()]
+    return LookAlikes(rows, len(looked), len(apart), len(across), shown)
+
+
+def _hashes(rows: Rows, some: Indices) -> Any:
+    made = []
+    for data in rows.examples(some):
+        with Image.open(io.BytesIO(data)) as opened:
+            opened.draft("L", (64, 64))
+            made.append(difference_hash(opened))
+    return np.array(made, np.uint64)
