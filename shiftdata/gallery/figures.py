@@ -80,7 +80,8 @@ def features(rows: Rows) -> dict[str, Any] | None:
     total = 2 if rows.modality == "text" else len(rows.dataset.manifest.roles.example)
     read_of = f"{len(at):,} of {len(known):,} rows" if step > 1 else f"all {len(known):,} rows"
     shown = f"the {len(drawn)} of {total} whose means differ most" if len(drawn) < total else "each"
-    about = f"{shown.capitalize()} by {known.nuisance_column}, of {read_of}; each line has the same area."
+    scaled = "each line is scaled to its highest bar"
+    about = f"{shown.capitalize()} by {known.nuisance_column}, of {read_of}; {scaled}."
     return {"about": about, "charts": drawn} if drawn else None
 
 
@@ -113,10 +114,12 @@ def _histograms(
     low, high = np.quantile(values[fine], [0.005, 0.995])
     if low == high:
         low, high = values[fine].min(), values[fine].max()
+    whole = bool((values[fine] == np.round(values[fine])).all()) and high - low < BINS
+    bins, half = (round(high - low) + 1, 0.5) if whole else (BINS, 0.0)
     lines, said = [], []
     for one in np.unique(nuisance[fine])[:MOST_LINES].tolist():
         mine = values[fine & (nuisance == one)]
-        counts = np.histogram(np.clip(mine, low, high), BINS, (low, high))[0]
+        counts = np.histogram(np.clip(mine, low, high), bins, (low - half, high + half))[0]
         heights = 15 * counts / max(counts.max(), 1)
         line_name = names[one] if one >= 0 else "untouched"
         lines.append({"name": line_name, "heights": [round(float(height), 1) for height in heights]})
@@ -128,7 +131,7 @@ def _histograms(
         "low": f"{low:.4g}",
         "high": f"{high:.4g}",
         "about": about,
-        "step": 320 / BINS,
+        "step": 320 / bins,
     }
 
 

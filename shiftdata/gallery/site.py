@@ -201,6 +201,8 @@ def _copied(result: Path, out: Path, datasets: Sequence[OpenDataset]) -> dict[st
             f"{result} has no {RECORD}: give a folder that `shiftdata evaluate ... --page` has written"
         )
     known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    if not {"base", "keys", "severity", "content_id", "lines"} <= known.keys():
+        raise InputError(f"{record} is of another version of shiftdata: write the page again")
     folder = out / "predictions" / result.resolve().name
     if folder.resolve() != result.resolve():
         shutil.copytree(result, folder, dirs_exist_ok=True)
