@@ -36,6 +36,7 @@
     head.append(corner);
     inner.append(head);
     box.replaceChildren(inner);
+    box.style.cssText = `height:min(${top + ys.length * side + 18}px, 72vh, 44rem);max-width:${left + xs.length * side + 18}px`;
     const lines = new Map();
     const heads = new Map();
     let at = [0, 0];

@@ -1,0 +1,55 @@
+"""Pictures of the pages for docs/gallery.md, by a real browser, of the demo's dataset and two methods on it.
+
+    make demo; python scripts/regenerate_page_pictures.py
+
+It trains ERM and RWG for 300 steps each, as the demo does.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+import shiftdata as sd
+from shiftdata.baselines import Training
+from shiftdata.gallery.predictions_page import predictions_page
+from shiftdata.gallery.site import write_gallery
+
+DATASET = Path("build/shift/sma_glyphs_k8")
+DOCS = Path(__file__).parents[1] / "docs"
+WIDTH, HEIGHT = 1180, 760
+
+
+def shoot(page: Page, address: str, name: str, selector: str) -> None:
+    """A picture of a page from an element on, in few colours: what is drawn is flat."""
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    page.locator(selector).first.evaluate("(one) => one.scrollIntoView()")
+    page.wait_for_timeout(500)
+    file = DOCS / f"{name}.png"
+    page.screenshot(path=file)
+    with Image.open(file) as opened:
+        opened.convert("RGB").quantize(160, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
+def main() -> None:
+    task = sd.task(DATASET, "group-fairness", k=8, mu=0.1)
+    runs = {name: sd.train(task, name, training=Training(steps=300), seed=0) for name in ("erm", "rwg")}
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as running:
+        out = Path(scratch)
+        predictions_page(task, {name: run.predictions() for name, run in runs.items()}, out / "erm-rwg")
+        write_gallery([DATASET], out / "site", results=[out / "erm-rwg"])
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        site = f"file://{out}/site"
+        shoot(page, f"{site}/sma_glyphs_k8/index.html", "gallery", "#pictures")
+        shoot(page, f"{site}/predictions/erm-rwg/index.html", "predictions", "main")
+
+
+if __name__ == "__main__":
+    main()
