@@ -28,8 +28,9 @@ SIDE = 30
 MOST_CELLS = 40  # along a side: more could not be read
 NONE = (233, 233, 233)
 FEW, MANY = np.array([222, 235, 247]), np.array([8, 69, 148])
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 120
-MOST_LEVEL = 6
+MOST_LEVEL, SIGNS = 6, 10  # names below an axis, and their signs an inch, that stand level
 #: Okabe and Ito's colours, which most colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
 
@@ -84,7 +85,7 @@ def new_figure(width: float, height: float) -> Any:
 def drawn_figure(figure: Any, dpi: int = DPI) -> Image.Image:
     """The picture of a figure; equal figures give equal pixels and no trace of the machine."""
     buffer = io.BytesIO()
-    _literal(figure)
+    literal(figure)
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return Image.open(buffer)
 
@@ -97,7 +98,7 @@ def svg_figure(figure: Any, name: str, about: str) -> str:
     """
     rc_context = require("matplotlib", "a chart").rc_context
     buffer = io.StringIO()
-    _literal(figure)
+    literal(figure)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -125,7 +126,7 @@ def _without_styles(tag: str, name: str) -> str:
     return tag.replace(style[0], said)
 
 
-def _literal(figure: Any) -> None:
+def literal(figure: Any) -> None:
     """Show dollar signs in names as they are, instead of reading formulas between them."""
     for text in figure.findobj(require("matplotlib.text", "a chart").Text):
         text.set_parse_math(False)
@@ -148,8 +149,10 @@ def bars(
 
 
 def named(axes: Any, names: Sequence[str]) -> None:
-    """Names below an axis, turned where they are too many to stand level."""
-    turned = {"rotation": 30, "ha": "right"} if len(names) > MOST_LEVEL else {}
+    """Names below an axis, turned where they have no room beside each other."""
+    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+    crowded = len(names) > MOST_LEVEL or longest * len(names) > SIGNS * axes.figure.get_figwidth()
+    turned = {"rotation": 30, "ha": "right"} if crowded else {}
     axes.set_xticks(np.arange(len(names)), names, **turned)
 
 
@@ -159,7 +162,8 @@ def lines(
     """Lines over the steps of a scale, evenly spaced: a row of the values a line."""
     for place, name in enumerate(series):
         axes.errorbar(
-            range(len(scale)), values[place], _known(errors, place), marker="o", markersize=4,
+            range(len(scale)), values[place], _known(errors, place), markersize=4,
+            marker=MARKERS[(place + place // len(COLOURS)) % len(MARKERS)],
             capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
             linestyle=("-", "--")[place // len(COLOURS) % 2],
         )  # fmt: skip

@@ -9,10 +9,12 @@ import click
 
 from shiftdata.bench.records import Records
 from shiftdata.bench.reporting import Report, difference, report
+from shiftdata.bench.reporting.figures import CAPTIONS, charts_of, write_figures
 from shiftdata.bench.selection import RULES
-from shiftdata.cli.verbs import verb
+from shiftdata.cli.verbs import progress, verb
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
+from shiftdata.papers.figures import WIDTHS
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": str,
@@ -30,6 +32,7 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".
       shiftdata report runs/fairness --out report.html         one page with charts
       shiftdata report runs/a runs/b --rule iid --rule oracle  two sweeps as one, selected by two rules
       shiftdata report runs/fairness --format csv > numbers.csv
+      shiftdata report runs/fairness --figures figures         each chart for a paper: SVG, PDF and captions
       shiftdata report diff runs/before runs/after             what differs between two sweeps
 """)
 @click.argument(
@@ -54,8 +57,22 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".
     help="How to print. [default: as --out ends, else text]",
 )
 @click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing.")
+@click.option("--figures", type=Path, metavar="FOLDER", help="Write each chart there as SVG and PDF.")
+@click.option(
+    "--width",
+    type=click.Choice([f"{width}" for width in WIDTHS]),
+    default=f"{WIDTHS[0]}",
+    show_default=True,
+    help="Of figures, in inches: one column or two.",
+)
 def command(
-    folders: tuple[str, ...], rules: tuple[str, ...], baseline: str, form: str | None, out: Path | None
+    folders: tuple[str, ...],
+    rules: tuple[str, ...],
+    baseline: str,
+    form: str | None,
+    out: Path | None,
+    figures: Path | None,
+    width: str,
 ) -> None:
     """Report on sweeps: tables like the papers', every number with its n, seeds, rule, dataset and commit.
 
@@ -71,12 +88,15 @@ def command(
         made = difference(Records.read(before), Records.read(after), rules, _names(before, after))
     else:
         made = report(Records.read(*folders), rules, baseline=baseline)
-    text = FORMATS[form](made)
-    if out is None:
-        print(text, end="")
-    else:
-        write_text(out, text)
+    if figures is not None:
+        with progress("figures", len(list(charts_of(made))), "chart") as bar:
+            names = write_figures(made, figures, float(width), bar.update)
+        print(f"{figures}: {len(names):,} figures as SVG and PDF, {CAPTIONS}")
+    if out is not None:
+        write_text(out, FORMATS[form](made))
         print(f"{out}: {form}, {len(made.sections):,} sections")
+    elif figures is None:
+        print(FORMATS[form](made), end="")
 
 
 def _names(before: str, after: str) -> tuple[str, str]:

@@ -31,21 +31,32 @@ def draw(rows: pa.Table) -> Image.Image:
 
 def charts(rows: pa.Table, width: float = 11) -> Figure:
     """The figure that `draw` makes a picture of, of a width in inches."""
-    blocks = [_for_eyes(grid) for grid in grids(_of_one_unit(rows)) if grid.table != "text"]
-    if not 1 <= len(blocks) <= MOST_BLOCKS:
-        raise InputError(
-            f"a picture shows 1 to {MOST_BLOCKS} blocks, these results have {len(blocks)}: "
-            "choose a table or a part, as in published('nico++', 2)"
-        )
+    blocks = blocks_of(rows)
     figure = _figure(blocks, width)
     for place, (grid, axes) in enumerate(zip(blocks, figure.axes, strict=True)):
-        {"points": _points, "lines": _lines, "bars": _bars, "map": _map}[_shape(grid)](axes, grid)
+        draw_block(axes, grid)
         new = place == 0 or grid.title != blocks[place - 1].title
         title = grid.title if new else ""
         axes.set_title("\n".join(text for text in (title, grid.part) if text), loc="left", fontsize=10)
     cited = {citation(grid.paper) for grid in blocks if grid.paper in PAPERS}
     figure.supxlabel("\n".join(sorted(cited)), fontsize=6, color="0.4")
     return figure
+
+
+def blocks_of(rows: pa.Table) -> list[Grid]:
+    """The blocks that a figure shows, as they are drawn."""
+    blocks = [_for_eyes(grid) for grid in grids(_of_one_unit(rows)) if grid.table != "text"]
+    if not 1 <= len(blocks) <= MOST_BLOCKS:
+        raise InputError(
+            f"a picture shows 1 to {MOST_BLOCKS} blocks, these results have {len(blocks)}: "
+            "choose a table or a part, as in published('nico++', 2)"
+        )
+    return blocks
+
+
+def draw_block(axes: Axes, grid: Grid) -> None:
+    """A block on some axes, in the shape that fits it."""
+    {"points": _points, "lines": _lines, "bars": _bars, "map": _map}[shape_of(grid)](axes, grid)
 
 
 def _of_one_unit(rows: pa.Table) -> pa.Table:
@@ -84,13 +95,13 @@ def _short(name: str) -> str:
 
 def _figure(blocks: Sequence[Grid], width: float) -> Figure:
     """An empty figure, as high as its blocks need."""
-    heights = [1.2 + 0.22 * len(grid.lines) if _shape(grid) == "map" else 3.6 for grid in blocks]
+    heights = [1.2 + 0.22 * len(grid.lines) if shape_of(grid) == "map" else 3.6 for grid in blocks]
     figure: Figure = new_figure(width, sum(heights) + 0.5)
     figure.subplots(len(blocks), 1, height_ratios=heights, squeeze=False)
     return figure
 
 
-def _shape(grid: Grid) -> str:
+def shape_of(grid: Grid) -> str:
     """Points of scenarios under their mean, lines along a scale, bars, or a heat map."""
     names = [row for row, _ in grid.lines]
     if "mean" in names and len(names) > 2:

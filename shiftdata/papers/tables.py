@@ -45,7 +45,7 @@ class Grid:
         return f"**{self.title}**\n\n{markdown(self.header, self.body)}"
 
     def latex(self) -> str:
-        caption = _tex(self.title + (f" ({self.part})" if self.part else ""))
+        caption = tex(self.title + (f" ({self.part})" if self.part else ""))
         lines = [
             rf"\begin{{table}}\caption{{{caption}}}",
             rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}\toprule",
@@ -76,15 +76,16 @@ def grids(rows: pa.Table) -> Iterator[Grid]:
 
 
 def _ampersands(cells: Sequence[str]) -> str:
-    return " & ".join(map(_tex, cells)) + r" \\"
+    return " & ".join(map(tex, cells)) + r" \\"
 
 
 _TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "→": r"$\to$",
+    "√": r"$\surd$",
 }  # fmt: skip
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
     """A text with what LaTeX would read as a command made harmless."""
     return "".join(_TEX.get(sign, sign) for sign in text)

@@ -1,0 +1,120 @@
+"""What a report and a board begin with: who is ahead, and whether that may be noise."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from shiftdata.bench.board import leaderboard
+from shiftdata.bench.board_page import page_of
+from shiftdata.bench.reporting import report
+from shiftdata.errors import MissingExtraError
+from tests.bench.submissions import fair, part, submitted, written
+from tests.bench.synthetic import made_task, synthetic
+from tests.protocols.made import metadata
+
+
+@pytest.fixture(scope="module")
+def of():
+    return metadata(4, 4, 60)
+
+
+def first_lines(records, rules, **options):
+    made = report(records, rules, **options)
+    (table,) = made.sections[0].tables
+    return made, [[row, *cells] for row, cells in table.grids[0].lines]
+
+
+def test_a_clear_lead_is_more_than_noise_and_says_over_whom(of, tmp_path):
+    tasks = {one: made_task(one, of) for one in (f"group-fairness k={k} mu=0.5" for k in (2, 4))}
+    skills = {"erm": (0.9, 0.2), "rwg": (0.9, 0.5), "suby": (0.95, 0.95)}
+    records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1, seeds=6)
+    made, (line,) = first_lines(records, ["last"])
+    means = {
+        method: np.mean(
+            [row["value"] for row in made.numbers if row["method"] == method and row["figure"] == "worst"]
+        )
+        for method in skills
+    }
+    assert line[:3] == ["last", "suby", f"{means['suby']:.1f}"]
+    assert line[3].startswith(("more than noise: +", "may be noise: +"))
+    assert line[3].endswith("over rwg")
+    assert f"{means['suby'] - means['rwg']:+.1f} (" in line[3]
+    assert f"{means['suby'] - means['erm']:+.1f} (" in line[4]
+
+
+@pytest.mark.parametrize(("best", "said"), [(0.95, "more than noise"), (0.62, "may be noise")])
+def test_what_is_said_is_what_the_comparisons_say(of, tmp_path, best, said):
+    tasks = {"group-fairness k=4 mu=0.5": made_task("group-fairness k=4 mu=0.5", of)}
+    skills = {"erm": (0.6, 0.6), "rwg": (best, best)}
+    records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1, seeds=6)
+    made, (line,) = first_lines(records, ["last"])
+    (compared,) = next(one for one in made.sections if one.title == "Paired comparisons").tables
+    verdict = dict(compared.grids[0].lines)["rwg"][2]
+    assert (verdict == "higher") == (said == "more than noise")
+    assert line[1] == "rwg"
+    assert line[4].startswith(said)
+
+
+def test_the_baseline_may_be_ahead_and_one_seed_proves_nothing(of, tmp_path):
+    tasks = {"group-fairness k=4 mu=0.5": made_task("group-fairness k=4 mu=0.5", of)}
+    records = synthetic(tmp_path, tasks=tasks, methods={"rwg": (0.2, 0.2), "erm": (1, 1)}, trials=1, seeds=1)
+    _, (line,) = first_lines(records, ["last"])
+    assert line[1:] == ["erm", "100.0", line[3], "it is the baseline"]
+    assert line[3].startswith("may be noise: +")
+    assert " to " not in line[3]
+
+
+def test_a_method_that_lacks_tasks_is_not_ahead_and_one_alone_has_no_line(of, tmp_path):
+    words = ["group-fairness k=2 mu=0.5", "group-fairness k=4 mu=0.5"]
+    tasks = {one: made_task(one, of) for one in words}
+    skills = {"erm": (0.6, 0.6), "rwg": (0.8, 0.8)}
+    synthetic(tmp_path / "both", tasks=tasks, methods=skills, trials=1)
+    records = synthetic(
+        tmp_path / "alone", tasks={words[0]: tasks[words[0]]}, methods={"suby": (1, 1)}, trials=1
+    )
+    assert report(records, ["last"]).sections[0].title == "What was run"
+    both = type(records).read(tmp_path / "both", tmp_path / "alone")
+    _, (line,) = first_lines(both, ["last"])
+    assert line[1] == "rwg"
+
+
+def test_oracles_are_marked(of, tmp_path):
+    tasks = {"group-fairness k=4 mu=0.5": made_task("group-fairness k=4 mu=0.5", of)}
+    _, lines = first_lines(synthetic(tmp_path, tasks=tasks), ["iid", "oracle"])
+    assert [line[0] for line in lines] == ["iid", "oracle (oracle)"]
+    assert lines[1][1].endswith("(oracle)")
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (
+            {"low": 0.05, "high": 1.0},
+            "high is first by worst, 1.0000; its 95 % interval is apart from those of all others.",
+        ),
+        (
+            {"low": 0.05, "high": 0.9, "near": 0.85},
+            "its 95 % interval overlaps with that of near: who is better is open.",
+        ),
+        ({"high": 1.0}, "high is first by worst, 1.0000, and alone."),
+    ],
+)
+def test_a_board_says_whose_intervals_leave_it_open(tiny, tmp_path, shares, said):
+    task = fair(tiny)
+    for name, share in shares.items():
+        written(tmp_path, f"{name}.parquet", submitted(task, [part(task, "test", share)], method=name))
+    board = leaderboard(tmp_path, data=tiny.parent)
+    assert said in page_of(board)
+
+
+def test_a_page_without_its_library_says_what_to_install(of, tmp_path, monkeypatch):
+    from shiftdata.pages.shell import environment
+
+    records = synthetic(tmp_path, trials=1, seeds=1)
+    environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"a page needs jinja2: pip install 'shiftdata\[gallery\]'"):
+        report(records, ["last"]).to_html()
