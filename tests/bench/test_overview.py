@@ -97,7 +97,7 @@ def test_oracles_are_marked(of, tmp_path):
         ),
         (
             {"low": 0.05, "high": 0.9, "near": 0.85},
-            "its 95 % interval overlaps with that of near: who is better is open.",
+            "its 95 % interval overlaps with those of near, low: who is better is open.",
         ),
         ({"high": 1.0}, "high is first by worst, 1.0000, and alone."),
     ],
