@@ -12,11 +12,13 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
 from builders.make.build import build
+from tests.browser import browser
 from tests.tiny import write_recipe
 
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
@@ -43,6 +45,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(HF_HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A running browser. It ends with the module: while it runs, nothing else in its process can be async."""
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

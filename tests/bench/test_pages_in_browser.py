@@ -10,16 +10,10 @@ from shiftdata.bench.board import leaderboard
 from shiftdata.bench.reporting import report
 from tests.bench.submissions import GF, fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
-from tests.browser import accessibility_problems, browser
+from tests.browser import accessibility_problems
 
 HOSTILE = '<img src=x onerror="document.title=1"></style><script>document.title=2</script>'
 SCREENS = [(360, 740), (1280, 900), (3840, 2160)]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,12 @@ import pytest
 
 from builders.make.build import build
 from shiftdata.gallery.site import write_gallery
-from tests.browser import browser
 from tests.contracts.kinds import prepare
 from tests.serving.serving import Running, serving
 from tests.tiny import edit_manifest
 
 #: What a label of a stranger could say; nothing of it may run.
 HOSTILE = "<img src=x onerror=document.title='run'>\"'</script><script>document.title='run'</script>"
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture
