@@ -14,7 +14,7 @@ from shiftdata.format.manifest import Manifest
 from shiftdata.gallery.pages import COLUMNS, SIDE
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
-from shiftdata.look_alikes import NEAR, difference_hash, near_pairs
+from shiftdata.look_alikes import NEAR, Hashes, difference_hash, near_pairs
 
 #: Pictures that are looked at, and pairs that are shown, at most.
 MOST_LOOKED, MOST_SHOWN = 12_000, 24
@@ -70,7 +70,7 @@ def _compared(rows: Rows) -> LookAlikes:
     known = rows.metadata
     looked = np.sort(rows.order[:: max(1, -(-len(known) // MOST_LOOKED))])
     hashes = np.concatenate(
-        [_hashes(rows, some) for some in np.array_split(looked, -(-len(looked) // AT_ONCE))]
+        [hashes_of(rows, some) for some in np.array_split(looked, -(-len(looked) // AT_ONCE))]
     )
     origin, split = known.origin[looked], known.columns["split"][looked]
     apart = [pair for pair in near_pairs(hashes) if origin[pair[0]] != origin[pair[1]]]
@@ -80,7 +80,8 @@ def _compared(rows: Rows) -> LookAlikes:
     return LookAlikes(rows, len(looked), len(apart), len(across), shown)
 
 
-def _hashes(rows: Rows, some: Indices) -> Any:
+def hashes_of(rows: Rows, some: Indices) -> Hashes:
+    """The difference hashes of some rows' pictures."""
     made = []
     for data in rows.examples(some):
         with Image.open(io.BytesIO(data)) as opened:
