@@ -52,7 +52,7 @@ def near_pairs(hashes: Hashes, near: int = NEAR) -> Iterator[tuple[int, int, int
 
 
 def nearest_pairs(hashes: Hashes, most: int, near: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of places (a, b), a < b, whose hashes differ in `near` bits at most, and in how many; nearest first.
+    """Pairs of places whose hashes differ in `near` bits at most, and in how many bits; the nearest first.
 
     Of more than `most`, those stay that are nearest; where many are equally near, those of the first places.
 
