@@ -28,6 +28,8 @@ def write_figures(
         step: is called after each chart of the report.
 
     """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: figures are several, give a folder for them")
     folder.mkdir(parents=True, exist_ok=True)
     captions: dict[str, str] = {}
     for section, table in charts_of(made):
