@@ -87,7 +87,7 @@ def test_no_name_is_read_as_latex(figures):
 
 
 def test_another_process_writes_the_same_bytes(sweep, figures, tmp_path):
-    (tmp_path / "matplotlibrc").write_text("font.size: 20\nlines.linewidth: 9\n")
+    (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.facecolor: red\n")
     line = ["report", str(sweep), "--figures", "again"]
     code = f"import sys; from shiftdata.cli.app import main; sys.exit(main({line!r}))"
     subprocess.run(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from shiftdata.bench.board import leaderboard
+from shiftdata.bench.board import Board, leaderboard
 from shiftdata.bench.board_page import page_of
 from shiftdata.bench.reporting import report
 from shiftdata.errors import MissingExtraError
@@ -89,25 +91,33 @@ def test_oracles_are_marked(of, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"),
+    ("ends", "less", "said"),
     [
+        ([(0.8, 0.9), (0.1, 0.79)], False, "its 95 % interval is apart from those of all others."),
+        ([(0.8, 0.9), (0.1, 0.81), (0.1, 0.2)], False, "overlaps with that of m1: who is better is open."),
         (
-            {"low": 0.05, "high": 1.0},
-            "high is first by worst, 1.0000; its 95 % interval is apart from those of all others.",
+            [(0.8, 0.9), (0.8, 0.9), (0.1, 0.9)],
+            False,
+            "overlaps with those of m1, m2: who is better is open.",
         ),
-        (
-            {"low": 0.05, "high": 0.9, "near": 0.85},
-            "its 95 % interval overlaps with those of near, low: who is better is open.",
-        ),
-        ({"high": 1.0}, "high is first by worst, 1.0000, and alone."),
+        ([(0.8, 0.9)] * 6, False, "overlaps with those of m1, m2, m3 and 2 more: who is better is open."),
+        ([(0.1, 0.2), (0.19, 0.9), (0.3, 0.4)], True, "overlaps with that of m1: who is better is open."),
+        ([(0.8, 0.9), (math.nan, math.nan)], False, "overlaps with that of m1: who is better is open."),
+        ([(0.8, 0.9)], False, "and alone."),
     ],
 )
-def test_a_board_says_whose_intervals_leave_it_open(tiny, tmp_path, shares, said):
+def test_a_board_says_whose_intervals_leave_it_open(tiny, tmp_path, monkeypatch, ends, less, said):
     task = fair(tiny)
-    for name, share in shares.items():
-        written(tmp_path, f"{name}.parquet", submitted(task, [part(task, "test", share)], method=name))
-    board = leaderboard(tmp_path, data=tiny.parent)
-    assert said in page_of(board)
+    written(tmp_path, "one.parquet", submitted(task, [part(task, "test", 0.5)]))
+    (table,) = leaderboard(tmp_path, data=tiny.parent).tables
+    (line,) = table.lines
+    lines = []
+    for at, (low, high) in enumerate(ends):
+        score = replace(table.score(line), value=0.5, low=low, high=high)
+        card = replace(line.entry.card, method=f"m{at}")
+        lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
+    monkeypatch.setattr("shiftdata.bench.board_page.LESS", ("worst",) if less else ())
+    assert said in page_of(Board((replace(table, lines=tuple(lines)),), ()))
 
 
 def test_a_page_without_its_library_says_what_to_install(of, tmp_path, monkeypatch):

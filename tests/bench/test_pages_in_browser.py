@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -13,7 +14,7 @@ from tests.bench.synthetic import made_task, synthetic
 from tests.browser import accessibility_problems
 
 HOSTILE = '<img src=x onerror="document.title=1"></style><script>document.title=2</script>'
-SCREENS = [(360, 740), (1280, 900), (3840, 2160)]
+SCREENS = {"light": [(1280, 900), (3840, 2160)], "dark": [(360, 740)]}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,8 @@ def pages(tiny, tmp_path_factory):
     records = synthetic(
         folder / "sweep", tasks=tasks, methods=methods, trials=1, seeds=2, steps=[1], commit=HOSTILE
     )
+    asked = json.loads((folder / "sweep" / "sweep.json").read_text()) | {"about": HOSTILE}
+    (folder / "sweep" / "sweep.json").write_text(json.dumps(asked))
     (folder / "report.html").write_text(report(records, ["last"]).to_html(), encoding="utf-8")
     task = fair(tiny)
     (folder / "sent").mkdir()
@@ -70,11 +73,11 @@ def opened(chromium, pages):
 @pytest.mark.parametrize("name", ["report.html", "board.html"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_the_page_on_every_screen(opened, name, scheme):
-    for width, height in SCREENS:
+    for width, height in SCREENS[scheme]:
         page = opened(name, width, height, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.title() == ("Report on made" if name == "report.html" else "Leaderboard")
-        if width == (360 if scheme == "dark" else 1280):
+        if width < 3000:
             assert accessibility_problems(page) == []
 
 
