@@ -42,9 +42,14 @@ class Item:
 class Work(Protocol):
     """Something to label; `title` says what, and `keys` are in the order in which they are asked about."""
 
-    purpose: Purpose
-    title: str
-    keys: Sequence[Key]
+    @property
+    def purpose(self) -> Purpose: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def keys(self) -> Sequence[Key]: ...
 
     def item(self, number: int) -> Item:
         """What is shown of the key of that number."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import json
-import re
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from shiftdata.serving.hosts import Hosts
 from shiftdata.serving.library import Library, Repo
 from shiftdata.serving.live import Live
 from shiftdata.serving.names import Refusal, no_repo
@@ -32,9 +30,6 @@ WRONG_TOKEN = "Invalid credentials in Authorization header"
 
 #: Seconds for which an upload may begin after it was announced.
 SIGNED_FOR = 24 * 3600
-
-#: A Host header: a name or an address, and perhaps a port.
-HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
 
 #: The cookie of a browser that may read: see `sign_in`.
 COOKIE = "shiftdata_reader"
@@ -75,19 +70,7 @@ class Mirror:
             WRITERS
         )  # for one piece of a body at a time: a slow one blocks nobody
         self.room = LONG_BODIES
-        name = socket.gethostname().lower()
-        own = {"localhost", name, name.partition(".")[0], f"{name.partition('.')[0]}.local"}
-        self._hosts = own | {host.lower() for host in self.hosts}
-
-    def is_known_as(self, host: str, reached: str) -> bool:
-        """Whether a host is this server, which was reached at an address."""
-        if host.lower().rstrip(".") in self._hosts:
-            return True
-        try:
-            address = ipaddress.ip_address(host)
-            return address.is_loopback or address == ipaddress.ip_address(reached)
-        except ValueError:
-            return False
+        self.known_as = Hosts(self.hosts)
 
     def is_owner(self, request: Request) -> bool:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -214,21 +197,8 @@ def writes(change: Callable[[Request, UploadedRepo, Json], Json | None]) -> Call
 
 
 def base_url(request: Request) -> str:
-    """The server as the caller calls it, if that is a name of this server.
-
-    Any other is refused: a page whose own name was made to lead here could else write as its visitor.
-    """
-    reached, port = request.scope.get("server") or ("", None)
-    here = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
-    host = request.headers.get("host", here)  # HTTP/1.0 has none
-    found = HOST.fullmatch(host)
-    if not found:
-        raise Refusal(400, "the Host header is not a host name")
-    name = found[1] or found[2]
-    if not mirror_of(request).is_known_as(name, reached):
-        text = f"this server is not known as {name}: whoever runs it can start it with --allowed-host {name}"
-        raise Refusal(421, text)
-    return f"{request.url.scheme}://{host}"
+    """The server as the caller calls it, if that is a name of this server; any other is refused."""
+    return f"{request.url.scheme}://{mirror_of(request).known_as.of(request)}"
 
 
 async def pieces(request: Request) -> AsyncIterator[bytes]:
