@@ -1,16 +1,18 @@
 """Set a filter's threshold by a few labelled samples: some that should be kept, some that should not.
 
-    python scripts/calibrate_filter.py build/shift/my_pets all to-start labels.tsv --side most
+    shiftdata label build/shift/my_pets --for filter --each 10 --out labels.csv
+    python scripts/calibrate_filter.py build/shift/my_pets all to-start labels.csv --side most
 
-The scores are those that the build published in `filters/<base>.parquet`. `labels.tsv` has a line a sample:
-its key, a tab, and `keep` or `drop`. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
+The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` is what `shiftdata
+label` writes; a table of your own has the same columns, key,label,who,when, the last two perhaps empty.
+Samples that are labelled `partly` count as `--partly` says, or not at all; neither do those on which people
+differ. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
 code sets each threshold so that 90 % of those out of class are left out: `--goal rejection --wanted 0.9`.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import sys
 from collections.abc import Mapping
@@ -25,6 +27,8 @@ from builders.filters.report import judged_rows
 from builders.filters.rules import Bools, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.labelling.purposes import FILTER
+from shiftdata.labelling.table import read_labels, settled
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.statistics import wilson
 
@@ -159,12 +163,23 @@ def _labelled(scores: Mapping[str, float], labels: Mapping[str, Any]) -> tuple[F
     return np.array([scores[key] for key in labels], dtype=np.float64), good
 
 
+def _read(path: Path, partly: str | None) -> dict[str, Any]:
+    """The verdict on each sample on which all agree; says how many are left out."""
+    labels, differ = settled(read_labels(path, FILTER.labels))
+    verdicts = {key: (partly or label) if label == "partly" else label for (key,), label in labels.items()}
+    kept = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}
+    if differ or len(kept) < len(verdicts):
+        print(f"left out: {len(verdicts) - len(kept):,} partly, {len(differ):,} on which people differ")
+    return kept
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path, help="a built dataset")
     parser.add_argument("base", help="which of its bases")
     parser.add_argument("scorer", help="the name of the score")
-    parser.add_argument("labels", type=Path, help="keys with keep or drop, tab-separated")
+    parser.add_argument("labels", type=Path, help="a table of labels, as `shiftdata label` writes it")
+    parser.add_argument("--partly", choices=("keep", "drop"), help="as what `partly` counts [not at all]")
     parser.add_argument("--goal", choices=("f1", "accuracy", "precision", "rejection"), default="f1")
     parser.add_argument("--wanted", type=float, help="the share that precision or rejection should reach")
     parser.add_argument("--side", choices=("least", "most"), default="least")
@@ -172,8 +187,7 @@ def main() -> int:
     try:
         rows = judged_rows(options.folder, options.base)
         scores = dict(zip(rows["key"].to_pylist(), scores_of(rows, options.scorer).tolist(), strict=True))
-        with options.labels.open(encoding="utf-8", newline="") as lines:
-            labels: dict[str, Any] = dict(csv.reader(lines, delimiter="\t"))
+        labels = _read(options.labels, options.partly)
         print(calibrate(scores, labels, goal=options.goal, wanted=options.wanted, side=options.side))
     except ShiftdataError as error:
         print(error, file=sys.stderr)

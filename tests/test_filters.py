@@ -470,13 +470,13 @@ def test_a_calibrated_threshold_is_a_rule_and_reports_its_figures():
 
 def test_the_script_calibrates_on_published_scores(folder, judged, tmp_path):
     ink = dict(zip(judged["key"].to_pylist(), judged["score_ink"].to_pylist(), strict=True))
-    lines = [f"{key}\t{'keep' if ink[key] > 30 else 'drop'}\n" for key in list(ink)[::7]]
-    (tmp_path / "labels.tsv").write_text("".join(lines))
+    lines = [f"{key},{'keep' if ink[key] > 30 else 'drop'},,\n" for key in list(ink)[::7]]
+    (tmp_path / "labels.csv").write_text("key,label,who,when\n" + "".join(lines))
     ran = []
     for scorer in ("ink", "inc"):
         command = [sys.executable, "scripts/calibrate_filter.py", folder, "extended", scorer]
         ran.append(
-            subprocess.run([*command, tmp_path / "labels.tsv"], cwd=ROOT, capture_output=True, text=True)
+            subprocess.run([*command, tmp_path / "labels.csv"], cwd=ROOT, capture_output=True, text=True)
         )
     assert (ran[0].returncode, "f1 1.0000" in ran[0].stdout) == (0, True), ran[0].stderr
     assert (ran[1].returncode, "unknown scorer 'inc'" in ran[1].stderr) == (1, True)

@@ -17,7 +17,7 @@ from builders.curate.encoding import encode
 from builders.curate.fidelity import CHART, TABLE, measure
 from builders.curate.filtering import SCORES, filter_pictures
 from builders.curate.getting import REFUSED, THREADS, get
-from builders.curate.labelling import LABELS, draw_sheets, sample
+from builders.curate.labelling import draw_sheets, sample
 from builders.recipe_files import load_recipe
 from builders.sample import by_reason
 from builders.shifts.steps import Stylize
@@ -27,6 +27,7 @@ from builders.shifts.stylizers.vgg import LAYOUTS
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.executors import Executor, Here, Pool
+from shiftdata.labelling.styles import LABELS
 from shiftdata.threads import available_cores
 
 
@@ -114,7 +115,9 @@ def sample_command(
     recognised, else `bad`. Labels that the table has already stay.
     """
     todo = sample(out, count)
-    print(f"{out / LABELS}: {len(todo):,} pictures to label good or bad")
+    print(
+        f"{out / LABELS}: {len(todo):,} pictures to label good or bad: `shiftdata label {out} --for styles`"
+    )
     if content:
         with ExitStack() as stack:
             bar = _bar(stack, "sheets", quiet, len(todo))

@@ -44,15 +44,17 @@ class Filtered:
     balanced: float
     error: float
     accuracy: float
+    differ: int
     kept: int
     below: int
     few: dict[str, int]
 
     def __str__(self) -> str:
         (most, count), n = self.labels.most_common(1)[0], self.labels.total()
+        differ = f"; {self.differ:,} left out, on which people differ" if self.differ else ""
         lines = [
             f"features: {self.encoder}",
-            f"labels: n = {n}: {self.labels[GOOD]} {GOOD}, {self.labels[BAD]} {BAD}",
+            f"labels: n = {n}: {self.labels[GOOD]} {GOOD}, {self.labels[BAD]} {BAD}{differ}",
             f"{PARTS}-fold cross-validation: balanced accuracy {self.balanced:.3f} ± {self.error:.3f}, "
             f"accuracy {self.accuracy:.3f} (always {most}: 0.500 and {count / n:.3f})",
             f"kept: {self.kept:,} pictures; {self.below:,} of them score below 0: {BAD} to the machine",
@@ -74,7 +76,8 @@ def filter_pictures(
     A picture that a person called bad never stays.
     """
     svm = require("sklearn.svm", "the filter of style pictures")
-    pictures, known = read_listed(out), _labels(out, labels)
+    pictures = read_listed(out)
+    known, differ = _labels(out, labels)
     x = _features(out, pictures, encoder, executor, on_done)
     place = {one.file: number for number, one in enumerate(pictures)}
     rows = np.array([place[name] for name in sorted(known)])
@@ -97,22 +100,23 @@ def filter_pictures(
         balanced=float(shares.mean()),
         error=float(np.sqrt(errors.sum()) / 2),
         accuracy=float(np.mean(guessed == y)),
+        differ=len(differ),
         kept=len(kept),
         below=sum(scores[place[name]] < 0 for name in kept),
         few={style: in_style[style] for style in styles if in_style[style] < keep},
     )
 
 
-def _labels(out: Path, file: Path) -> dict[str, str]:
-    """The label of each picture that has one; too few of a kind are refused."""
-    known = {one.file: label for one, label in read_labels(out, file) if label}
+def _labels(out: Path, file: Path) -> tuple[dict[str, str], list[str]]:
+    """The label of each picture that has one, and those on which people differ; too few are refused."""
+    known, differ = read_labels(out, file)
     counts = Counter(known.values())
     if min(counts[GOOD], counts[BAD]) < FEWEST:
         raise InputError(
             f"{file} has {counts[GOOD]} labels {GOOD} and {counts[BAD]} {BAD}; at least {FEWEST} of each "
             "are needed: label more pictures, `styles sample` draws them"
         )
-    return known
+    return known, differ
 
 
 def read_kept(out: Path, scores: Path) -> list[StylePicture]:

@@ -11,17 +11,19 @@ from PIL import Image
 
 from builders.curate.content import SIDE, Content
 from builders.shifts.styles.bank import style_picture
-from builders.shifts.styles.listed import StylePicture, read_listed, read_rows, write_rows
+from builders.shifts.styles.listed import StylePicture, read_listed
 from builders.shifts.stylizers import Stylizer
 from builders.shifts.stylizers.vgg import middle_square
 from shiftdata.errors import InputError
 from shiftdata.executors import Executor
 from shiftdata.files import whole_file
+from shiftdata.labelling import table
+from shiftdata.labelling.purposes import STYLES
+from shiftdata.labelling.styles import LABELS, SHEETS
+from shiftdata.labelling.writing import open_labels
 from shiftdata.stable import content_hash, ranks
 
-LABELS, SHEETS = "labels.csv", "sheets"
-COLUMNS = ("style", "file", "label")
-GOOD, BAD = "good", "bad"
+GOOD, BAD = STYLES.labels
 #: As in Stylized Meta-Album: a picture is good if what it paints stays recognisable in each of so many.
 STYLIZATIONS = 20
 #: Tiles in a row of a sheet: the style picture and its stylizations fill three.
@@ -36,27 +38,23 @@ def sample(out: Path, count: int) -> list[StylePicture]:
     Fewer are a part of more. Labels that the table has already stay.
     """
     pictures, file = read_listed(out), out / LABELS
-    before = {one.file: label for one, label in read_labels(out, file)} if file.is_file() else {}
-    chosen = {one.file for one in _drawn(pictures, count)} | {name for name, label in before.items() if label}
-    rows = [(one.style, one.file, before.get(one.file, "")) for one in pictures if one.file in chosen]
-    write_rows(file, COLUMNS, rows)
-    return [one for one in pictures if one.file in chosen and not before.get(one.file)]
+    labels, differ = read_labels(out, file) if file.is_file() else ({}, [])
+    drawn = [one for one in _drawn(pictures, count) if one.file not in {*labels, *differ}]
+    with open_labels(file, STYLES) as labelled:
+        labelled.ask_for(one.file for one in drawn)
+    return sorted(drawn)
 
 
-def read_labels(out: Path, file: Path) -> list[tuple[StylePicture, str]]:
-    """The pictures of a table of labels, each with good, bad or nothing."""
-    pictures = {one.file: one for one in read_listed(out)}
-    read: dict[str, tuple[StylePicture, str]] = {}
-    for place, row in read_rows(file, COLUMNS):
-        label, name = row["label"].strip().lower(), row["file"]
-        if name not in pictures:
-            raise InputError(f"{file}, {place}: {name!r} is not a picture of {out}: remove the row")
-        if label not in (GOOD, BAD, ""):
-            raise InputError(f"{file}, {place}: the label {row['label']!r} is neither {GOOD} nor {BAD}")
-        if name in read:
-            raise InputError(f"{file}, {place}: {name!r} is in an earlier row too: remove one of them")
-        read[name] = pictures[name], label
-    return list(read.values())
+def read_labels(out: Path, file: Path) -> tuple[dict[str, str], list[str]]:
+    """The label of each picture on which all agree who labelled it; the pictures on which people differ."""
+    known, rows = {one.file for one in read_listed(out)}, table.read_labels(file, STYLES.labels)
+    for row in rows:
+        if row.key[0] not in known:
+            raise InputError(
+                f"{file}, line {row.line}: {row.key[0]!r} is not a picture of {out}: remove the row"
+            )
+    labels, differ = table.settled(rows)
+    return {name: label for (name,), label in labels.items()}, [name for (name,) in differ]
 
 
 def _drawn(pictures: Sequence[StylePicture], count: int) -> list[StylePicture]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,14 @@ class LabelFile:
         ):  # as a spreadsheet or a killed process left it
             write_text(path, text)
         self._size = len(text.encode())
+
+    def ask_for(self, keys: Iterable[str]) -> None:
+        """Name the keys that are to be labelled, in rows without a label; others of that kind go."""
+        with self._lock:
+            given = [row for row in self.rows if row.label or row.who]
+            known = {row.key for row in given if row.label}
+            self.rows = given + [Row((key,), "", "", "") for key in sorted(keys) if (key,) not in known]
+            self._write_all()
 
     def of(self, who: str) -> Mapping[Key, str]:
         """The labels of a person that count."""
@@ -80,6 +88,13 @@ class LabelFile:
         self._size += len(data)
         self.rows.append(row)
         self._count(row)
+
+    def _write_all(self) -> None:
+        """Write the table anew where it is not as it should be: a spreadsheet or a killed process left it."""
+        text = as_text([columns_for(self.purpose.pairs)]) + "".join(map(line_of, self.rows))
+        if not self.path.exists() or self.path.read_bytes() != text.encode():
+            write_text(self.path, text)
+        self._size = len(text.encode())
 
     def _write(self, descriptor: int, data: bytes) -> None:
         """Write a whole line, or nothing."""

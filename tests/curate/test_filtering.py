@@ -16,11 +16,11 @@ from safetensors.torch import save_file
 from builders.cli.app import main
 from builders.curate.encoders import Codes, VggMeans
 from builders.curate.filtering import SCORES, filter_pictures, read_kept
-from builders.curate.labelling import LABELS
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import read_listed
 from shiftdata.errors import InputError
 from shiftdata.executors import Here
+from shiftdata.labelling.styles import LABELS
 from tests.curate.conftest import EACH, STYLES
 
 
@@ -49,9 +49,8 @@ def colour(out: Path, file: str) -> float:
 
 
 def label(out: Path, labels: dict[str, str]) -> Path:
-    styles = {one.file: one.style for one in read_listed(out)}
-    lines = [f"{styles.get(file, 'x')},{file},{what}" for file, what in labels.items()]
-    (out / LABELS).write_text("\n".join(["style,file,label", *lines]) + "\n")
+    lines = [f"{file},{what},," for file, what in labels.items()]
+    (out / LABELS).write_text("\n".join(["key,label,who,when", *lines]) + "\n")
     return out / LABELS
 
 

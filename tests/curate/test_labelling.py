@@ -12,12 +12,13 @@ from PIL import Image
 
 from builders.curate import labelling
 from builders.curate.content import SIDE, Content
-from builders.curate.labelling import LABELS, draw_sheets, read_labels, sample
+from builders.curate.labelling import draw_sheets, read_labels, sample
 from builders.shifts.styles.bank import style_picture, style_pictures
 from builders.shifts.styles.listed import read_listed, write_listed
 from builders.shifts.stylizers import Arbitrary
 from shiftdata.errors import InputError
 from shiftdata.executors import Here
+from shiftdata.labelling.styles import LABELS
 from tests.curate.conftest import EACH, STYLES
 
 
@@ -28,8 +29,8 @@ def rows(out: Path) -> list[dict[str, str]]:
 
 def fill(out: Path, labels: dict[str, str]) -> None:
     """As a person does, in a spreadsheet that separates by semicolons and begins with a mark."""
-    lines = [f"{row['style']};{row['file']};{labels.get(row['file'], '')}" for row in rows(out)]
-    (out / LABELS).write_text("\ufeffstyle;file;label\n" + "\n".join(lines), encoding="utf-8")
+    lines = [f"{row['key']};{labels.get(row['key'], '')};;" for row in rows(out)]
+    (out / LABELS).write_text("\ufeffkey;label;who;when\n" + "\n".join(lines), encoding="utf-8")
 
 
 def test_pictures_are_drawn_evenly_over_styles_and_fewer_are_part_of_more(out: Path) -> None:
@@ -39,7 +40,7 @@ def test_pictures_are_drawn_evenly_over_styles_and_fewer_are_part_of_more(out: P
         drawn[count] = {one.file for one in sample(out, count)}
         sizes = Counter(file.partition("/")[0] for file in drawn[count])
         assert max(sizes.values()) - min(sizes.get(style, 0) for style in STYLES) <= 1
-        assert [row["file"] for row in rows(out)] == sorted(drawn[count])
+        assert [row["key"] for row in rows(out)] == sorted(drawn[count])
         assert {row["label"] for row in rows(out)} == {""}
     assert [len(one) for one in drawn.values()] == [1, 4, 10, 22, len(STYLES) * EACH]
     assert drawn[1] < drawn[4] < drawn[10] < drawn[22] < drawn[99]
@@ -55,31 +56,30 @@ def test_labels_that_are_there_stay(out: Path) -> None:
     first = sorted(one.file for one in sample(out, 12))
     fill(out, {first[0]: "good", first[5]: " Bad "})
     todo = {one.file for one in sample(out, 16)}
-    assert {row["file"]: row["label"] for row in rows(out) if row["label"]} == {
+    assert {row["key"]: row["label"] for row in rows(out) if row["label"]} == {
         first[0]: "good",
         first[5]: "bad",
     }
     assert len(rows(out)) == 16
-    assert todo == {row["file"] for row in rows(out)} - {first[0], first[5]}
+    assert todo == {row["key"] for row in rows(out)} - {first[0], first[5]}
     sample(out, 1)
-    assert {first[0], first[5]} <= {row["file"] for row in rows(out)}
+    assert {first[0], first[5]} <= {row["key"] for row in rows(out)}
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (
-            "dawn,dawn/none.png,good",
+            "dawn/none.png,good,,",
             r"labels.csv, line 2: 'dawn/none.png' is not a picture of .*: remove the row",
         ),
-        ("dawn,{file},fine", "labels.csv, line 2: the label 'fine' is neither good nor bad"),
-        ("dawn,{file},good\ndawn,{file},bad", "labels.csv, line 3: '{file}' is in an earlier row too"),
-        ("dawn", "the row that begins in line 2: it has 1 cells, and the header 3"),
+        ("{file},fine,,", "labels.csv, line 2: the label 'fine' is not one of good, bad"),
+        ("{file}", "labels.csv, line 2: 1 cells, and the header has 4"),
     ],
 )
 def test_labels_that_cannot_be_used_name_their_row(out: Path, line: str, message: str) -> None:
     file = read_listed(out)[0].file
-    (out / LABELS).write_text(f"style,file,label\n{line.format(file=file)}\n")
+    (out / LABELS).write_text(f"key,label,who,when\n{line.format(file=file)}\n")
     with pytest.raises(InputError, match=message.format(file=file)):
         read_labels(out, out / LABELS)
 

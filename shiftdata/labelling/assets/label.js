@@ -54,9 +54,6 @@
     image.alt = one.caption;
     image.draggable = false;
     const box = make("figure", { class: kind }, image, make("figcaption", {}, one.caption));
-    const small = () => box.classList.toggle("small-one", image.naturalWidth > 0 && image.naturalWidth < 100);
-    if (image.complete) small();
-    image.addEventListener("load", small);
     image.addEventListener("error", () => image.replaceWith(make("span", { class: "missing" }, "This picture cannot be shown")));
     return box;
   }
@@ -79,7 +76,7 @@
     try {
       const one = await item(mine);
       if (mine !== now) return;  // somebody is quicker
-      get("pictures").replaceChildren(...one.pictures.map((part, at) => figure(part, one.ready[at], part.asked ? "" : "beside")));
+      get("pictures").replaceChildren(...one.pictures.map((part, at) => figure(part, one.ready[at], part.asked ? "" : "other")));
       get("facts").textContent = Object.entries(one.facts).map(([name, value]) => `${name}: ${value}`).join(" · ");
       get("key").textContent = one.title;
       get("trajectory").replaceChildren(...one.trajectory.map((part) => {
