@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ COLUMNS = ("key", "label", "who", "when")
 PAIR_COLUMNS = ("key", "other", "label", "who", "when")
 #: What a spreadsheet may separate cells with.
 SEPARATORS = ",;\t"
-WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 LONGEST_CELL = 2000
 
 #: What a label is about: a key, or two of them.
@@ -58,7 +56,7 @@ def as_text(rows: Iterable[Sequence[str]]) -> str:
 def read_labels(path: Path, allowed: Collection[str], *, pairs: bool = False) -> list[Row]:
     """The rows of a table, as `shiftdata label` or a spreadsheet wrote it.
 
-    A last line that a killed process left unfinished is left out.
+    A last line that a killed process left without who or label is left out.
     """
     rows = read_rows(path)
     if pairs != any(len(one.key) == 2 for one in rows) and rows:
@@ -89,7 +87,7 @@ def read_rows(path: Path) -> list[Row]:
     try:
         for cells in reader:
             is_last = not whole and reader.line_num > text.count("\n")
-            if any(cells) and not (is_last and _is_cut(header, cells)):
+            if any(cells) and not (is_last and len(cells) < len(header)):
                 rows.append(_row(path, begins, header, [*map(from_csv_cell, cells)]))
             begins = reader.line_num + 1
     except csv.Error as error:
@@ -104,11 +102,6 @@ def _text(path: Path) -> str:
         return (lines + end).decode("utf-8-sig") + last.decode(errors="replace")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: save it as CSV in UTF-8") from error
-
-
-def _is_cut(header: tuple[str, ...], cells: Sequence[str]) -> bool:
-    """Whether a last line without its end is cut; a person's may have neither who nor when."""
-    return len(cells) < len(header) or bool(cells[-2] and not WHEN.fullmatch(cells[-1]))
 
 
 def _row(path: Path, line: int, header: tuple[str, ...], cells: list[str]) -> Row:
