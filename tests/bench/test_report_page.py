@@ -8,6 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from shiftdata.bench.reporting import report
+from shiftdata.bench.reporting.page import page as page_of
+from shiftdata.bench.reporting.tables import Section, Table
+from shiftdata.papers.tables import Grid
 from tests.bench.synthetic import made_task, synthetic
 from tests.protocols.made import metadata
 
@@ -112,3 +115,9 @@ def test_equal_records_give_equal_pages(page):
 def test_csv_runs_nothing_in_a_spreadsheet(tmp_path):
     records = synthetic(tmp_path, tasks={"=1+1": made_task()}, trials=1)
     assert ",'=1+1," in report(records, ["last"]).to_csv()
+
+
+def test_a_table_without_a_line_is_a_table():
+    grid = Grid("mine", "gains", "", ("1", "10"), ())
+    made = page_of("empty", [Section("Gains", (Table("Gains", (grid,)),))])
+    assert made.count("<th") >= 3

@@ -51,7 +51,8 @@ def _svg(name: str, title: str, numbers: Results) -> str:
 
 def _block(grid: Grid, title: str) -> dict[str, Any]:
     """A block of a table; the first column names its rows, and columns of numbers stand to the right."""
-    numeric = [all(map(NUMBER.fullmatch, column)) for column in zip(*grid.body, strict=True)]
+    columns = list(zip(*grid.body, strict=True)) or [()] * len(grid.header)  # a table may have no line
+    numeric = [all(map(NUMBER.fullmatch, column)) for column in columns]
     caption = ", ".join(one for one in (title, grid.part) if one)
     lines = [(row, [_cell(one) for one in cells]) for row, cells in grid.lines]
     return {
