@@ -4,7 +4,7 @@ PYTHON ?= python3
 
 VERSIONS ?=
 
-.PHONY: help setup demo test test-slow format bench clean
+.PHONY: help setup demo test test-slow site format bench clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -22,6 +22,10 @@ test:          ## lint, types, tests (installs the test extras first)
 test-slow:     ## the tests that take minutes, long property tests, other versions of `datasets`
 	@PYTHON=$(PYTHON) scripts/setup.sh build test assets
 	@PYTHON=$(PYTHON) scripts/test_slow.sh $(VERSIONS)
+
+site:          ## docs, reference, tutorials that are run and a gallery as one site: build/site/index.html
+	@PYTHON=$(PYTHON) scripts/setup.sh build docs
+	@.venv/bin/python scripts/docs_site
 
 format:        ## format the code
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format --quiet .

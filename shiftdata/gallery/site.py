@@ -18,6 +18,7 @@ import numpy as np
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
+from shiftdata.format.paths import README
 from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
 from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.figures import duplicates
@@ -31,8 +32,8 @@ from shiftdata.places.search import NAMESPACE
 
 #: What a dataset's folder was made from; it is written last.
 MADE = "made.json"
-#: Pictures that a card shows.
-PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+#: What a card shows, or leads to.
+OF_CARDS = (".png", ".jpg", ".jpeg", ".webp", ".md")
 
 #: Called with a dataset's name and how many steps its pages take, then with each step.
 Begin: TypeAlias = Callable[[str, int], Callable[[], object]]
@@ -129,7 +130,7 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
     manifest = dataset.manifest
     yield "card.webp", partial(card_picture, dataset)
     for path in manifest.files:
-        if path.endswith(PICTURES) and "/" not in path:
+        if path.endswith(OF_CARDS) and "/" not in path and path != README:
             yield path, partial(dataset.read_file, path)
     if (alike := look_alikes(dataset)) is not None:
         yield _script("look_alikes", alike.data)

@@ -1,0 +1,124 @@
+"""The reference: every public name from its docstring, every verb from its help."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import builders.cli.app
+import shiftdata.cli.app
+
+#: The modules whose `__all__` is public, and what each is for.
+MODULES = {
+    "shiftdata": "What `import shiftdata as sd` has.",
+    "shiftdata.protocols": "Rules that make tasks.",
+    "shiftdata.sampling": "Which rows a batch gets.",
+    "shiftdata.metrics": "Figures of arrays.",
+    "shiftdata.label_shift": "",
+    "shiftdata.meters": "How far apart two sets of rows are.",
+    "shiftdata.baselines": "Reference methods, and methods of one's own.",
+    "shiftdata.bench": "Sweeps, records, reports.",
+    "shiftdata.papers": "The papers' numbers.",
+}
+LONGEST = 78  # signs of a signature in a line
+APPS = {"shiftdata": shiftdata.cli.app, "python -m builders": builders.cli.app}
+
+
+def write_reference(out: Path) -> None:
+    """A page for each module, and one for each command line."""
+    out.mkdir(parents=True)
+    for number, (name, about) in enumerate(MODULES.items()):
+        text = "\n\n".join(module_page(name, about))
+        (out / f"{number}_{name.replace('.', '_')}.md").write_text(text + "\n", encoding="utf-8")
+    for name, app in APPS.items():
+        text = "\n\n".join(command_line(name, app))
+        (out / f"command_{name.split()[-1]}.md").write_text(text + "\n", encoding="utf-8")
+
+
+def module_page(name: str, about: str) -> Iterator[str]:
+    module = import_module(name)
+    yield f"# {name}"
+    yield about or _markdown(inspect.getdoc(module) or "")
+    for public in sorted(module.__all__, key=str.lower):
+        value = getattr(module, public)
+        yield f"## {public}"
+        if callable(value):
+            yield _code(f"{public}{_signature(value)}")
+            yield _markdown(inspect.getdoc(value) or "")
+            if inspect.isclass(value):
+                yield from _members(value)
+        else:
+            yield _code(f"{public} = {value!r:.300}")
+
+
+def _members(owner: type[Any]) -> Iterator[str]:
+    """The methods and properties of a class that have a docstring, without those of other packages."""
+    for name, value in inspect.getmembers(owner):
+        home = next((base for base in owner.__mro__ if name in vars(base)), object)
+        raw = vars(home).get(name)
+        if name.startswith("_") or not home.__module__.startswith("shiftdata"):
+            continue
+        doc = inspect.getdoc(raw if isinstance(raw, property) else value)
+        if doc and (callable(value) or isinstance(raw, property)):
+            shown = "" if isinstance(raw, property) else _signature(value)
+            yield f"### {owner.__name__}.{name}"
+            yield _code(f"{name}{shown}")
+            yield _markdown(doc)
+
+
+def command_line(name: str, module: Any) -> Iterator[str]:
+    yield f"# `{name}`"
+    yield _code(_help(module, []), "text")
+    for verb in module.APP.commands:
+        yield f"## {verb}"
+        yield _code(_help(module, [verb]), "text")
+
+
+def _help(module: Any, words: list[str]) -> str:
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        module.main([*words, "--help"])
+    return stream.getvalue().rstrip()
+
+
+def _signature(value: Any) -> str:
+    """How it is called; a long one has a line for each parameter."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(...)"
+    if len(text := str(signature).replace("'", "")) <= LONGEST:
+        return text
+    words, kinds = [], set[Any]()
+    for one in signature.parameters.values():
+        if one.kind == one.KEYWORD_ONLY and not kinds & {one.KEYWORD_ONLY, one.VAR_POSITIONAL}:
+            words.append("*")
+        kinds.add(one.kind)
+        words.append(str(one).replace("'", ""))
+    result = text.rpartition(") -> ")[2] if ") -> " in text else ""
+    return "(\n    " + ",\n    ".join(words) + ",\n)" + (f" -> {result}" if result else "")
+
+
+def _code(text: str, kind: str = "python") -> str:
+    return f"```{kind}\n{text}\n```"
+
+
+def _markdown(doc: str) -> str:
+    """A docstring as Markdown: arguments as a list, examples as code."""
+    doc = re.sub(r"((?:^ *(?:>>>|\.\.\.) .*\n?)(?:^(?! *$).*\n?)*)", _fenced, doc + "\n", flags=re.MULTILINE)
+    head, args, rest = doc.partition("\nArgs:\n")
+    if args:
+        rest = re.sub(r"^    (\*{0,2}\w+): ", r"- `\1`: ", rest, flags=re.MULTILINE)
+        rest = re.sub(r"\n {8,}", " ", rest)
+        head += "\n\n"
+    return (head + rest).replace("<", "&lt;").strip() if "```" not in doc else (head + rest).strip()
+
+
+def _fenced(found: re.Match[str]) -> str:
+    return f"\n```python\n{found[0].rstrip()}\n```\n"

@@ -1,0 +1,85 @@
+"""The site of the docs: its reference has every public name, its tutorials run, its links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import shiftdata as sd
+
+REPO = Path(__file__).parents[1]
+TUTORIALS = sorted((REPO / "docs" / "tutorials").glob("*.md"))
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPO / "scripts" / "docs_site"))
+    for name in ("checking", "navigation", "reference", "staging", "tutorials"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_the_reference_has_every_public_name_and_every_verb(tmp_path):
+    reference = import_module("reference")
+    reference.write_reference(tmp_path / "reference")
+    pages = {path.stem: path.read_text() for path in (tmp_path / "reference").iterdir()}
+    for name in sd.__all__:
+        assert f"## {name}\n" in pages["0_shiftdata"]
+    for module in reference.MODULES:
+        text = next(page for stem, page in pages.items() if stem.endswith(f"_{module.replace('.', '_')}"))
+        assert [one for one in import_module(module).__all__ if f"## {one}\n" not in text] == []
+    assert "## gallery\n" in pages["command_shiftdata"]
+    assert "## build\n" in pages["command_builders"]
+    assert all(text.count("```") % 2 == 0 for text in pages.values())
+
+
+def test_every_page_is_staged_where_it_stands_and_has_a_place_in_the_order(tmp_path):
+    import_module("staging").stage(tmp_path)
+    listed = import_module("navigation").config(tmp_path)
+    assert '"docs/gallery.md"' in listed
+    assert (tmp_path / "index.md").read_text().startswith("# shiftdata")
+    (tmp_path / "docs" / "lost.md").write_text("# Lost")
+    with pytest.raises(SystemExit, match="lost"):
+        import_module("navigation").config(tmp_path)
+
+
+def test_links_that_lead_nowhere_and_what_comes_from_elsewhere_are_named(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<h1 id=top>A</h1><a href="b.html#top">b</a><a href="b.html#no">b</a><a href="c.html">c</a>'
+        '<a href="https://x.org">far</a><img src="https://example.org/x.png"><script src="//x.org/y.js">'
+    )
+    (tmp_path / "b.html").write_text('<h1 id=top>B</h1><a href="#state=1">view</a>')
+    named = import_module("checking").problems(tmp_path)
+    assert len(named) == 4
+    assert [
+        word for word in ("b.html#no", "c.html", "x.png", "y.js") if not any(word in one for one in named)
+    ] == []
+
+
+def test_the_output_of_a_page_stands_below_its_code(tmp_path):
+    page = "```console\n$ echo hello $((1 + 1))\n```\n\n```python\nx = 3\nx + 4\n```\n"
+    page += "\n```python\nprint(x)\n```\n"
+    shown = import_module("tutorials").run_tutorial(page, tmp_path)
+    assert "```text\nhello 2\n```" in shown
+    assert "```text\n7\n```" in shown
+    assert "```text\n3\n```" in shown
+    with pytest.raises(SystemExit, match="no_such_command"):
+        import_module("tutorials").run_tutorial("```console\n$ no_such_command\n```\n", tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        import_module("tutorials").run_tutorial("```python\n1 / 0\n```\n", tmp_path)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_code_of_tutorials_can_be_read(page):
+    for kind, code in import_module("tutorials").BLOCK.findall(page.read_text()):
+        assert kind == "console" or ast.parse(code)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_tutorials_run(page, tmp_path):
+    shown = import_module("tutorials").run_tutorial(page.read_text(), tmp_path)
+    assert shown.count("```text") >= 3
