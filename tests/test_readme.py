@@ -9,11 +9,13 @@ import pytest
 
 import shiftdata as sd
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 
 
-def test_the_python_of_the_readme_runs(tiny: Path, in_tiny_out: Path, monkeypatch: pytest.MonkeyPatch):
-    text = README.read_text(encoding="utf-8")
+def test_the_python_of_readme_and_start_runs(
+    tiny: Path, in_tiny_out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/start.md"))
     for said, here in {"sma_glyphs_k8": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
         text = text.replace(said, here)
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
@@ -26,3 +28,8 @@ def test_the_python_of_the_readme_runs(tiny: Path, in_tiny_out: Path, monkeypatc
     assert names["run"].evaluate().n == len(task.keys("test"))  # type: ignore[attr-defined]
     assert names["scores"].shape == (len(task.keys("test")), len(task.labels))  # type: ignore[attr-defined]
     assert task.evaluate(task.table("test")["label"]).mean == 1
+
+
+def test_the_readme_is_a_page_and_a_half():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 90

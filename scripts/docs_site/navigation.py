@@ -49,7 +49,7 @@ pymdownx.superfences = {}
 """
 
 TREE: dict[str, list[str]] = {
-    "Start": ["index.md", "docs/tutorials/*.md", "docs/measured.md", "CHANGELOG.md"],
+    "Start": ["index.md", "docs/start.md", "docs/tutorials/*.md", "docs/measured.md", "CHANGELOG.md"],
     "Data": [
         "docs/loading.md", "docs/gallery.md", "docs/own_data.md", "docs/steps.md", "docs/generators.md",
         "docs/generators/*.md", "docs/cluster.md", "cards/*.md",
