@@ -4,8 +4,8 @@
     python scripts/docs_site                    the same, where everything is installed
     python scripts/docs_site --skip-tutorials   their code is shown, and not run
 
-What is written for a forge is taken as it is: the folders keep their places, so that links between pages work
-in both. A link or an anchor that leads nowhere, and anything that a page would load from elsewhere, ends it with
+What is written for a forge is taken as it is: folders keep their places, so that links work in both. A
+link or an anchor that leads nowhere, and anything that a page would load from elsewhere, ends it with
 status 1. Of the gallery come the datasets in build/shift.
 """
 
@@ -38,6 +38,8 @@ def main() -> int:
     pages = STAGED / "pages"
     stage(pages)
     write_reference(pages / "reference")
+    (pages / "gallery").mkdir()
+    (pages / "gallery" / "index.html").touch()  # it is linked now, and made last
     if not given.skip_tutorials:
         run_tutorials(pages / "docs" / "tutorials")
     (STAGED / "zensical.toml").write_text(config(pages), encoding="utf-8")

@@ -73,6 +73,7 @@ def config(pages: Path) -> str:
     }
     if lost:
         raise SystemExit(f"give these pages a place in {Path(__file__).name}: {', '.join(sorted(lost))}")
+    tree["Data"].insert(0, "gallery/index.html")
     groups = ", ".join(f"{{ {json.dumps(group)} = {json.dumps(paths)} }}" for group, paths in tree.items())
     return CONFIG.replace("NAVIGATION", f"[{groups}]")
 
