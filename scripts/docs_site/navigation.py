@@ -73,9 +73,9 @@ def config(pages: Path) -> str:
     }
     if lost:
         raise SystemExit(f"give these pages a place in {Path(__file__).name}: {', '.join(sorted(lost))}")
-    tree["Data"].insert(0, "gallery/index.html")
-    groups = ", ".join(f"{{ {json.dumps(group)} = {json.dumps(paths)} }}" for group, paths in tree.items())
-    return CONFIG.replace("NAVIGATION", f"[{groups}]")
+    groups = [f"{{ {json.dumps(group)} = {json.dumps(paths)} }}" for group, paths in tree.items()]
+    groups.insert(1, '{ "Gallery" = "gallery/index.html" }')
+    return CONFIG.replace("NAVIGATION", f"[{', '.join(groups)}]")
 
 
 def _found(pages: Path, patterns: list[str]) -> list[str]:
