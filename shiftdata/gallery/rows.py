@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
@@ -20,6 +23,8 @@ from shiftdata.metadata import Metadata, read_metadata
 Indices: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
+#: How the columns of `filters/<base>.parquet` begin that have scores.
+SCORE = "score_"
 #: Rows of one answer at most.
 MOST_ROWS = 1000
 
@@ -153,8 +158,6 @@ class Rows:
 
     def row_of(self, key: str) -> int:
         """The row with a key."""
-        import pyarrow as pa
-
         found = int(self.metadata.rows_of(pa.array([key], pa.large_string()))[0])
         if found < 0:
             raise NotFoundError(
@@ -198,7 +201,28 @@ class Rows:
             one["params"] = _params(one["params"])
             one["quantile"] = _number(one["quantile"])
             made.append(one | row)
+        if self.scores is not None:
+            for one in made:
+                one["scores"] = self.scores.get(one["key"], {})
         return made
+
+    @cached_property
+    def scores(self) -> Mapping[str, Mapping[str, float]] | None:
+        """What filters measured of each rendered sample, by key; None where the base was not filtered."""
+        path = f"filters/{self.base}.parquet"
+        if path not in self.dataset.manifest.files:
+            return None
+        judged = pq.read_table(pa.BufferReader(self.dataset.read_file(path)))
+        names = [name for name in judged.column_names if name.startswith(SCORE)]
+        rows = judged.select(["key", *names]).to_pylist()
+        return {
+            row["key"]: {
+                name.removeprefix(SCORE): row[name]
+                for name in names
+                if row[name] is not None and math.isfinite(row[name])
+            }
+            for row in rows
+        }
 
     def appearances(self, row: int) -> Indices:
         """Every row of the same label and origin: its other nuisances, severities and copies."""

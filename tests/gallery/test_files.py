@@ -24,6 +24,7 @@ from shiftdata.protocols import parse_protocol
 from tests.browser import accessibility_problems
 from tests.contracts.kinds import prepare
 from tests.gallery.conftest import make_hostile
+from tests.test_filters import write_recipe
 
 NAMES = ("tiny", "tiny_continuous", "tiny_table", "tiny_text")
 
@@ -179,6 +180,20 @@ def test_a_trajectory_follows_the_slider_and_the_keys(page, site, built):
     page.keyboard.press("n")
     page.wait_for_timeout(200)
     assert page.inner_text("#side-a figcaption a") != keys[-1]
+    quiet(page)
+
+
+def test_the_scores_of_filters_are_shown_along_the_severity(page, tmp_path):
+    dataset = sd.open_dataset(build(str(write_recipe(tmp_path)), tmp_path / "out", workers=1, quiet=True))
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    write_gallery([dataset], tmp_path / "site", each=2)
+    page.goto(address(tmp_path / "site", f"{dataset.manifest.name}/severity.html"))
+    said = page.wait_for_selector("#charts svg").get_attribute("aria-label")
+    name, _, points = said.partition(": ")
+    key = page.inner_text("#side-a figcaption a")
+    score = rows.details([rows.row_of(key)])[0]["scores"][name.replace(" ", "_")]
+    shown = dict(one.split(": ") for one in points.partition("; ")[0].partition(" ")[2].split(", "))
+    assert float(shown[f"{dataset.manifest.severities[0]:g}"]) == pytest.approx(score, rel=1e-2)
     quiet(page)
 
 

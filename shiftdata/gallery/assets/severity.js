@@ -38,11 +38,11 @@
       make("figcaption", {}, ...under));
   }
 
-  /** The numbers in `params` that a filter or a measure left: those that change along a trajectory. */
+  /** The scores of filters, and other numbers of the rows that change along a trajectory. */
   function scores(of) {
     const known = new Map();
     for (const row of of?.rows || []) {
-      const flat = Object.entries(row.params || {}).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${key} ${inner}`, one]) : [[key, value]]));
+      const flat = Object.entries({ ...row.params, ...row.scores }).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${key} ${inner}`, one]) : [[key, value]]));
       for (const [key, value] of flat) if (typeof value === "number") known.set(key, [...(known.get(key) || []), [row.severity, value]]);
     }
     return new Map([...known].filter(([key, points]) => points.length > 1 && !/severity|seed|scale/.test(key) && new Set(points.map(([, value]) => value)).size > 1));
