@@ -135,6 +135,17 @@ const shiftdata = (() => {
     return make("figure", {}, make("figcaption", {}, title, " ", ...(series.length > 1 ? keys : [])), svg);
   }
 
+  /** The class of a square whose share of the largest number is from 0 to 1. */
+  const shade = (share) => `s${Math.round(20 * share)}`;
+
+  /** A heat map: names of rows and columns as pairs [what, text]; `cell(y, x)` gives a square as a `td`. */
+  function heat(ys, xs, cell, caption) {
+    const head = make("tr", {}, make("td"), ...xs.map(([, text]) => make("th", { scope: "col", class: "up" }, text)));
+    const rows = ys.map(([y, text]) => make("tr", {}, make("th", { scope: "row" }, text), ...xs.map(([x]) => cell(y, x))));
+    return make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption },
+      make("table", { class: "heat" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows)));
+  }
+
   /** Say something to those who hear the page. */
   function say(text) {
     document.getElementById("said").textContent = text;
@@ -157,6 +168,6 @@ const shiftdata = (() => {
 
   return {
     page, load, ask, make, state, remember, number, nuisanceName, groupName, exampleUrl, base, rows, example, picture,
-    tile, say, lines, receive: (name, value) => waiting.get(name)?.resolve(value),
+    tile, say, lines, heat, shade, receive: (name, value) => waiting.get(name)?.resolve(value),
   };
 })();

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say } = shiftdata;
+  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say, heat, shade } = shiftdata;
   const get = (id) => document.getElementById(id);
   const whole = (text) => (text == null ? null : Number(text));
   let ofMatrix = null;
@@ -78,20 +78,16 @@
   }
 
   // How many rows each group has in the sets of a task ------------------------------------------------------
-  function heatOf(set, xs, used) {
+  function heatOf(set, xs, ys) {
     const size = page.nuisances.length;
     const most = Math.max(1, ...set.counts);
-    const head = make("tr", {}, make("td"), ...xs.map((x) => make("th", { scope: "col", class: "up" }, page.nuisances[x])));
-    const lines = used.map((y) => make("tr", {}, make("th", { scope: "row" }, page.labels[y]), ...xs.map((x) => {
-      const count = set.counts[y * size + x];
-      if (!count) return make("td");
-      const shade = Math.max(1, Math.round((20 * count) / most));
-      return make("td", { class: `s${shade}`, title: `${groupName(y, x)}: ${number(count)}` }, count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
-    })));
     const caption = `${set.name} (${set.roles.join(", ")}): ${number(set.examples)} rows of ${number(set.origins)} origins`
       + (set.empty ? `, ${number(set.empty)} groups empty` : "");
-    return make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": set.name }, make("table", { class: "heat" },
-      make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...lines)));
+    return heat(ys.map((y) => [y, page.labels[y]]), xs.map((x) => [x, page.nuisances[x]]), (y, x) => {
+      const count = set.counts[y * size + x];
+      const text = count < 10000 ? String(count) : `${Math.round(count / 1000)}k`;
+      return count ? make("td", { class: shade(Math.max(0.05, count / most)), title: `${groupName(y, x)}: ${number(count)}` }, text) : make("td");
+    }, caption);
   }
 
   function showCounts(counts) {

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, load, make, state, remember, number, tile, say, lines } = shiftdata;
+  const { page, load, make, state, remember, number, tile, say, lines, heat, shade } = shiftdata;
   const get = (id) => document.getElementById(id);
   const unknown = page.labels.length - 1;
   const labelName = (at) => page.labels[at < 0 ? unknown : at];
@@ -58,12 +58,6 @@
     get("more").hidden = shownGroups >= one.groups.length;
   }
 
-  function heat(rows, columns, cell, caption) {
-    const head = make("tr", {}, make("td"), ...columns.map(([, text]) => make("th", { scope: "col", class: "up" }, text)));
-    return make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption }, make("table", { class: "heat" }, make("caption", {}, caption), make("thead", {}, head),
-      make("tbody", {}, ...rows.map(([y, text]) => make("tr", {}, make("th", { scope: "row" }, text), ...columns.map(([x]) => cell(y, x)))))));
-  }
-  const shade = (share) => `s${Math.round(20 * share)}`;
 
   function showMatrix() {
     const one = method();
