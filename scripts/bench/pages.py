@@ -24,7 +24,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from shiftdata.dataset import open_dataset
 from shiftdata.gallery.site import write_gallery
-from shiftdata.serving.app import listen, server
+from shiftdata.serving.app import server
+from shiftdata.serving.hosts import listen
 from shiftdata.serving.library import Library
 from shiftdata.serving.request import Mirror
 

@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import shiftdata as sd
-from shiftdata.serving.app import listen, server
+from shiftdata.serving.app import server
+from shiftdata.serving.hosts import listen
 from shiftdata.serving.library import Library
 from shiftdata.serving.request import Mirror
 

@@ -131,8 +131,7 @@ def _serve(
     from shiftdata.labelling.desk import Desk, checked_name
     from shiftdata.labelling.server import make_app
     from shiftdata.labelling.writing import open_labels
-    from shiftdata.serving.app import listen
-    from shiftdata.serving.hosts import Hosts
+    from shiftdata.serving.hosts import Hosts, listen
 
     others = []
     if compare is not None:

@@ -119,9 +119,10 @@ def command(
         )
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
-    from shiftdata.serving.app import listen, server
+    from shiftdata.serving.app import server
     from shiftdata.serving.checking import Background, Check
     from shiftdata.serving.connections import Limits
+    from shiftdata.serving.hosts import listen
     from shiftdata.serving.library import Library
     from shiftdata.serving.request import Mirror
     from shiftdata.serving.results import read_results

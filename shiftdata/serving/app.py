@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
 from typing import Any
 
 import uvicorn
@@ -15,7 +14,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shiftdata.errors import StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.serving import commits, file_answers, lfs, listings, page_data, pages, repo_admin, sign_in
 from shiftdata.serving.blobs import TOO_MANY
@@ -132,18 +130,6 @@ def _disk_error(request: Request, error: OSError) -> JSONResponse:
         raise error
     code = errno.errorcode[error.errno or 0]
     return Refusal(507, f"the mirror's disk is full ({code}): nothing was stored").answer()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Bind the address at once, so that a problem with it is reported before anything is read."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except OSError as error:
-        raise StorageError(
-            f"cannot listen on {host}:{port} ({error.strerror}): give an address of this machine, "
-            "and another --port if a server has this one"
-        ) from error
 
 
 def server(mirror: Mirror, *, limits: Limits | None = None, quiet: bool) -> Server:

@@ -1,4 +1,4 @@
-"""As whom a server answers: a page whose own name was made to lead here could else act as its visitor."""
+"""Where a server listens, and as whom it answers: another's name that leads here could act as its visitor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from starlette.requests import Request
 
+from shiftdata.errors import StorageError
 from shiftdata.serving.names import Refusal
 
 #: A Host header: a name or an address, and perhaps a port.
@@ -48,3 +49,15 @@ class Hosts:
             return address.is_loopback or address == ipaddress.ip_address(reached)
         except ValueError:
             return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind the address at once, so that a problem with it is reported before anything is read."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise StorageError(
+            f"cannot listen on {host}:{port} ({error.strerror}): give an address of this machine, "
+            "and another --port if a server has this one"
+        ) from error

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shiftdata.serving.app import listen, server
+from shiftdata.serving.app import server
 from shiftdata.serving.connections import Limits
+from shiftdata.serving.hosts import listen
 from shiftdata.serving.library import Library
 from shiftdata.serving.request import Mirror
 from shiftdata.serving.server import Server

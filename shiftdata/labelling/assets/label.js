@@ -180,6 +180,6 @@
   else {
     get("who").value = stored.get("shiftdata-label-who") || "";
     get("who-form").hidden = false;
-    get("who").focus();
+    get("who").select();
   }
 })();
