@@ -34,7 +34,7 @@ from shiftdata.tasks.frozen import Frozen
 
     A file of predictions (.csv, .tsv, .parquet, .json, .npy, .npz) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
-    score for each label. The folder of a `shiftdata train --folder` has one: name the folder.
+    score for each label. The folder of a `shiftdata train --folder` or of a sweep has them: name the folder.
 """)
 @click.argument(
     "words",
@@ -69,7 +69,7 @@ from shiftdata.tasks.frozen import Frozen
     "--also",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="Predictions of another method for the pages, to compare; can be given several times.",
+    help="Predictions of other methods for the pages: a file, a run, or a sweep with all of its methods.",
 )
 @click.option("--method", metavar="NAME", help="What the pages call the first. [default: as its file]")
 @click.option("--dataset", metavar="NAME", help="Where a frozen task's dataset is. [default: as it says]")
@@ -102,7 +102,11 @@ def command(
     if also and page is None:
         raise InputError("--also compares on pages: give --page too, the folder for them")
     made = _task(words_of_task, dataset, base, on_empty)
-    method, predictions = named_predictions(f"{method or ''}={predictions}", made, name)
+    place = f"{method}={predictions}" if method else predictions
+    if page is not None or Path(predictions).is_dir():
+        from shiftdata.gallery.sources import predictions_of
+
+        predictions = next(iter(predictions_of(place, made, name).values()))
     if outputs:
         result = _of_imagenet(made, predictions, name, masked=outputs == "imagenet-masked")
     else:
@@ -123,32 +127,21 @@ def command(
     if picture:
         result.picture(*columns).save(picture)
     if page is not None:
-        others = [named_predictions(one, made, name) for one in also]
-        _write_pages(made, [(method, predictions), *others], page, name, remap=remap)
+        _write_pages(made, [place, *also], page, name, remap=remap)
 
 
-def _write_pages(
-    task: Task, predictions: list[tuple[str, str]], page: Path, name: str | None, *, remap: bool
-) -> None:
+def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *, remap: bool) -> None:
+    """Pages on the predictions of some places, each method under its own name."""
     from shiftdata.gallery.predictions_page import predictions_page
+    from shiftdata.gallery.sources import predictions_of
 
-    if len(dict(predictions)) < len(predictions):
+    given = [one for place in places for one in predictions_of(place, task, name).items()]
+    if len(dict(given)) < len(given):
         raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
-    front = predictions_page(task, dict(predictions), page, name, remap=remap, begin=begin_bar())
+    front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
     print(
         f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` puts it beside the dataset"
     )
-
-
-def named_predictions(text: str, task: Task, name: str | None) -> tuple[str, str]:
-    """The method and the file that NAME=FILE names; of the folder of a run, its predictions for the set."""
-    given, _, place = text.rpartition("=")
-    path = Path(place)
-    if (path / "run.json").is_file():
-        about = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        of_set = (name or task.set_of("test")).replace("/", "-")
-        return given or str(about.get("method", path.name)), str(path / f"predictions-{of_set}.parquet")
-    return given or path.stem, place
 
 
 def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool) -> Evaluation:

@@ -14,14 +14,17 @@ import pytest
 from scipy.stats import binomtest
 
 import shiftdata as sd
+from shiftdata.bench import select
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from shiftdata.gallery.predictions import Compared, mcnemar
 from shiftdata.gallery.predictions_page import predictions_page
 from shiftdata.gallery.site import write_gallery
+from shiftdata.gallery.sources import predictions_of
 from shiftdata.metrics.statistics import wilson
 from shiftdata.protocols import parse_protocol
 from shiftdata.serving.results import read_results
+from tests.bench.synthetic import synthetic
 from tests.browser import accessibility_problems
 from tests.gallery.conftest import HOSTILE
 from tests.serving.serving import TOKEN, request, serving
@@ -214,6 +217,20 @@ def test_the_command_line_writes_pages_of_files_and_runs(built, tmp_path, capsys
     assert "one name" in capsys.readouterr().err
     assert main([*words, "--also", str(run)]) == 1
     assert "--page" in capsys.readouterr().err
+
+
+def test_a_sweep_gives_the_runs_that_its_rule_chose(built, tmp_path):
+    words = "group-fairness k=3 mu=0.25 seed=1"
+    task = task_of(built, "tiny", words)
+    methods = {"erm": (0.9, 0.4), "rwg": (0.8, 0.7)}
+    records = synthetic(tmp_path / "sweep", tasks={words: task}, methods=methods, trials=2, seeds=2)
+    given = predictions_of(str(tmp_path / "sweep"), task)
+    assert set(given) == {"erm", "rwg"}
+    for one in select(records, "iid-worst"):
+        wanted = records.evaluation(one.runs[0].run, "test", one.runs[0].step)
+        assert task.evaluate(given[one.study.method])["worst"] == wanted["worst"]
+    with pytest.raises(InputError, match="no kept predictions"):
+        predictions_of(str(tmp_path / "sweep"), task_of(built, "tiny", "group-fairness k=2 mu=0.5"))
 
 
 def test_what_cannot_be_compared_is_refused(built, tmp_path):
