@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     """,
     interrupted="stopped: every label is in the file",
 )
-@click.argument("what", nargs=-1, metavar="[WHAT] [CONDITION]...", required=True)
+@click.argument(
+    "what",
+    nargs=-1,
+    metavar="WHAT [CONDITION]...",
+    required=True,
+    help="A dataset, or a folder of styles; conditions as in `shiftdata fetch --select`. With --agreement: CSVs.",
+)
 @click.option("--for", "purpose", type=click.Choice([*PURPOSES]), help="What the labels are for.")
 @click.option("--base", metavar="NAME", help="The base of the dataset. [default: its default, or content]")
 @click.option("--each", type=click.IntRange(1), metavar="N", help="Examples a group (filter). [default: all]")
