@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     nargs=-1,
     metavar="WHAT [CONDITION]...",
     required=True,
-    help="A dataset, or a folder of styles; conditions as in `shiftdata fetch --select`. With --agreement: CSVs.",
+    help="A dataset, or a folder of styles; conditions as of `fetch --select`. With --agreement: CSVs.",
 )
 @click.option("--for", "purpose", type=click.Choice([*PURPOSES]), help="What the labels are for.")
 @click.option("--base", metavar="NAME", help="The base of the dataset. [default: its default, or content]")
