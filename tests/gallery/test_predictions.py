@@ -92,6 +92,7 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
     keys = task.keys(task.set_of("test"))
     wanted = [sum((key in ok["a"], key in ok["b"]) == kind for key in keys) for kind in KINDS]
     assert pair["counts"] == wanted
+    assert pair["p"] == pytest.approx(binomtest(wanted[1], max(1, wanted[1] + wanted[2])).pvalue)
     assert np.sum([one[2:] for one in pair["groups"]], axis=0).tolist() == wanted
 
 
@@ -102,6 +103,18 @@ def truth(task: sd.Task) -> dict[str, str]:
     name = task.set_of("test")
     labels = task.metadata.label[task.rows(name)]
     return dict(zip(task.keys(name), [task.metadata.labels[one] for one in labels], strict=True))
+
+
+def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
+    """A method that sees the test without labels knows its rows by other keys, in another order."""
+    task = task_of(built, "tiny", "").also("test", "unlabelled")
+    plain = random_predictions(task, 5)
+    by_row = dict(zip(task.rows("test").tolist(), plain.values(), strict=True))
+    hidden = task.rows("test", "unlabelled").tolist()
+    assert hidden != sorted(hidden)
+    hashed = {key: by_row[row] for key, row in zip(task.keys("test", "unlabelled"), hidden, strict=True)}
+    pair = next(Compared.of(task, {"plain": plain, "hashed": hashed}).pairs())
+    assert pair["counts"][1:3] == [0, 0]
 
 
 def test_mcnemar_is_the_binomial_test():
