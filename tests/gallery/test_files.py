@@ -114,6 +114,7 @@ def test_an_example_says_all_that_is_known_and_its_code_loads_it(page, site, bui
         assert str(value) in facts
     assert json.loads(page.inner_text("#params")) == known["params"]
     same = rows.appearances(row)
+    assert {int(rows.metadata.label[one]) for one in same} == {int(rows.metadata.label[row])}
     shown = {one.get_attribute("href").rpartition("key=")[2] for one in page.locator("#appearances a").all()}
     assert known["key"] in shown
     assert shown <= set(rows.metadata.keys(same).to_pylist())
@@ -195,6 +196,14 @@ def test_the_scores_of_filters_are_shown_along_the_severity(page, tmp_path):
     shown = dict(one.split(": ") for one in points.partition("; ")[0].partition(" ")[2].split(", "))
     assert float(shown[f"{dataset.manifest.severities[0]:g}"]) == pytest.approx(score, rel=1e-2)
     quiet(page)
+
+
+def test_a_group_is_shown_by_its_first_trajectories(built):
+    dataset = sd.open_dataset(built / "shift" / "tiny_continuous")
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    for at in rows.sample(2).values():
+        assert len(at) == 2 * len(dataset.manifest.severities)
+        assert rows.metadata.columns["severity"][at].tolist() == 2 * list(dataset.manifest.severities)
 
 
 def test_texts_and_tables_have_pages(page, site, built):

@@ -226,6 +226,24 @@ def test_a_private_mirror_shows_nothing_without_its_token(built):
                 ), path
 
 
+def test_a_cookie_ends_with_its_time_and_with_its_token(built):
+    """A cookie of another day, of another token or of a mirror without one opens nothing."""
+    with serving(built, token=TOKEN, private=True) as running:
+        mirror = running.mirror
+        now = int(time.time())
+        for cookie, status in (
+            (mirror.reader_cookie(now + 60), 200),
+            (mirror.reader_cookie(now - 1), 401),
+            (mirror.reader_cookie(now + 60)[:-1], 401),
+            (f"{now + 90}.{mirror.reader_cookie(now + 60).partition('.')[2]}", 401),
+        ):
+            headers = {"Cookie": f"shiftdata_reader={cookie}"}
+            assert request(running.port, "GET", DATASET, headers=headers).status == status
+        good = {"Cookie": f"shiftdata_reader={mirror.reader_cookie(now + 60)}"}
+        mirror.token = "another-token"
+        assert request(running.port, "GET", DATASET, headers=good).status == 401
+
+
 def sign_in(running, token: str, after: str = "/"):
     body = urlencode({"token": token, "next": after}).encode()
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
