@@ -57,4 +57,4 @@ def command(
         raise InputError("no dataset on this machine: build or fetch one, or name one (see `shiftdata list`)")
 
     front = write_gallery(chosen, out, each=each, results=predictions, begin=begin_bar(quiet=quiet))
-    print(f"{front}: {len(chosen):,} datasets")
+    print(f"{front}: {len(chosen):,} dataset{'s' if len(chosen) > 1 else ''}")

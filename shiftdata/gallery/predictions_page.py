@@ -16,7 +16,7 @@ from shiftdata.gallery.predictions import Compared, names_of, worst_line
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
 from shiftdata.metrics.records import number
-from shiftdata.pages.shell import assets, data_script, render
+from shiftdata.pages.shell import data_script, render, write_assets
 from shiftdata.tasks import Task
 
 #: What a front page says of these pages.
@@ -48,9 +48,7 @@ def predictions_page(
     compared = Compared.of(task, predictions, name, remap=remap)
     shown = compared.shown()
     step = begin(f"{compared.set}, {len(predictions)} methods", len(shown))
-    (out / "assets").mkdir(parents=True, exist_ok=True)
-    for asset, file in assets().items():
-        shutil.copyfile(file, out / "assets" / asset)
+    write_assets(out)
     for folder in ("data/groups", "data/shown"):
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir(parents=True)

@@ -27,7 +27,7 @@ from shiftdata.gallery.pages import COLUMNS, SIDE, Place, base_names, cover, pag
 from shiftdata.gallery.predictions_page import RECORD
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
-from shiftdata.pages.shell import ROOMS, assets, data_script
+from shiftdata.pages.shell import ROOMS, data_script, write_assets
 from shiftdata.places.search import NAMESPACE
 
 #: What a dataset's folder was made from; it is written last.
@@ -53,7 +53,7 @@ def write_gallery(
 
     Args:
         datasets: names, folders, URLs or opened datasets.
-        out: a folder; pages of datasets that were made there before stay, and stand on the front page.
+        out: a folder; the front page lists the datasets of this call alone.
         each: how many rows of each group, or trajectories of a continuous shift, the pages show.
         results: folders of pages of predictions, to be listed on the front page.
         begin: is called with a dataset's name and its steps, and gives what to call at each step.
@@ -65,10 +65,7 @@ def write_gallery(
     for name in {one.manifest.name for one in opened}:
         if sum(one.manifest.name == name for one in opened) > 1:
             raise InputError(f"two of the datasets are called {name}: make a gallery of each")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "assets").mkdir(exist_ok=True)
-    for name, file in assets().items():
-        shutil.copyfile(file, out / "assets" / name)
+    write_assets(out)
     shown = [_copied(one, out, opened) for one in results]
     entries = []
     for one in opened:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 if TYPE_CHECKING:
@@ -60,6 +62,15 @@ def asset_hash(name: str) -> str:
 def assets() -> dict[str, Path]:
     """Scripts and styles by name; they all stand in one folder beside the pages."""
     return {path.name: path for path in sorted(ROOMS.glob("*/assets/*"))}
+
+
+def write_assets(out: Path) -> None:
+    """Put the scripts and the style of all pages beside pages that are files."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: give a folder for the pages")
+    (out / "assets").mkdir(parents=True, exist_ok=True)
+    for name, file in assets().items():
+        shutil.copyfile(file, out / "assets" / name)
 
 
 @cache

@@ -253,6 +253,9 @@ def test_pages_that_are_up_to_date_are_not_made_again(built, tmp_path):
 
 
 def test_what_cannot_be_made_is_refused(built, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file: give a folder"):
+        write_gallery([built / "shift" / "tiny"], tmp_path / "file")
     with pytest.raises(InputError, match="at least 1"):
         write_gallery([built / "shift" / "tiny"], tmp_path, each=0)
     with pytest.raises(InputError, match=r"no page\.json"):
