@@ -153,7 +153,8 @@ def test_from_photographs_at_addresses_to_a_verified_dataset(
 def fill_in(file: Path, labels: list[str]) -> None:
     """Label what has no label yet."""
     lines, left = file.read_text().splitlines(), iter(labels)
-    file.write_text("\n".join(line + next(left) if line.endswith(",") else line for line in lines))
+    filled = [f"{line[:-2]}{next(left)},," if line.endswith(",,,") else line for line in lines]
+    file.write_text("\n".join(filled) + "\n")
 
 
 RECIPE = """

@@ -163,9 +163,9 @@ def test_a_threshold_is_set_on_labels(
 ) -> None:
     rows = judged_rows(built, "all").to_pylist()
     ranked = sorted(rows, key=lambda row: row["score_shift-alignment"])
-    lines = [f"{row['key']}\t{'drop' if at < 20 else 'keep'}" for at, row in enumerate(ranked[:40])]
-    (place / "labels.tsv").write_text("\n".join(lines) + "\n")
-    options = [str(built), "all", "shift-alignment", str(place / "labels.tsv"), "--side", "least"]
+    lines = [f"{row['key']},{'drop' if at < 20 else 'keep'},," for at, row in enumerate(ranked[:40])]
+    (place / "labels.csv").write_text("\n".join(["key,label,who,when", *lines]) + "\n")
+    options = [str(built), "all", "shift-alignment", str(place / "labels.csv"), "--side", "least"]
     monkeypatch.setattr("sys.argv", ["calibrate_filter", *options, "--goal", "rejection", "--wanted", "0.9"])
     assert calibrate_filter.main() == 0
     assert "rejection 0.9000" in capsys.readouterr().out
