@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Hashes: TypeAlias = NDArray[np.uint64]
+Places: TypeAlias = NDArray[np.int64]
 
 #: Bits of 64 in which the hashes of nearly the same pictures may differ.
 NEAR = 4
@@ -38,20 +39,26 @@ def difference_hash(picture: Image.Image) -> int:
     return int.from_bytes(bits.tobytes(), "big")
 
 
-def near_pairs(hashes: Hashes, near: int = NEAR) -> Iterator[tuple[int, int, int]]:
-    """The pairs of places whose hashes differ in `near` bits at most: both places, and in how many.
+def near_pairs(hashes: Hashes, near: int = NEAR) -> Iterator[tuple[Places, Places]]:
+    """The pairs of places whose hashes differ in `near` bits at most, and in how many, stretch by stretch.
 
-    >>> list(near_pairs(np.array([0, 1, 255, 3], np.uint64), 1))
-    [(0, 1, 1), (1, 3, 1)]
+    >>> [(pairs.tolist(), apart.tolist()) for pairs, apart in near_pairs(np.array([0, 1, 255], np.uint64), 1)]
+    [([[0, 1]], [1])]
     """
-    for start in range(0, len(hashes), BLOCK):
-        bits = np.bitwise_count(hashes[start : start + BLOCK, None] ^ hashes[None, start:])
-        one, two = np.nonzero(np.triu(bits <= near, 1))
-        for first, second in zip(one.tolist(), two.tolist(), strict=True):
-            yield start + first, start + second, int(bits[first, second])
+    for first in range(0, len(hashes), BLOCK):
+        yield _near(hashes, first, BLOCK, near)
 
 
-def nearest_pairs(hashes: Hashes, most: int, near: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _near(hashes: Hashes, first: int, size: int, near: int) -> tuple[Places, Places]:
+    """The pairs of some hashes with themselves and with those behind them."""
+    distance = np.bitwise_count(hashes[first : first + size, None] ^ hashes[None, first:])
+    row, column = np.nonzero(distance <= near)
+    later = column > row
+    row, column = row[later], column[later]
+    return np.stack([row, column], axis=1) + first, distance[row, column].astype(np.int64)
+
+
+def nearest_pairs(hashes: Hashes, most: int, near: int) -> tuple[Places, Places]:
     """Pairs of places whose hashes differ in `near` bits at most, and in how many bits; the nearest first.
 
     Of more than `most`, those stay that are nearest; where many are equally near, those of the first places.
@@ -62,13 +69,8 @@ def nearest_pairs(hashes: Hashes, most: int, near: int) -> tuple[NDArray[np.int6
     """
     found, apart = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     for first in range(0, len(hashes), FEW):
-        block = hashes[first : first + FEW]
-        distance = np.bitwise_count(block[:, None] ^ hashes[None, first:])
-        row, column = np.nonzero(distance <= near)
-        later = column > row
-        row, column = row[later], column[later]
-        found = np.concatenate([found, np.stack([row, column], axis=1) + first])
-        apart = np.concatenate([apart, distance[row, column]])
+        pairs, bits = _near(hashes, first, FEW, near)
+        found, apart = np.concatenate([found, pairs]), np.concatenate([apart, bits])
         order = np.argsort(apart, kind="stable")[:most]
         found, apart = found[order], apart[order]
         if len(apart) == most:

@@ -144,26 +144,25 @@ def duplicates(rows: Rows) -> dict[str, Any]:
     split = known.columns["split"]
     copies = np.flatnonzero(counts[codes] > 1)
     order = copies[np.argsort(codes[copies], kind="stable")]
-    first = (
-        np.concatenate([[True], codes[order][1:] != codes[order][:-1]]) if len(order) else np.empty(0, bool)
-    )
+    first = np.diff(codes[order], prepend=-1) != 0
     begins = np.flatnonzero(first)
     group = np.cumsum(first) - 1
-    across = np.unique(group[split[order] != split[order[begins]][group]]) if len(order) else np.empty(0, int)
-    lines = [_said(rows, len(order), len(begins), len(across))]
+    leaks = np.zeros(len(begins), bool)
+    leaks[group[split[order] != split[order[begins]][group]]] = True
+    lines = [_said(rows, len(order), len(begins), int(leaks.sum()))]
     if rows.is_continuous and len(order):
         zero = int((known.columns["severity"][order] == 0).sum())
         lines.append(
             f"{zero:,} of them are untouched: each trajectory begins with the same example, as it must."
         )
-    ranked = sorted(range(len(begins)), key=lambda at: at not in set(across.tolist()))
+    ranked = np.argsort(~leaks, kind="stable")
     if rows.is_continuous:
-        ranked = [at for at in ranked if known.columns["severity"][order[begins[at]]] != 0]
+        ranked = ranked[known.columns["severity"][order[begins[ranked]]] != 0]
     pairs = []
-    for at in ranked[:MOST_PAIRS]:
+    for at in ranked[:MOST_PAIRS].tolist():
         one, two = order[begins[at]], order[begins[at] + 1]
         keys = known.keys(np.array([one, two])).to_pylist()
-        what = "bytes, in two splits" if at in across else "bytes"
+        what = "bytes, in two splits" if leaks[at] else "bytes"
         pairs.append({"base": rows.base, "first": keys[0], "second": keys[1], "what": what})
     return {"lines": lines, "pairs": pairs}
 

@@ -73,11 +73,16 @@ def _compared(rows: Rows) -> LookAlikes:
         [hashes_of(rows, some) for some in np.array_split(looked, -(-len(looked) // AT_ONCE))]
     )
     origin, split = known.origin[looked], known.columns["split"][looked]
-    apart = [pair for pair in near_pairs(hashes) if origin[pair[0]] != origin[pair[1]]]
-    across = [pair for pair in apart if split[pair[0]] != split[pair[1]]]
-    ranked = sorted(apart, key=lambda pair: (split[pair[0]] == split[pair[1]], pair[2], pair[:2]))
-    shown = looked[np.array([pair[:2] for pair in ranked[:MOST_SHOWN]], np.int64).ravel()]
-    return LookAlikes(rows, len(looked), len(apart), len(across), shown)
+    total, across, found = 0, 0, [np.empty((0, 4), np.int64)]
+    for pairs, bits in near_pairs(hashes):
+        other = origin[pairs[:, 0]] != origin[pairs[:, 1]]
+        pairs, bits = pairs[other], bits[other]
+        same_split = split[pairs[:, 0]] == split[pairs[:, 1]]
+        total, across = total + len(pairs), across + int((~same_split).sum())
+        found.append(np.column_stack([same_split, bits, pairs]))
+        every = np.concatenate(found)
+        found = [every[np.lexsort(every.T[::-1])][:MOST_SHOWN]]
+    return LookAlikes(rows, len(looked), total, across, looked[found[0][:, 2:].ravel()])
 
 
 def hashes_of(rows: Rows, some: Indices) -> Hashes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -81,34 +81,31 @@ class Compared:
         return right
 
     def confusions(self, method: str) -> list[list[int]]:
-        """How often each group is taken for each label: nuisance, label, predicted (-1: unknown), rows."""
-        parts = np.stack([self.nuisance, self.label, self.predicted[method]])
+        """How often each group is taken for each label: nuisance, label, taken for (-1: unknown), rows.
+
+        What is right counts as its own label, also where it only has to be called unknown.
+        """
+        taken = np.where(self.right(method), self.label, self.predicted[method])
+        parts = np.stack([self.nuisance, self.label, taken])
         kinds, counts = np.unique(parts, axis=1, return_counts=True)
         return [*map(list, np.vstack([kinds, counts]).T.tolist())]
 
     def groups(self, method: str) -> list[list[Any]]:
         """Each group with rows: label, nuisance, rows, right ones, ends of Wilson's interval."""
-        right = self.right(method)
-        made: list[list[Any]] = []
-        for group in np.unique(self.group).tolist():
-            mine = self.group == group
-            n, correct = int(mine.sum()), int(right[mine].sum())
-            label, nuisance = divmod(group, len(self.task.metadata.nuisances))
-            low, high = wilson(correct, n)
-            made.append([label, nuisance, n, correct, round(low, 4), round(high, 4)])
-        return made
+        codes, of = self.results[method].cells.sums(["label", self.results[method].nuisance])
+        rows = zip(*(one.tolist() for one in (*codes, of.n, of.correct)), strict=True)
+        return [[*one, *(round(end, 4) for end in wilson(one[3], one[2]))] for one in rows if one[2]]
 
     def along(self, method: str) -> dict[str, list[float | None]]:
         """The accuracy of each nuisance at each severity; empty where there is one severity."""
-        steps = np.unique(self.severity[~np.isnan(self.severity)])
-        if len(steps) < 2:
+        result = self.results[method]
+        if len(self.steps) < 2:
             return {}
-        right, made = self.right(method), {}
-        for number in np.unique(self.nuisance).tolist():
-            masks = [(self.nuisance == number) & (self.severity == step) for step in steps]
-            made[self.task.metadata.nuisances[number]] = [
-                round(float(right[mask].mean()), 4) if mask.any() else None for mask in masks
-            ]
+        (nuisances, steps), of = result.cells.sums([result.nuisance, "severity"])
+        names = self.task.metadata.nuisances
+        made: dict[str, list[float | None]] = {names[one]: [None] * len(self.steps) for one in nuisances}
+        for nuisance, step, accuracy in zip(nuisances, steps, of.accuracy.tolist(), strict=True):
+            made[names[nuisance]][step] = None if math.isnan(accuracy) else round(accuracy, 4)
         return made
 
     @property
@@ -133,17 +130,18 @@ class Compared:
         for first, second in combinations(self.predicted, 2):
             one, two = self.right(first), self.right(second)
             outcome = 3 - 2 * one.astype(np.int64) - two
-            by_group = [
-                [*divmod(group, len(self.task.metadata.nuisances)), *_counts(outcome[self.group == group])]
-                for group in np.unique(self.group).tolist()
-            ]
-            counts = _counts(outcome)
+            groups = np.unique(self.group)
+            by_group = np.bincount(
+                np.searchsorted(groups, self.group) * 4 + outcome, minlength=4 * len(groups)
+            )
+            counts = np.bincount(outcome, minlength=4).tolist()
+            places = divmod(groups, len(self.task.metadata.nuisances))
             yield {
                 "first": first,
                 "second": second,
                 "counts": counts,
                 "p": mcnemar(counts[1], counts[2]),
-                "groups": by_group,
+                "groups": np.column_stack([*places, by_group.reshape(-1, 4)]).tolist(),
             }
 
     def shown(self) -> dict[int, Indices]:
@@ -161,11 +159,6 @@ class Compared:
             once = {int(self.rows[place]): place for place in reversed(chosen)}  # a row may be drawn twice
             made[group] = np.array(sorted(once.values()), np.int64)
         return made
-
-
-def _counts(outcome: Indices) -> list[int]:
-    counts: list[int] = np.bincount(outcome, minlength=4).tolist()
-    return counts
 
 
 def mcnemar(first: int, second: int) -> float:
@@ -199,8 +192,3 @@ def worst_line(compared: Compared, method: str) -> str:
     name = compared.task.metadata.group_name(label * len(compared.task.metadata.nuisances) + nuisance)
     share = f"{100 * correct / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
     return f"Worst group of {method}: {name}, {share}, n = {n:,}"
-
-
-def names_of(labels: Sequence[str]) -> list[str]:
-    """The names of labels, and last that of -1."""
-    return [*labels, UNKNOWN]

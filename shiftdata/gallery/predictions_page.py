@@ -12,7 +12,7 @@ import numpy as np
 
 from shiftdata.files import write_text
 from shiftdata.gallery.pages import COLUMNS, SIDE
-from shiftdata.gallery.predictions import Compared, names_of, worst_line
+from shiftdata.gallery.predictions import UNKNOWN, Compared, worst_line
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
 from shiftdata.metrics.records import number
@@ -88,7 +88,7 @@ def _page_data(compared: Compared, rows: Rows | None) -> dict[str, Any]:
         "here": "",
         "live": False,
         "pictures": has and rows is not None and rows.modality == "image",
-        "labels": names_of(metadata.labels),
+        "labels": [*metadata.labels, UNKNOWN],
         "nuisances": list(metadata.nuisances),
         "nuisance": metadata.nuisance_column,
         "base": metadata.base,

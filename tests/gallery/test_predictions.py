@@ -49,6 +49,7 @@ def task_of(built: Path, name: str, words: str) -> sd.Task:
         ("tiny", "group-fairness k=3 mu=0.25 seed=1"),
         ("tiny", "label-shift alpha=1 seed=2"),
         ("tiny_continuous", "continuous"),
+        ("tiny", "unida source=blue target=red shared=2 source_private=1 target_private=1"),
         ("tiny_text", ""),
         ("tiny_table", ""),
     ],
