@@ -54,9 +54,17 @@ def test_links_that_lead_nowhere_and_what_comes_from_elsewhere_are_named(tmp_pat
     (tmp_path / "b.html").write_text('<h1 id=top>B</h1><a href="#state=1">view</a>')
     named = import_module("checking").problems(tmp_path)
     assert len(named) == 4
+    assert [one for one in ("b.html#no", "c.html", "x.png", "y.js") if one not in str(named)] == []
+    (tmp_path / "a.html").write_text(
+        '<img srcset="b.html, https://x.org/big.png 2x"><link rel="modulepreload" href="https://x.org/m.js">'
+        "<style>@import '//x.org/s.css'; p { background: url(https://x.org/p.png) }</style>"
+        '<pre class="mermaid">graph</pre><p style="background: url(//x.org/q.png)">'
+    )
+    elsewhere = import_module("checking").problems(tmp_path)
     assert [
-        word for word in ("b.html#no", "c.html", "x.png", "y.js") if not any(word in one for one in named)
+        one for one in ("big.png", "m.js", "s.css", "p.png", "mermaid", "q.png") if one not in str(elsewhere)
     ] == []
+    assert len(elsewhere) == 6
 
 
 def test_the_output_of_a_page_stands_below_its_code(tmp_path):

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from checking import problems
+from checking import forbid, problems
 from navigation import config
 from reference import write_reference
 from staging import REPO, stage
@@ -44,9 +44,13 @@ def main() -> int:
         run_tutorials(pages / "docs" / "tutorials")
     (STAGED / "zensical.toml").write_text(config(pages), encoding="utf-8")
     zensical = Path(sys.executable).with_name("zensical")
-    subprocess.run([zensical, "build", "--clean", "--strict"], cwd=STAGED, check=True)
+    if status := subprocess.run(
+        [zensical, "build", "--clean", "--strict"], cwd=STAGED, check=False
+    ).returncode:
+        return status  # it has said what is wrong
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.move(STAGED / "site", SITE)
+    forbid(SITE)
     datasets = sorted(path.parent for path in (REPO / "build" / "shift").glob("*/manifest.json"))
     write_gallery(datasets, SITE / "gallery")
     found = problems(SITE)

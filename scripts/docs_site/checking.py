@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: What a browser loads without being asked.
-LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "video": "src"}
+#: What a page must not do by its policy: the generator's own scripts and styles stand in its pages too.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; worker-src 'self' blob:; base-uri 'self'; form-action 'none'"
+)
+#: Attributes whose addresses a browser loads without being asked; of links, all but those that only name.
+LOADED = ("src", "srcset", "poster", "data")
+NAMED = ("canonical", "next", "prev", "alternate")
+#: Blocks for which the generator's script would load a library from elsewhere.
+FOREIGN = ("mermaid", "glightbox")
+STYLE = re.compile(r"url\(\s*['\"]?((?:https?:)?//[^)'\"]+)|@import\s+['\"]?((?:https?:)?//\S+)")
 
 
 class Page(HTMLParser):
@@ -18,6 +28,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.anchors: set[str] = set()
         self.loaded: list[str] = []
+        self.in_style = False
         self.feed(text)
 
     def has(self, fragment: str) -> bool:
@@ -28,10 +39,31 @@ class Page(HTMLParser):
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
-        if tag in LOADED and LOADED[tag] in given:
-            self.loaded.append(given[LOADED[tag]])
-        if tag == "link" and given.get("rel") in ("stylesheet", "preload", "icon", "preconnect"):
+        for name in LOADED:
+            self.loaded += [one.split()[0] for one in given.get(name, "").split(", ") if one.strip()]
+        if tag == "link" and given.get("rel") not in NAMED:
             self.loaded.append(given.get("href", ""))
+        self.loaded += [f"//a library for {one}" for one in FOREIGN if one in given.get("class", "").split()]
+        self.loaded += _of_style(given.get("style", ""))
+        self.in_style = tag == "style"
+
+    def handle_data(self, data: str) -> None:
+        if self.in_style:
+            self.loaded += _of_style(data)
+            self.in_style = False
+
+
+def _of_style(text: str) -> list[str]:
+    """The addresses elsewhere that a style loads."""
+    return [one or other for one, other in STYLE.findall(text)]
+
+
+def forbid(site: Path) -> None:
+    """Give every page the policy, by which a browser loads nothing from elsewhere, whatever stands in it."""
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    for path in sorted(site.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"<head>", f"<head>{meta}", text, count=1), encoding="utf-8")
 
 
 def problems(site: Path) -> list[str]:
@@ -46,12 +78,12 @@ def problems(site: Path) -> list[str]:
         found += [f"{where} loads {one} from elsewhere" for one in page.loaded if urlsplit(one).netloc]
         for link in [*page.links, *page.loaded]:
             parts = urlsplit(link)
-            if parts.scheme or parts.netloc:
+            if parts.scheme or parts.netloc or link.startswith("//"):
                 continue
             target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
                 found.append(f"{where} links to {link}, which is not there")
             elif "=" not in parts.fragment and target in pages and not pages[target].has(parts.fragment):
-                found.append(f"{where} links to {link}: there is no such anchor")
+                found.append(f"{where} links to {link}: that page lacks the anchor")
     return found

@@ -23,15 +23,6 @@ PICTURES = ("preview.jpg", "groups.png")
 CARD = (480, 240)
 REAL = "real_datasets.json"
 
-#: What shifts in a family, as people look for it.
-SHIFTS = {
-    "stylized": "style",
-    "domain": "domain",
-    "context": "context",
-    "continuous": "continuous",
-    "label-shift": "label shift",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -44,8 +35,7 @@ class Entry:
 
     @property
     def shift(self) -> str:
-        family = self.manifest.family
-        return SHIFTS.get(family, family)
+        return self.manifest.family.replace("-", " ")
 
     @property
     def calibrated(self) -> str:
@@ -54,16 +44,8 @@ class Entry:
     @property
     def search(self) -> str:
         one = self.manifest
-        texts = [
-            one.name,
-            one.title,
-            one.summary,
-            one.family,
-            one.license,
-            *one.labels[:200],
-            *one.nuisances[:200],
-        ]
-        return " ".join(texts).lower()
+        texts = [one.name, one.title, one.summary, one.family, one.license]
+        return " ".join([*texts, *one.labels[:200], *one.nuisances[:200]]).lower()
 
 
 def catalog_page(
@@ -75,7 +57,7 @@ def catalog_page(
     others: Sequence[Mapping[str, Any]] = (),
     endpoint: str = "",
 ) -> str:
-    """The front page. `others` are repos that are no datasets of ours, `results` pages of predictions."""
+    """The front page. `others` are repos in other formats, `results` pages of predictions."""
     here = {one.manifest.name for one in entries}
     real = [one | {"state": "built here" if one["name"] in here else "to build"} for one in real_datasets()]
     return render(

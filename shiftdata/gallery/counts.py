@@ -12,7 +12,6 @@ from shiftdata.dataset import OpenDataset
 from shiftdata.format.manifest import Manifest
 from shiftdata.protocols import parse_protocol, protocols, task
 from shiftdata.protocols.base import REQUIRED
-from shiftdata.tasks import Task
 
 #: Sets of one task whose counts are shown: a protocol may cut a set into hundreds.
 MOST_SETS = 12
@@ -30,11 +29,6 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a protocol that leaks says so in the notes of the page
         made = task(dataset, words if split else parse_protocol(words), base=base, on_empty="report")
-    return counts_of_task(made, words)
-
-
-def counts_of_task(made: Task, words: str) -> dict[str, Any]:
-    """The counts of a task that is made already."""
     report = made.report()
     shown = list(report.sets.items())[:MOST_SETS]
     return {
@@ -66,7 +60,6 @@ def forms(manifest: Manifest) -> list[dict[str, Any]]:
             "id": one.id,
             "about": one.about,
             "paper": one.paper,
-            "variants": {name: text for name, text in one.variants.items() if name},
             "parameters": [
                 {"name": name, "default": _shown(value), "required": value is REQUIRED}
                 for name, value in one.parameters().items()

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shiftdata.bench.records import RECORDS, Records
+from shiftdata.bench.records import RECORDS, Records, Study
 from shiftdata.bench.running import SWEEP
-from shiftdata.bench.selection import Selected, select
+from shiftdata.bench.selection import select
 from shiftdata.errors import InputError
 from shiftdata.tasks import Task
 
@@ -19,7 +19,7 @@ def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, 
     A place is a file that `task.evaluate` reads, the folder of a `shiftdata train --folder`, or that of a
     sweep: of each of its methods on this task comes the first seed of the trial that its first rule selects.
     """
-    given, _, place = text.rpartition("=")
+    given, _, place = ("", "", text) if Path(text).exists() or "=" not in text else text.partition("=")
     path, name = Path(place), name or task.set_of("test")
     if (path / RECORDS).is_dir():
         return _of_sweep(path, task, name, given)
@@ -34,25 +34,26 @@ def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, 
 
 def _of_sweep(folder: Path, task: Task, name: str, given: str) -> dict[str, Any]:
     records, rule = Records.read(folder), json.loads((folder / SWEEP).read_text(encoding="utf-8"))["rules"][0]
-    task_id = task.content_id()
+    protocols, task_id = sorted(set(records.column("protocol"))), task.content_id()
     made: dict[str, Any] = {}
     if task_id in records.column("task_id"):
         records = records.where(task_id=task_id)
-        for one in select(records, rule):
-            _add_first(made, records, one, name, given)
+        selected = select(records, rule)
+        several = len({one.study.backbone for one in selected}) > 1
+        for one in selected:
+            for chosen in one.runs[:1]:
+                predicted = records.predicted(chosen.run, name, chosen.step)
+                if predicted is not None:
+                    made["/".join(filter(None, [given, _named(one.study, several)]))] = predicted
     if not made:
-        known = ", ".join(sorted(set(records.column("protocol")))[:6])
         raise InputError(
             f"{folder} has no kept predictions for {name} of {task.describe()} under the rule {rule}: its "
-            f"tasks are {known:.300}; sweeps keep the predictions of the runs that their rules choose"
+            f"tasks are {', '.join(protocols):.300}; a sweep keeps the predictions of what its rules choose"
         )
     return made
 
 
-def _add_first(made: dict[str, Any], records: Records, one: Selected, name: str, given: str) -> None:
-    """Add the predictions of the first seed that was chosen of a method, if they were kept."""
-    for chosen in one.runs[:1]:
-        predicted = records.predicted(chosen.run, name, chosen.step)
-        if predicted is not None:
-            variant = "" if one.study.variant == "fixed" else f"@{one.study.variant}"
-            made["/".join(filter(None, [given, f"{one.study.method}{variant}"]))] = predicted
+def _named(study: Study, several: bool) -> str:
+    """A method by its variant, and by its backbone where there are `several`."""
+    variant = "" if study.variant == "fixed" else f"@{study.variant}"
+    return f"{study.method}{variant}{f', {study.backbone}' if several else ''}"

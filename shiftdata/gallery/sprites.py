@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 
 from PIL import Image, ImageOps
 
 from shiftdata.errors import InputError
 
 QUALITY = 82
+#: What a browser may take a picture for; whatever else it says of itself is drawn anew or not shown.
+TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
+#: A picture of more bytes is shown as a smaller one, of so many pixels a side.
+LARGE, WHOLE = 2_000_000, 1024
 #: Pixels of a picture that is made smaller: more of them would fill the memory.
 MOST_PIXELS = 60_000_000
 
@@ -46,3 +51,14 @@ def thumbnail(data: bytes, side: int) -> Image.Image:
         picture = ImageOps.exif_transpose(opened).convert("RGBA")
     picture.thumbnail((side, side), Image.Resampling.LANCZOS)
     return picture
+
+
+def for_browser(data: bytes, most: int = LARGE, side: int = WHOLE) -> tuple[bytes, str]:
+    """A picture as a browser may show it, and its type; above `most` bytes one within `side` pixels."""
+    with suppress(OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        with Image.open(io.BytesIO(data)) as opened:
+            kind = TYPES.get(opened.format or "")
+        if kind and len(data) <= most:
+            return data, kind
+        return as_webp(thumbnail(data, side)), "image/webp"
+    raise InputError("this is not a picture that can be shown")

@@ -62,7 +62,7 @@ class Duplicates:
 
     def picture(self, number: int, place: int) -> bytes:
         if place >= 2:
-            raise NotFoundError(f"there is no picture {place} here: a pair has 0 and 1")
+            raise NotFoundError(f"picture {place} does not exist here: a pair has 0 and 1")
         return self.rows.examples([int(self._rows[self._pairs[number, place]])])[0]
 
     def knows(self, key: Key) -> bool:

@@ -84,7 +84,7 @@ class Examples:
             places.append((self._content, untouched))
         places += [(self.rows, int(one)) for one in self._trajectory(row)]
         if place >= len(places):
-            raise NotFoundError(f"there is no picture {place} here")
+            raise NotFoundError(f"picture {place} does not exist here")
         rows, at = places[place]
         return rows.examples([at])[0]
 

@@ -15,9 +15,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.gallery.sprites import for_browser
 from shiftdata.labelling.agreement import agreements
 from shiftdata.labelling.desk import Desk, checked_name
-from shiftdata.labelling.work import Item, for_browser
+from shiftdata.labelling.work import Item
 from shiftdata.pages.shell import POLICY, asset_hash, assets, render
 from shiftdata.serving.names import Refusal
 

@@ -54,7 +54,7 @@ class StylePictures:
 
     def picture(self, number: int, place: int) -> bytes:
         if place:
-            raise NotFoundError(f"there is no picture {place} here")
+            raise NotFoundError(f"picture {place} does not exist here")
         file = self._order[number]
         sheet = self._sheet(file)
         with open_regular(sheet if sheet.is_file() else self.folder / file) as stream:

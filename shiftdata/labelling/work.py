@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from PIL import Image
-
-from shiftdata.errors import InputError
-from shiftdata.gallery.sprites import as_webp, thumbnail
 from shiftdata.labelling.purposes import Purpose
 from shiftdata.labelling.table import Key
-
-#: What a browser may take a picture for; whatever else it says of itself is drawn anew or not shown.
-TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
-#: A picture of more bytes is shown as a smaller one, of so many pixels a side.
-SMALL, SIDE = 2_000_000, 1024
 
 
 @dataclass(frozen=True)
@@ -59,14 +48,3 @@ class Work(Protocol):
 
     def knows(self, key: Key) -> bool:
         """Whether a key could be among those that are asked about, if others were chosen."""
-
-
-def for_browser(data: bytes) -> tuple[bytes, str]:
-    """A picture as a browser may show it, and its type."""
-    with suppress(OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        with Image.open(io.BytesIO(data)) as opened:
-            kind = TYPES.get(opened.format or "")
-        if kind and len(data) <= SMALL:
-            return data, kind
-        return as_webp(thumbnail(data, SIDE)), "image/webp"
-    raise InputError("this is not a picture that can be shown")

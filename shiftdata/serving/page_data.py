@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from PIL import Image
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -20,7 +18,7 @@ from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.look_alikes import look_alikes
 from shiftdata.gallery.pages import cover
 from shiftdata.gallery.rows import MOST_ROWS, Choice, Rows
-from shiftdata.gallery.sprites import as_webp, thumbnail
+from shiftdata.gallery.sprites import for_browser
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.repos import Commit
@@ -32,8 +30,6 @@ MOST_WORDS = 1000
 TASKS = threading.BoundedSemaphore(2)
 #: A picture of more bytes goes to a wall of pictures as a smaller one.
 SMALL = 24_000
-#: What a picture may be; whatever else it says of itself goes out as bytes that no browser shows.
-TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
 
 
 @contextmanager
@@ -125,20 +121,11 @@ def picture(request: Request, rows: Rows) -> Response:
     """`data/picture/<base>/<row>`: one picture, by its bytes in the shard; with `side`, a small one of it."""
     _, commit = repo_at_head(request)
     row, side = request.path_params["row"], _number(request, "side") or 0
-    data = rows.examples([row])[0]
     if rows.modality != "image":
         raise InputError(f"{rows.dataset.manifest.name} has no pictures, but {rows.modality}s")
-    if side and len(data) > SMALL:
-        return picture_answer(
-            request, commit, as_webp(thumbnail(data, min(max(side, 16), 512))), "image/webp"
-        )
-    kind = "application/octet-stream"
-    with (
-        suppress(OSError, SyntaxError, ValueError, Image.DecompressionBombError),
-        Image.open(io.BytesIO(data)) as opened,
-    ):
-        kind = TYPES.get(opened.format or "", kind)
-    return picture_answer(request, commit, data, kind)
+    data = rows.examples([row])[0]
+    size = (SMALL, min(max(side, 16), 512)) if side else ()
+    return picture_answer(request, commit, *for_browser(data, *size))
 
 
 @for_scripts
@@ -147,7 +134,7 @@ def cover_image(request: Request, rows: Rows) -> Response:
     _, commit = repo_at_head(request)
     label, step = request.path_params["label"], request.path_params["step"]
     if label >= len(rows.metadata.labels) or step >= max(1, len(rows.severities)):
-        raise NotFoundError(f"there is no label {label} at step {step}")
+        raise NotFoundError(f"label {label} at step {step} does not exist")
     made = rows.keep(("cover", label, step), lambda: cover(rows, label, step))
     return picture_answer(request, commit, made, "image/webp")
 

@@ -247,6 +247,15 @@ def test_a_sweep_gives_the_runs_that_its_rule_chose(built, tmp_path):
         predictions_of(str(tmp_path / "sweep"), task_of(built, "tiny", "group-fairness k=2 mu=0.5"))
 
 
+def test_a_place_with_an_equals_sign_in_its_path_is_a_place(built, tmp_path):
+    task = task_of(built, "tiny", "")
+    file = tmp_path / "rate=0.1" / "a.csv"
+    file.parent.mkdir()
+    file.touch()
+    assert predictions_of(str(file), task) == {"a": str(file)}
+    assert predictions_of(f"mine={file}", task) == {"mine": str(file)}
+
+
 def test_what_cannot_be_compared_is_refused(built, tmp_path):
     task = task_of(built, "tiny", "")
     with pytest.raises(InputError, match="0 methods"):

@@ -175,7 +175,7 @@ def test_everybody_can_use_the_served_pages(page, mirror, rows):
         ("counts.json?base=mini&task=" + "x" * 2000, 400, "characters"),
         ("counts.json?base=mini&task=mine.parquet", 404, "protocol"),
         ("picture/mini/99999999", 400, "there is no row"),
-        ("covers/mini-99-0.webp", 404, "no label"),
+        ("covers/mini-99-0.webp", 404, "label 99 at step 0 does not exist"),
         ("picture/mini/1?v=000000000000", 409, "has changed"),
     ],
 )
