@@ -19,5 +19,5 @@ pip=(.venv/bin/python -m pip --disable-pip-version-check --quiet)
 groups=()
 for part in "$@"; do [ "$part" = build ] || groups+=(--group "$part"); done
 echo "installing shiftdata and what '$*' needs into .venv ..."
-"${pip[@]}" install --constraint constraints.txt --editable '.[build,torch]' "${groups[@]}"
+"${pip[@]}" install --constraint constraints.txt --editable '.[build,serve,torch]' "${groups[@]}"
 touch "$stamp"
