@@ -16,7 +16,7 @@ demo: setup    ## build a dataset, load it with plain `datasets`, draw it, train
 	@.venv/bin/python scripts/demo.py
 
 test:          ## lint, types, tests (installs the test extras first)
-	@PYTHON=$(PYTHON) scripts/setup.sh build test
+	@PYTHON=$(PYTHON) scripts/setup.sh build test docs
 	@scripts/test.sh
 
 test-slow:     ## the tests that take minutes, long property tests, other versions of `datasets`

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+from tests.web import answering
 
 
 @dataclass
@@ -63,13 +64,5 @@ class Handler(BaseHTTPRequestHandler):
 def serving(folder: Path) -> Iterator[Server]:
     """Serve a folder on this machine."""
     one = Server(folder)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Of", (Handler,), {"server_of": one}))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        one.url = f"http://127.0.0.1:{server.server_port}"
+    with answering(type("Of", (Handler,), {"server_of": one})) as one.url:
         yield one
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import shiftdata as sd
+from tests.browser import accessibility_problems
+from tests.web import answering
 
 REPO = Path(__file__).parents[1]
 TUTORIALS = sorted((REPO / "docs" / "tutorials").glob("*.md"))
@@ -91,3 +97,57 @@ def test_the_code_of_tutorials_can_be_read(page):
 def test_tutorials_run(page, tmp_path):
     shown = import_module("tutorials").run_tutorial(page.read_text(), tmp_path)
     assert shown.count("```text") >= 3
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The whole site, made as `make site` makes it; tutorials are run by a slow test."""
+    pytest.importorskip("zensical", reason="the group `docs` is not installed")
+    out = tmp_path_factory.mktemp("docs") / "site"
+    done = _make("--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+def _make(*arguments) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "scripts/docs_site", "--skip-tutorials", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=REPO, check=False)
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """Where a web server shows the site."""
+    handler = partial(SimpleHTTPRequestHandler, directory=site)
+    with answering(handler) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    "page", ["index", "docs/gallery", "docs/tutorials/1_first_shift", "cards/sma_glyphs"]
+)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_everybody_can_use_the_pages(chromium, address, page, scheme, width):
+    wrong: list[str] = []
+    asked: list[str] = []
+    with chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 740}) as context:
+        shown = context.new_page()
+        shown.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
+        shown.on("requestfailed", lambda one: wrong.append(one.url))
+        shown.on(
+            "request",
+            lambda one: None if one.url.startswith((address, "data:", "blob:")) else wrong.append(one.url),
+        )
+        shown.goto(f"{address}/{page}.html")
+        shown.locator("nav.md-code__nav[role=none], .md-typeset__scrollwrap[tabindex]").first.wait_for()
+        assert accessibility_problems(shown) == []
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    assert wrong == []
+    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+
+
+def test_a_folder_that_is_no_site_is_not_replaced(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    done = _make("--out", tmp_path)
+    assert done.returncode == 2
+    assert "name a new folder" in done.stderr
+    assert (tmp_path / "thesis.txt").read_text() == "mine"

@@ -8,11 +8,10 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import fsspec
@@ -27,20 +26,7 @@ from shiftdata.places.catalog import Catalog, Entry
 from shiftdata.places.http import Hub
 from shiftdata.places.search import find
 from tests.serving import serving as mirror
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler] | partial[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """A server in a thread; gives its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+from tests.web import answering
 
 
 class Files(SimpleHTTPRequestHandler):
@@ -91,7 +77,7 @@ def files(
     """
     told = {"index": index, "ways": {f"/{path}": [*each] for path, each in ways.items()}}
     handler = type("Some", (Files,), told | {"asked": [] if asked is None else asked})
-    with serving(partial(handler, directory=str(folder))) as url:
+    with answering(partial(handler, directory=str(folder))) as url:
         yield url
 
 

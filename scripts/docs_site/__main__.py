@@ -3,6 +3,7 @@
     make site
     python scripts/docs_site                    the same, where everything is installed
     python scripts/docs_site --skip-tutorials   their code is shown, and not run
+    python scripts/docs_site --out FOLDER       another folder, which is replaced
 
 What is written for a forge is taken as it is: folders keep their places, so that links work in both. A
 link or an anchor that leads nowhere, and anything that a page would load from elsewhere, ends it with
@@ -15,9 +16,10 @@ import argparse
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-from checking import forbid, problems
+from checking import finish, problems
 from navigation import config
 from reference import write_reference
 from staging import REPO, stage
@@ -25,7 +27,7 @@ from tutorials import run_tutorials
 
 from shiftdata.gallery.site import write_gallery
 
-STAGED, SITE = REPO / "build" / "site-source", REPO / "build" / "site"
+SITE = REPO / "build" / "site"
 
 
 def main() -> int:
@@ -33,29 +35,42 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--skip-tutorials", action="store_true")
+    parser.add_argument("--out", type=Path, default=SITE)
     given = parser.parse_args()
-    shutil.rmtree(STAGED, ignore_errors=True)
-    pages = STAGED / "pages"
+    if given.out.is_file() or (given.out.is_dir() and any(given.out.iterdir()) and not _is_site(given.out)):
+        parser.error(f"{given.out} is not a site that this made: name a new folder")
+    with tempfile.TemporaryDirectory() as staged:
+        if status := generate(Path(staged), tutorials=not given.skip_tutorials):
+            return status  # the generator has said what is wrong
+        shutil.rmtree(given.out, ignore_errors=True)
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(Path(staged) / "site", given.out)
+    finish(given.out)
+    datasets = sorted(path.parent for path in (REPO / "build" / "shift").glob("*/manifest.json"))
+    write_gallery(datasets, given.out / "gallery")
+    found = problems(given.out)
+    print(
+        "\n".join(found) or f"{given.out / 'index.html'}: {sum(1 for _ in given.out.rglob('*.html')):,} pages"
+    )
+    return 1 if found else 0
+
+
+def generate(staged: Path, *, tutorials: bool) -> int:
+    """Gather the pages and let the generator make `site` beside them; its exit status."""
+    pages = staged / "pages"
     stage(pages)
     write_reference(pages / "reference")
     (pages / "gallery").mkdir()
     (pages / "gallery" / "index.html").touch()  # it is linked now, and made last
-    if not given.skip_tutorials:
+    if tutorials:
         run_tutorials(pages / "docs" / "tutorials")
-    (STAGED / "zensical.toml").write_text(config(pages), encoding="utf-8")
+    (staged / "zensical.toml").write_text(config(pages), encoding="utf-8")
     zensical = Path(sys.executable).with_name("zensical")
-    if status := subprocess.run(
-        [zensical, "build", "--clean", "--strict"], cwd=STAGED, check=False
-    ).returncode:
-        return status  # it has said what is wrong
-    shutil.rmtree(SITE, ignore_errors=True)
-    shutil.move(STAGED / "site", SITE)
-    forbid(SITE)
-    datasets = sorted(path.parent for path in (REPO / "build" / "shift").glob("*/manifest.json"))
-    write_gallery(datasets, SITE / "gallery")
-    found = problems(SITE)
-    print("\n".join(found) or f"{SITE / 'index.html'}: {sum(1 for _ in SITE.rglob('*.html')):,} pages")
-    return 1 if found else 0
+    return subprocess.run([zensical, "build", "--clean", "--strict"], cwd=staged, check=False).returncode
+
+
+def _is_site(folder: Path) -> bool:
+    return (folder / "site.css").is_file() and (folder / "reference").is_dir()
 
 
 if __name__ == "__main__":

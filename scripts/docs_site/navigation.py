@@ -11,6 +11,8 @@ site_name = "shiftdata"
 docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = false      # so that it opens from a disk
+extra_css = ["site.css"]
+extra_javascript = ["site.js"]
 nav = NAVIGATION
 
 [project.theme]

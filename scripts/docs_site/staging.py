@@ -27,6 +27,8 @@ def stage(out: Path) -> None:
             if page == REPO / "README.md":
                 place = out / "index.md"
             place.write_text(text, encoding="utf-8")
+    for name in ("site.css", "site.js"):
+        shutil.copyfile(Path(__file__).with_name(name), out / name)
 
 
 def _link(found: re.Match[str], page: Path, out: Path) -> str:

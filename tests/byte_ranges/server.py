@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote
 
-from tests.test_places import serving
+from tests.web import answering
 
 
 @dataclass
@@ -109,6 +109,6 @@ ANSWERS: dict[str, Callable[[bytes], bytes]] = {
 def ranges(root: Path) -> Iterator[Served]:
     """Serve a folder."""
     served = Served()
-    with serving(partial(Ranges, root, served)) as url:  # type: ignore[arg-type]
+    with answering(partial(Ranges, root, served)) as url:
         served.url = url
         yield served

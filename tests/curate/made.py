@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_sample_image
+
+from tests.web import answering
 
 
 def data_of(picture: Image.Image, kind: str = "PNG", **options) -> bytes:
@@ -90,17 +92,8 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serving() -> Iterator[Server]:
     one = Server()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Of", (Handler,), {"server_of": one}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        one.url = f"http://127.0.0.1:{server.server_port}"
+    with answering(type("Of", (Handler,), {"server_of": one})) as one.url:
         yield one
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def tree(folder: Path) -> dict[str, bytes]:

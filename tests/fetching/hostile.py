@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from tests.web import answering
 
 COMMIT = "c" * 40
 SECRETS = ("authorization", "proxy-authorization", "cookie")
@@ -207,15 +208,9 @@ class Handler(BaseHTTPRequestHandler):
 def hostile(root: Path, host: str = "127.0.0.1", **answers: str) -> Iterator[Hostile]:
     """Serve a folder; `answers` are by the ends of paths."""
     one = Hostile(root, dict(answers), host=host)
-    server = ThreadingHTTPServer((host, 0), type("Of", (Handler,), {"server_of": one}))
-    server.daemon_threads = True
-    one.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield one
-    finally:
-        one.stopped = True
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(type("Of", (Handler,), {"server_of": one}), host) as url:
+        one.port = int(url.rpartition(":")[2])
+        try:
+            yield one
+        finally:
+            one.stopped = True

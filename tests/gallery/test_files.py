@@ -179,8 +179,7 @@ def test_a_trajectory_follows_the_slider_and_the_keys(page, site, built):
     assert [one["severity"] for one in known] == steps
     assert len({one["origin"] for one in known}) == 1
     page.keyboard.press("n")
-    page.wait_for_timeout(200)
-    assert page.inner_text("#side-a figcaption a") != keys[-1]
+    page.locator("#side-a figcaption a").filter(has_not_text=keys[-1]).wait_for()
     quiet(page)
 
 

@@ -68,6 +68,7 @@ def test_a_set_is_labelled_by_keys_alone(shapes: Path, tmp_path: Path, page: Any
         page.keyboard.press("Enter")
         wait_for_text(page, "#progress", f"3 of {total}; at 5")  # where the address says
         page.goto(running.origin)
+        page.wait_for_selector("#who:focus")
         page.keyboard.press("Enter")
         wait_for_text(page, "#progress", f"3 of {total}; at 3")  # the first without a label
         page.keyboard.press("?")
@@ -116,6 +117,7 @@ def test_everybody_can_use_it(shapes: Path, tmp_path: Path, page: Any) -> None:
         assert page.locator(".differ img").count() == 1
         assert accessibility_problems(page) == []
         page.locator(".differ a").press("Enter")
+        page.wait_for_selector("#who:focus")
         page.keyboard.press("Enter")
         wait_for_text(page, "#progress", "2 of 8; at 2")
         assert page.wrong == []

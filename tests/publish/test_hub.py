@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +27,7 @@ from shiftdata.places.catalog import Catalog
 from shiftdata.places.hubs import HubRepo
 from shiftdata.places.store import FileInfo, Folder
 from tests.publish.versions import PICTURE, contents
+from tests.web import answering
 
 SECRET = "hf_SecretSecretSecret"
 
@@ -277,16 +277,11 @@ class Echo(BaseHTTPRequestHandler):
 def test_a_token_that_a_server_repeats_is_not_printed(publish, tiny, home, monkeypatch, secret):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     (home / "token").write_text(secret)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
+    with answering(Echo) as url:
         said = publish(tiny, "--to", url, "--token-file", "token", fails=True)
         (home / "tokens.json").write_text(json.dumps({url: secret}))
         monkeypatch.setenv("SHIFTDATA_TOKENS", str(home / "tokens.json"))
         said += publish(tiny, "--to", url, fails=True)
-        server.shutdown()
-        thread.join()
     assert "you have no right to write there" in said
     assert "***" in said
     assert secret not in said
