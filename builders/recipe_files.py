@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import platform
 import re
@@ -124,19 +125,28 @@ def _table(path: Path, named: str = "") -> Sequence[Recipe]:
 
 
 def _run_file(path: Path) -> ModuleType:
+    """What a file defines; one of this package is run once: a table is asked for each of its recipes."""
+    run = _run_once if path.is_relative_to(RECIPES) else _run
+    return run(path, path.read_bytes())
+
+
+def _run(path: Path, code: bytes) -> ModuleType:
     name = f"{RECIPE_MODULE}{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses defined in the file look themselves up here
     try:
         # Not by an import: that takes cached bytecode, which an edit within the same second leaves stale.
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+        exec(compile(code, str(path), "exec"), module.__dict__)
     except ShiftdataError:
         raise
     except Exception as error:  # a recipe is anybody's Python
         where = place_of(error, {str(path)}) or str(path)
         raise InputError(f"{where}: {type(error).__name__}: {error}") from error
     return module
+
+
+_run_once = functools.cache(_run)
 
 
 def place_of(error: Exception, files: Collection[str]) -> str | None:

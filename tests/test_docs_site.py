@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -92,11 +93,22 @@ def test_the_code_of_tutorials_can_be_read(page):
         assert kind == "console" or ast.parse(code)
 
 
+#: What the output of each tutorial must say, with the least that a number in it may be.
+SAID = {
+    "1_first_shift": {r"no origin is on two sides": None, r"\noverall +([\d.]+)": 0.7, r"open it in": None},
+    "2_own_folder": {r"\nall: train ([\d,]+)": 4000, r"shapes: all well": None, r"no origin is on two": None},
+    "3_sweep": {r"72 runs: 72 done": None, r"\nerm +([\d.]+)±": 85, r"may be noise: ": None, r"as SVG": None},
+}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_tutorials_run(page, tmp_path):
+def test_tutorials_run_and_show_what_they_speak_of(page, tmp_path):
     shown = import_module("tutorials").run_tutorial(page.read_text(), tmp_path)
-    assert shown.count("```text") >= 3
+    for pattern, least in SAID[page.stem].items():
+        found = re.search(pattern, shown)
+        assert found, f"{pattern} is not in {shown}"
+        assert least is None or float(found[1].replace(",", "")) >= least
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.protocols import protocols, severity
+from shiftdata.protocols import parse_protocol, protocols, severity
 from shiftdata.stable import hash64
 from tests.properties import share
 from tests.protocols.made import metadata, table
@@ -388,3 +388,11 @@ def test_a_task_of_too_many_groups_cannot_be_drawn():
     made = sd.task(metadata(labels=50, kinds=2, each=4))
     with pytest.raises(InputError, match="no set of few enough groups to draw"):
         made.picture()
+
+
+def test_a_task_is_named_in_the_words_of_the_command_line(tiny):
+    made = sd.task(tiny, "leave-one-domain-out test=red style!=blue")
+    asked = sd.protocol("leave-one-domain-out", test="red") & parse_protocol("style!=blue")
+    assert made.report() == sd.task(tiny, asked).report()
+    with pytest.raises(InputError, match="name the protocol first"):
+        sd.task(tiny, "test=red leave-one-domain-out")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
@@ -37,8 +37,8 @@ class Progress:
 
     runs: int
     recorded: Counter[str]
-    #: How each failed run ended, and why.
-    failed: tuple[str, ...] = ()
+    #: How failed runs ended and why, with the runs.
+    failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def left(self) -> int:
@@ -109,13 +109,13 @@ def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progre
     records = read_records(Path(folder))
     runs = Plan(sweep, device).runs(records)
     ended = _ended(records, {one.id for one in runs})
-    failed = []
+    failed: dict[str, list[str]] = {}
     names = ("id", "status", "method", "task", "trial", "seed", "reason")
     for row in [] if records is None else records.runs.select(names).to_pylist():
         if row["status"] != DONE and row["id"] in ended:
             where = f"{row['method']} on {row['task']}, trial {row['trial']}, seed {row['seed']}"
-            failed.append(f"{row['status']}: {where}: {row['reason']}")
-    return Progress(len(runs), Counter(ended.values()), tuple(failed))
+            failed.setdefault(f"{row['status']}: {row['reason']}", []).append(where)
+    return Progress(len(runs), Counter(ended.values()), failed)
 
 
 def read_records(folder: Path) -> Records | None:

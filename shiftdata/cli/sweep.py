@@ -15,6 +15,8 @@ from shiftdata.executors import ALONE, Executor, Pool, Ray
 from shiftdata.extras import require
 
 RETRIED = ("error", "out of memory", "diverged", "refused")
+#: Reasons of failures that are shown.
+MOST = 20
 
 
 @verb(
@@ -114,9 +116,10 @@ def command(
         run_sweep(
             made, folder, executor=_executor(workers, ray), rank=part, device=device, retry=retry, on_unit=did
         )
-    print_progress(progress_of(made, folder, device))
+    now = progress_of(made, folder, device)
+    print_progress(now)
     print(f"{folder}: shiftdata report {folder} shows it")
-    return None
+    return 1 if now.failed and not now.left and not now.recorded["done"] else None  # nothing came of it
 
 
 def kept_sweep(folder: Path) -> Any:
@@ -136,12 +139,14 @@ def _executor(workers: int | None, ray: str | None) -> Executor | None:
 
 
 def print_progress(now: Any) -> None:
-    """How far a sweep is, and the first of what failed."""
+    """How far a sweep is, and what failed, by its reason."""
     print(now)
-    for line in now.failed[:20]:
-        print(f"  {line}")
-    if len(now.failed) > 20:
-        print(f"  and {len(now.failed) - 20:,} more")
+    reasons = sorted(now.failed.items(), key=lambda one: -len(one[1]))
+    for reason, runs in reasons[:MOST]:
+        more = f", and {len(runs) - 1:,} more" if len(runs) > 1 else ""
+        print(f"  {reason}\n    {runs[0]}{more}")
+    if len(reasons) > MOST:
+        print(f"  and {len(reasons) - MOST:,} more reasons")
 
 
 def print_presets() -> None:

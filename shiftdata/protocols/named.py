@@ -53,8 +53,9 @@ def task(
 
     Args:
         dataset: a name, `shift/<name>`, a folder, a URL, an opened dataset, or metadata.
-        of: a protocol or its name, the name of a canonical split, or a .parquet file that `freeze` wrote;
-            None is the canonical train, validation and test.
+        of: a protocol, or in words "group-fairness k=8 mu=0.1 severity<=1.5", as on the command line; the
+            name of a canonical split, or a .parquet file that `freeze` wrote; None is the canonical train,
+            validation and test.
         base: the dataset's base; default: its default base.
         on_empty: what to do about a promised group without rows: an "error", or n = 0 in the "report".
         params: of the named protocol, see `shiftdata.protocols.protocols()`.
@@ -72,7 +73,7 @@ def task(
         split = _canonical_split(metadata, lambda split: split.name == of)
         if split is not None and not params and of not in _BY_NAME:
             return published(metadata, split)
-        of = protocol(of, **params)
+        of = protocol(of, **params) if params else parse_protocol(of)
     if of is None:
         return Task.canonical(metadata)
     words = of.words()

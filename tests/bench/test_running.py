@@ -260,6 +260,21 @@ def test_a_task_that_cannot_be_made_is_a_reason(tiny, tmp_path):
     assert len(refused) == 2
 
 
+def test_runs_that_fail_alike_are_one_reason_and_a_sweep_without_a_run_ends_with_1(
+    tiny, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    search = '[search]\nkind = "random"\ntrials = 3\n'
+    asked = f'datasets = ["{tiny}"]\nmethods = ["erm"]\n{search}[[tasks]]\nprotocol = "group-fairness"\n'
+    Path("all.toml").write_text(f"{asked}mu = 0.2\nk = 99\n")
+    Path("some.toml").write_text(f"{asked}mu = 0.2\nk = [2, 99]\n[training]\nsteps = 1\n")
+    assert cli(["sweep", "all.toml", "--quiet"]) == 1
+    said = capsys.readouterr().out
+    assert said.count("k=99 needs") == 1
+    assert "erm on group-fairness mu=0.2 k=99, trial 0, seed 0, and 2 more" in said
+    assert cli(["sweep", "some.toml", "--quiet"]) == 0
+
+
 @pytest.mark.parametrize("kind", ["random", "tpe"])
 def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_nothing(tiny, tmp_path, kind):
     search = {

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,19 @@ def test_an_example_says_all_that_is_known_and_its_code_loads_it(page, site, bui
     assert scope["data"] == rows.examples([row])[0]
     assert scope["example"]["key"] == known["key"]
     quiet(page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_on_the_page_of_a_dataset_loads_it(page, site, built, monkeypatch, name):
+    monkeypatch.chdir(built)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    page.goto(address(site, f"{name}/index.html"))
+    scope: dict[str, Any] = {}
+    exec(page.inner_text("#load-plain"), scope)
+    assert next(iter(scope["ds"]))["key"]
+    exec(page.inner_text("#load-task"), scope)
+    with scope["loader"] as loader:
+        assert len(next(iter(loader))[1]) > 0
 
 
 def test_the_pictures_of_a_group_are_those_of_its_rows(page, site, built):

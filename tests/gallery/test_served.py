@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -131,7 +132,7 @@ def test_a_stranger_scrolls_through_all_rows_and_opens_one(page, mirror, rows):
     assert all(url.startswith((mirror.endpoint, "data:")) for url in page.asked)
 
 
-def test_a_task_is_made_from_the_form(page, mirror, tiny_set, rows):
+def test_a_task_is_made_from_the_form_and_its_code_makes_it(page, mirror, built, tiny_set, rows, monkeypatch):
     page.goto(f"{mirror.endpoint}{DATASET}")
     page.wait_for_selector("#heats table")
     page.fill("#words", "group-fairness k=3 mu=0.5 seed=4")
@@ -150,9 +151,10 @@ def test_a_task_is_made_from_the_form(page, mirror, tiny_set, rows):
     wait_for_text(page, "#task-error", "mu")
     page.goto(f"{mirror.endpoint}{DATASET}#task=group-fairness+k%3D3+mu%3D0.5+seed%3D4&taskbase={rows.base}")
     wait_for_text(page, "#task-title", "seed=4")
-    assert 'sd.task("tiny", "group-fairness k=3 mu=0.5 seed=4"' in page.evaluate(
-        "document.getElementById('task-code').textContent"
-    )
+    scope: dict[str, Any] = {}
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    exec(page.text_content("#task-code"), scope)
+    assert str(scope["task"].report()) == str(wanted)
 
 
 def test_everybody_can_use_the_served_pages(page, mirror, rows):

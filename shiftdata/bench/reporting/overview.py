@@ -16,8 +16,9 @@ SURE = "more than noise"
 UNSURE = "may be noise"
 READING = (
     "Ahead is the method with the highest mean over the tasks that most methods have. A lead, in points with "
-    f"its 95 % interval, is {SURE} where the paired comparisons below call it higher. The first and the next "
-    "were picked by these numbers, which makes their difference look surer than it is.",
+    f"its 95 % interval, is {SURE} where the paired comparison calls it higher after Holm's adjustment for "
+    "all methods. The first and the next were picked by these numbers, so their difference looks surer than "
+    "it is.",
 )
 
 
@@ -47,9 +48,11 @@ def _line(rule: str, scores: Sequence[Score], name: str) -> list[str]:
     if len(order) < 2:
         return []
     baseline, (first, second) = baseline_of(scores, name), list(order)[:2]
-    pair = compared([one for one in scores if one.method in (first, second)], second)
-    ahead = [one for one in compared(scores, baseline) if one.method == first]
-    leads = [_lead(second, pair), "it is the baseline" if first == baseline else _lead(baseline, ahead)]
+    over_next, over_baseline = (
+        [one for one in compared(scores, other) if one.method == first] for other in (second, baseline)
+    )
+    known = "it is the baseline" if first == baseline else _lead(baseline, over_baseline)
+    leads = [_lead(second, over_next), known]
     return [rule_label(rule), first, f"{order[first]:.1f}", *leads]
 
 

@@ -98,7 +98,7 @@
     get("task-title").textContent = counts.task;
     const leaks = counts.leaks ? `${number(counts.leaks)} origins leak between its sets.` : "No origin is on two sides.";
     get("task-notes").textContent = [leaks, ...counts.notes, ...(counts.more ? [`${counts.more} more sets are not shown.`] : [])].join(" ");
-    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${state().taskbase || page.bases[0].name}")`;
+    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${state().taskbase || page.bases[0].name}", on_empty="report")`;
     get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys)));
     say(`${counts.task}: ${counts.sets.map((set) => `${set.name} ${set.examples}`).join(", ")}`);
   }
