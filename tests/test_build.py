@@ -116,6 +116,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(recipe
     assert "extended: train 400, validation 160, test 240" in output
 
 
+@pytest.mark.slow
 def test_the_workers_of_a_killed_build_end_with_it(recipe, tmp_path):
     process = start(recipe, tmp_path, "--workers", "2", start_new_session=True)
     assert kill_when(process, lambda: how_many(tmp_path, ".work/tiny/spool-*/*/*.arrow") > 0)
@@ -184,6 +185,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_published(recipe, tiny, tmp_pat
     assert not list(tmp_path.rglob(".*arrow*"))  # a worker that was killed for another's error may leave one
 
 
+@pytest.mark.slow
 def test_a_damaged_spool_is_said_with_the_file_and_the_remedy(recipe, tmp_path):
     assert kill_when(
         start(recipe, tmp_path, "--workers", "1"), lambda: how_many(tmp_path, ".work/tiny/packing/*") > 0
@@ -206,6 +208,7 @@ def own(tmp_path) -> Path:
     return write_recipe(tmp_path / "own")
 
 
+@pytest.mark.slow
 def test_a_dropped_picture_keeps_its_place_and_is_named_in_the_identity(own, tiny, tmp_path):
     bad = own.parent / "pictures" / "ring" / "ring00.png"
     data = bad.read_bytes()
@@ -251,6 +254,7 @@ def test_stray_files_change_nothing(own, tiny, tmp_path):
     assert not (tmp_path / "out/tiny_dropped.tsv").exists()
 
 
+@pytest.mark.slow
 def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     pictures, out = own.parent / "pictures", tmp_path / "out"
     (pictures / "ring" / "cut.png").write_text("not a picture")
@@ -293,6 +297,7 @@ def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
         build(str(own), tmp_path / "out", workers=1, quiet=True)
 
 
+@pytest.mark.slow
 def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):
     out = tmp_path / "out"
     build(str(own), out, workers=1, quiet=True)

@@ -105,6 +105,7 @@ def many_splits(own: Path, count: int, more: str = "") -> Path:
     return own
 
 
+@pytest.mark.slow
 def test_the_first_canonical_splits_are_configs_and_the_others_key_files(tmp_path):
     own = many_splits(write_recipe(tmp_path / "own"), 26, "    virtual=24,\n")
     folder = build(str(own), tmp_path / "out", bases=["mini"], workers=1, quiet=True)

@@ -48,6 +48,7 @@ def test_an_expectation_that_is_not_met_is_named(tiny, recipe, expected, message
     assert message in found(tiny, recipe=replace(made, expected=(expectation,)))
 
 
+@pytest.mark.slow
 def test_another_recipe_or_other_words_are_named(tiny, recipe):
     made = load_recipe(str(recipe))
     assert "tiny is now" in found(tiny, recipe=replace(made, seed=1))

@@ -77,6 +77,7 @@ def samples(picture: Image.Image, **options) -> list[Sample]:
     return list(step(iter([Sample(item=ITEM, key="k", example=picture)])))
 
 
+@pytest.mark.slow
 def test_it_holds_every_class_in_every_shift_and_nothing_is_wrong(small):
     manifest = Manifest.read(small)
     assert (len(manifest.labels), len(manifest.nuisances)) == (4, 14)

@@ -141,6 +141,7 @@ def features(image: Image.Image) -> np.ndarray:
     return np.concatenate([small, rough.ravel()])
 
 
+@pytest.mark.slow
 def test_common_domains_tell_themselves_apart():
     """A linear probe on cheap features, on other objects than it was trained on; chance is 10 %."""
     rows, names = [], []

@@ -167,6 +167,7 @@ print(load_recipe(sys.argv[1]).album.fingerprint())
 """
 
 
+@pytest.mark.slow
 def test_a_repository_at_a_revision_is_read_from_its_hub(raw, tmp_path, monkeypatch):
     copy = copied(raw, tmp_path / "hub/lab/pacs")
     (copy / "README.md").write_text("# PACS\n")

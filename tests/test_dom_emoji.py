@@ -62,6 +62,7 @@ def small(recipe) -> Path:
     return build(str(recipe), recipe.parent, workers=1, quiet=True)
 
 
+@pytest.mark.slow
 def test_it_holds_every_concept_by_every_vendor_and_nothing_is_wrong(recipe, small):
     manifest = Manifest.read(small)
     assert manifest.nuisances == list(VENDORS)
@@ -70,6 +71,7 @@ def test_it_holds_every_concept_by_every_vendor_and_nothing_is_wrong(recipe, sma
     assert check(small, load_recipe(str(recipe))) == []  # the counts that the recipe expects, too
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["datasets_prepared", "mlcroissant"])
 def test_clients_read_every_row(small, reader):
     manifest = Manifest.read(small)

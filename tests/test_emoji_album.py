@@ -116,6 +116,7 @@ def test_the_lists_are_sorted_and_agree() -> None:
     assert merged <= set(pairs)
 
 
+@pytest.mark.slow
 def test_every_picture_decodes_is_not_empty_and_is_unlike_all_others() -> None:
     album = EmojiAlbum(size=32)
     thin, seen = [], defaultdict(list)

@@ -124,6 +124,7 @@ def test_a_truncated_shard_is_named_and_hides_no_other_config(copy):
         keys(copy, "mini")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: text + "\nMine.\n"])
 def test_an_edited_card_still_loads_and_is_named(copy, change):
     whole = {name: keys(copy, name) for name in CONFIGS}

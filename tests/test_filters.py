@@ -139,6 +139,7 @@ def test_a_filter_table_says_what_its_columns_mean(judged):
     assert meanings["score_ink"] == "by ink"
 
 
+@pytest.mark.slow
 def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints_its_stages(folder, tmp_path):
     recipe = write_recipe(tmp_path / "r")
     work = tmp_path / ".work/tiny_continuous"
@@ -158,6 +159,7 @@ def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints
     assert "to-start: rank correlation with severity 1.0000 in 160 trajectories" in done.stdout
 
 
+@pytest.mark.slow
 def test_other_thresholds_score_nothing_again_and_are_another_recipe(folder, tmp_path):
     recipe = write_recipe(tmp_path / "r")
     build(str(recipe), tmp_path, workers=1, quiet=True, keep_spool=True)
@@ -175,6 +177,7 @@ def test_other_thresholds_score_nothing_again_and_are_another_recipe(folder, tmp
     assert calls(recipe) == 2 * before
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_scores_is_made_again(folder, tmp_path):
     recipe = write_recipe(tmp_path / "r")
     build(str(recipe), tmp_path, workers=1, quiet=True, keep_spool=True)
@@ -236,6 +239,7 @@ def test_what_cannot_be_filtered_is_refused(tmp_path, old, new, message):
     assert not (tmp_path / "shift").exists()
 
 
+@pytest.mark.slow
 def test_a_trajectory_with_a_hole_is_counted_and_named(tmp_path):
     hole = "if trajectory in ('bar_bar03-blur', 'disc_disc05-fade') and severity == 0.5: continue"
     line = "                for severity in self.severities:\n"

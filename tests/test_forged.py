@@ -54,6 +54,7 @@ def shape(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     return tuple(fields[:1] if fields[0] in ("versions", "sample", "datasheet") else fields)
 
 
+@pytest.mark.slow
 def test_every_field_of_a_manifest_is_derived_again_or_named_as_stated(tmp_path):
     copy = build(str(prepare("text", tmp_path)), tmp_path / "out", workers=1, quiet=True)
     text = (copy / "manifest.json").read_bytes()
@@ -173,6 +174,7 @@ def changed_by_accident(folder: Path, rng: np.random.Generator) -> str:
 SLOW = [pytest.param(500, seed, marks=pytest.mark.slow) for seed in range(1, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "seed"), [(60, 0), *SLOW])
 def test_no_accidental_change_is_missed(tmp_path, changes, seed):
     folder = build(str(prepare("text", tmp_path)), tmp_path / "out", workers=1, quiet=True)

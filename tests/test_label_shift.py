@@ -392,6 +392,7 @@ def test_estimators_recover_a_drawn_marginal(method, options, prior):
     assert interval(errors - baseline)[1] < 0
 
 
+@pytest.mark.slow
 def test_more_examples_bring_the_estimates_closer():
     for method in ("bbse", "rlls", "mlls"):
         small, large = ([World(seed, n=n) for seed in range(15)] for n in (300, 30_000))

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,39 +35,47 @@ SETS = {
 }
 
 
+EVERY = [pytest.param(one, marks=pytest.mark.slow) if one == "emoji_names" else one for one in SETS]
+
+
 @pytest.fixture(scope="module")
-def out(tmp_path_factory) -> Path:
-    """Where all of them are built."""
+def built(tmp_path_factory) -> Callable[[str], Path]:
+    """Gives the folder of one of them, built when it is first asked for."""
     folder = tmp_path_factory.mktemp("out")
-    for name in SETS:
-        build(name, folder, workers=1, quiet=True)
-    return folder / "shift"
+
+    @cache
+    def of(name: str) -> Path:
+        return build(name, folder, workers=1, quiet=True)
+
+    return of
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_nothing_is_wrong(out, name):
-    assert check(out / name) == []  # the counts that the recipe expects, too
-    assert Manifest.read(out / name).base("all").dropped == {}
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_wrong(built, name):
+    assert check(built(name)) == []  # the counts that the recipe expects, too
+    assert Manifest.read(built(name)).base("all").dropped == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["datasets_prepared", "mlcroissant"])
 @pytest.mark.parametrize("name", ["emoji_names", "breast_cancer_texture"])
-def test_clients_read_every_row(out, name, reader):
-    manifest = Manifest.read(out / name)
-    assert READERS[reader](out / name, manifest, "all") == pyarrow(out / name, manifest, "all")
+def test_clients_read_every_row(built, name, reader):
+    manifest = Manifest.read(built(name))
+    assert READERS[reader](built(name), manifest, "all") == pyarrow(built(name), manifest, "all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
-def test_severity_moves_the_labels_of_the_target_and_nothing_of_the_source(out, name):
+def test_severity_moves_the_labels_of_the_target_and_nothing_of_the_source(built, name):
     source, target = SETS[name]
     given = {"source": source, "target": target, "replacement": True, "on_empty": "report"}
-    whole = sd.task(out / name, "label-shift", alpha=None, **given)
+    whole = sd.task(built(name), "label-shift", alpha=None, **given)
     distances = {}
     for alpha in (100, 10, 1):
-        tasks = [sd.task(out / name, "label-shift", alpha=alpha, seed=seed, **given) for seed in range(8)]
+        tasks = [sd.task(built(name), "label-shift", alpha=alpha, seed=seed, **given) for seed in range(8)]
         for seed, task in enumerate(tasks):
             assert task.leaks() == []
-            unmoved = sd.task(out / name, "label-shift", alpha=None, seed=seed, **given)
+            unmoved = sd.task(built(name), "label-shift", alpha=None, seed=seed, **given)
             for one in ("source_train", "source_test"):
                 assert task.keys(one) == unmoved.keys(one)
             assert len(task.sets["target_train"]) == len(unmoved.sets["target_train"])
@@ -85,22 +95,22 @@ def marginal(task, name: str = "target_train") -> np.ndarray:
     return counts / counts.sum()
 
 
-def test_without_replacement_a_target_is_a_part_of_the_unshifted_one(out):
+def test_without_replacement_a_target_is_a_part_of_the_unshifted_one(built):
     given = {"source": "light", "target": "heavy", "on_empty": "report"}
-    whole = sd.task(out / "digits_ink", "label-shift", alpha=None, **given)
-    few = sd.task(out / "digits_ink", "label-shift", alpha=3, **given)
+    whole = sd.task(built("digits_ink"), "label-shift", alpha=None, **given)
+    few = sd.task(built("digits_ink"), "label-shift", alpha=3, **given)
     assert 0 < len(few.sets["target_test"]) < len(whole.sets["target_test"])
     assert set(few.keys("target_test")) < set(whole.keys("target_test"))
     assert apart(few, whole) > 0.2
 
 
-def test_estimators_find_the_shifted_marginal_of_a_real_table(out):
+def test_estimators_find_the_shifted_marginal_of_a_real_table(built):
     every = ("light", "medium", "heavy")
     task = sd.task(
-        out / "digits_ink", "label-shift", alpha=2, source=every, target=every, replacement=True,
+        built("digits_ink"), "label-shift", alpha=2, source=every, target=every, replacement=True,
         on_empty="report",
     )  # fmt: skip
-    rows = pyarrow(out / "digits_ink", Manifest.read(out / "digits_ink"), "all")
+    rows = pyarrow(built("digits_ink"), Manifest.read(built("digits_ink")), "all")
 
     def features(name: str) -> np.ndarray:
         keys = task.metadata.table["key"].take(task.sets[name].indices).to_pylist()
@@ -178,6 +188,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_scikit_learn():
     done = run("regenerate_tables.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -96,6 +96,7 @@ def test_mini_is_part_of_extended_with_the_same_bytes_and_folds(in_tiny_out):
         assert (row["image"]["bytes"], row["fold"]) == (twin["image"]["bytes"], twin["fold"])
 
 
+@pytest.mark.slow
 def test_a_plain_shuffle_buffer_meets_most_labels(in_tiny_out):
     labels = [
         row["label"]

@@ -68,6 +68,7 @@ def domains(task: sd.Task, name: str) -> Counter[str]:
     return Counter(task.metadata.nuisances[number] for number in task.table(name)["domain"].to_pylist())
 
 
+@pytest.mark.slow
 def test_a_small_one_is_whole_and_nothing_is_wrong(small):
     manifest = Manifest.read(small)
     assert (len(manifest.labels), len(manifest.nuisances)) == (20, 40)

@@ -130,6 +130,7 @@ def test_a_recipe_of_the_page_makes_a_dataset(at_home, name):
             sd.task(folder, "group-fairness", k=2, mu=0.5, seed=1)
 
 
+@pytest.mark.slow
 def test_the_filtered_recipe_of_the_page_keeps_whole_trajectories(at_home):
     folder = build("pets.py", workers=1, quiet=True)
     assert check(folder, load_recipe("pets.py")) == []

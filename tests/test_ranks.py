@@ -77,6 +77,7 @@ def test_ranks_share_the_work_and_one_of_them_packs(recipe, tiny, tmp_path):
     assert left(tmp_path) == ["lock"]
 
 
+@pytest.mark.slow
 def test_a_rank_does_its_own_share_first_and_then_that_of_lost_ranks(recipe, tiny, tmp_path, monkeypatch):
     rendered: list[str] = []
     write = Spool.write
@@ -93,6 +94,7 @@ def test_a_rank_does_its_own_share_first_and_then_that_of_lost_ranks(recipe, tin
     assert rendered != again  # two with one share seldom do the same block
 
 
+@pytest.mark.slow
 def test_killed_at_random_they_end_in_the_same_bytes(recipe, tiny, tmp_path):
     attack(recipe, tiny, tmp_path, world=3, kills=4, seed=0)
 
@@ -142,6 +144,7 @@ def test_a_killed_packer_is_replaced_by_any_rank(recipe, tiny, tmp_path):
     assert left(tmp_path) == ["lock"]
 
 
+@pytest.mark.slow
 def test_one_rank_with_a_full_disk_stops_and_the_others_go_on(recipe, tiny, tmp_path):
     def limit() -> None:  # on the size of any file, which the kernel refuses as a full disk does
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
@@ -156,6 +159,7 @@ def test_one_rank_with_a_full_disk_stops_and_the_others_go_on(recipe, tiny, tmp_
     assert left(tmp_path) == ["lock"]
 
 
+@pytest.mark.slow
 def test_ranks_that_want_different_bases_end_with_all_of_them(recipe, tiny, tmp_path, monkeypatch):
     rendered: list[str] = []
     write = Spool.write
@@ -213,6 +217,7 @@ def test_a_rank_whose_spool_is_packed_and_removed_meanwhile_stops_rendering(
     assert left(tmp_path) == ["lock"]
 
 
+@pytest.mark.slow
 def test_replacing_ranks_do_not_delete_what_the_first_has_built(tmp_path, monkeypatch):
     own = write_recipe(tmp_path / "own")
     out = tmp_path / "out"
@@ -233,6 +238,7 @@ def test_replacing_ranks_do_not_delete_what_the_first_has_built(tmp_path, monkey
     assert files(out / "shift/tiny") == before
 
 
+@pytest.mark.slow
 def test_ranks_make_both_formats(recipe, tiny, tmp_path):
     ended(ranks(recipe, tmp_path / "both", 2, "--format", "both"))
     assert files(tmp_path / "both/shift/tiny") == files(tiny)
@@ -244,6 +250,7 @@ def test_ranks_make_both_formats(recipe, tiny, tmp_path):
     assert left(tmp_path / "alone") == ["lock"]
 
 
+@pytest.mark.slow
 def test_ranks_score_together(tmp_path):
     recipe = write_filtered(tmp_path / "r")
     one = build(str(recipe), tmp_path / "one", workers=1, quiet=True)
@@ -252,6 +259,7 @@ def test_ranks_score_together(tmp_path):
     assert files(tmp_path / "parts/shift/tiny_continuous") == files(one)
 
 
+@pytest.mark.slow
 def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket):
     place = f"s3://{bucket}/spools"
     ended(ranks(recipe, tmp_path / "shared", 2, "--spool", place))

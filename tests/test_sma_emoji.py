@@ -59,6 +59,7 @@ def small(recipe) -> Path:
     return build(str(recipe), recipe.parent, workers=2, quiet=True)
 
 
+@pytest.mark.slow
 def test_it_holds_every_class_in_every_style_and_nothing_is_wrong(small):
     manifest = Manifest.read(small)
     assert (len(manifest.labels), len(manifest.nuisances)) == (8, 20)
@@ -69,6 +70,7 @@ def test_it_holds_every_class_in_every_style_and_nothing_is_wrong(small):
     assert check(small) == []
 
 
+@pytest.mark.slow
 def test_one_worker_paints_the_same_bytes_as_two(recipe, small, tmp_path):
     again = build(str(recipe), tmp_path, bases=["mini"], workers=1, quiet=True)
     files, others = Manifest.read(small).files, Manifest.read(again).files

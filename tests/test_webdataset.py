@@ -513,6 +513,7 @@ def test_a_build_of_tars_killed_at_any_moment_ends_in_the_same_bytes(recipe, tin
     assert files(tmp_path / "shift") == files(export(tiny, tmp_path / "exported/tiny_wds").parent)
 
 
+@pytest.mark.slow
 def test_bases_of_an_earlier_build_stay_in_the_tars(recipe, tiny, tmp_path):
     for bases in (["mini"], ["content"]):
         folder = build(str(recipe), tmp_path, format="webdataset", bases=bases, workers=1, quiet=True)

@@ -249,7 +249,9 @@ class Trainer:
     def _step(self, stage: Stage) -> None:
         progress = self.progress
         batch = self._batch(self.steps_of(stage))
-        torch.manual_seed(hash64(self.seed, "baselines", "step", progress.total, self._ranks.rank))
+        # Of the CPU alone where it trains there: `torch.manual_seed` walks the stack for every other device.
+        generator = torch.default_generator if self.device == "cpu" else torch
+        generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, self._ranks.rank))
         self.method.train()
         if self.training.frozen_norm:
             _freeze_norms(self.network.encoder)

@@ -98,6 +98,7 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
     assert (plan.jobs[0].tests[0].rows == plan.jobs[1].tests[0].rows).all()
 
 
+@pytest.mark.slow
 def test_severities_are_judged_one_by_one(tmp_path):
     folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
     made = calibrate(folder, modes=["scratch"], training=Training(steps=5))
@@ -132,6 +133,7 @@ def test_untouched_examples_of_another_base_are_read_as_they_are(tmp_path):
         assert (plan.numbers("label")[rows + first + shift] == base.label[rows + first]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "table"])
 def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
@@ -203,6 +205,7 @@ def test_features_that_are_not_installed_are_named_before_any_training(tiny, mon
         calibrate(tiny)
 
 
+@pytest.mark.slow
 def test_a_calibration_that_was_stopped_goes_on_and_ends_the_same(tiny, measured):
     class Stopped(Exception):
         pass

@@ -16,6 +16,11 @@ from shiftdata.baselines import METHODS, make_method
 from shiftdata.baselines.methods import method_class
 from tests.baselines.problems import fitting, picture_problem, problem, same, trainer_of
 
+#: Those that train for seconds are tried by `make test-slow`.
+HEAVY = {"dfr", "erm-aug", "fact", "fixmatch", "jigen", "mixstyle", "mmld", "noisy-student", "sentry"}
+HEAVY |= {"stablenet", "uan", "uniot"}
+EVERY = [pytest.param(one, marks=pytest.mark.slow) if one in HEAVY else one for one in METHODS]
+
 
 def trainer_for(name: str, **settings):
     method = make_method(name)
@@ -23,7 +28,7 @@ def trainer_for(name: str, **settings):
     return trainer_of(method, data, backbone=backbone, **settings)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("stop", [2, pytest.param(13, marks=pytest.mark.slow)])
 def test_one_that_was_stopped_ends_in_the_same_bits(name, stop):
     whole = trainer_for(name, evaluate_every=4)
@@ -42,7 +47,7 @@ def test_one_that_was_stopped_ends_in_the_same_bits(name, stop):
     assert (whole.scores(rows) == second.scores(rows)).all()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", EVERY)
 def test_it_learns(name):
     trainer = trainer_for(name, steps=120, evaluate_every=10 if name == "swad" else 0)
     trainer.run()

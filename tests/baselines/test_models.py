@@ -119,6 +119,7 @@ def texts(tmp_path_factory):
     return build_dataset(str(prepare("text", folder)), folder / "out", workers=1, quiet=True)
 
 
+@pytest.mark.slow
 def test_texts_are_read_as_ngrams_or_bytes(texts):
     task = sd.task(texts)
     for backbone in (None, "linear", "text-cnn"):
@@ -185,6 +186,7 @@ def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
     assert about.pretraining == "timm tiny"
 
 
+@pytest.mark.slow
 def test_models_of_transformers_read_texts(tmp_path):
     library = pytest.importorskip("transformers")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "bird"]

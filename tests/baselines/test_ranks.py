@@ -25,7 +25,9 @@ if torch.distributed.get_rank() == 0:
 """
 
 
-@pytest.mark.parametrize("method", ["erm", "rwg", "mcd"])
+@pytest.mark.parametrize(
+    "method", ["erm", *[pytest.param(one, marks=pytest.mark.slow) for one in ("rwg", "mcd")]]
+)
 def test_two_processes_take_the_steps_of_one(method, tmp_path):
     import torch
 

@@ -96,6 +96,7 @@ sd.train(task, "rwg", inputs=inputs, training=training, folder=sys.argv[2], save
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_ends_in_the_same_bits(tiny, tmp_path):
     def start(folder: Path, pace: str) -> subprocess.Popen[str]:
         known = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}

@@ -199,6 +199,7 @@ def test_common_classes_are_learned_by_cross_entropy(data):
     assert method.common(normalize(-classes.mean(0).expand(4, -1), dim=1)) == 0
 
 
+@pytest.mark.slow
 def test_a_row_alone_gets_the_answer_of_the_transport_over_all(data):
     trainer = trainer_of(make_method("uniot"), data, steps=60)
     trainer.run()
@@ -218,6 +219,7 @@ def test_a_row_alone_gets_the_answer_of_the_transport_over_all(data):
     assert (alone == expected).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_together_an_answer_depends_on_the_rows_beside_it(data, variant):
     trainer = trainer_of(make_method("uniot", variant=variant), data, steps=60)

@@ -253,6 +253,7 @@ def rejected(name: str, near: bool) -> tuple[float, float]:
     return tuple(float(one.mean()) for one in unknown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN)
 def test_an_unknown_class_is_rejected_where_it_lies_apart(name):
     far, known = rejected(name, near=False)

@@ -291,6 +291,7 @@ def fill(tiny: Path, folder: Path, seed: int) -> subprocess.Popen[str]:
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_processes_that_fill_it_at_once_and_are_killed(tiny, task, tmp_path):
     both = [fill(tiny, folder := tmp_path / "shared", seed) for seed in (5, 6)]
     for process, pictures in zip(both, (20, 60), strict=True):

@@ -288,6 +288,7 @@ def test_memory_of_a_batch_is_used_again_only_when_nothing_refers_to_it(task):
     assert len(kept) + len(views) < len(places) < len(expected)
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_ten_epochs(task):
     loader = task.loader(sampler="shuffle", batch_size=16, workers=2)
     held = []

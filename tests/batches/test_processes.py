@@ -43,6 +43,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 def test_killed_twice_and_resumed_it_sees_what_it_would_have_seen(tiny: Path, tmp_path: Path):
     def train(name: str, workers: int, batches: int) -> int:
         arguments = [str(tiny), str(tmp_path / name), str(tmp_path / f"{name}.state"), workers, batches]
@@ -79,6 +80,7 @@ with task.loader(batch_size=8, workers=2, reader=slow) as loader:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", ["hangs", "goes on"])
 def test_ctrl_c_ends_it_at_once(tiny: Path, read: str):
     process = subprocess.Popen(

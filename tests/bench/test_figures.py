@@ -86,6 +86,7 @@ def test_no_name_is_read_as_latex(figures):
             assert not re.search(r"[\\%&#_${}~^]", said)
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(sweep, figures, tmp_path):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.facecolor: red\n")
     line = ["report", str(sweep), "--figures", "again"]

@@ -70,6 +70,7 @@ def opened(chromium, pages):
     assert [one for one in said if not one.startswith("data:,")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report.html", "board.html"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_the_page_on_every_screen(opened, name, scheme):
@@ -118,6 +119,7 @@ def test_charts_follow_the_scheme(opened):
     assert colours[0] != colours[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report.html", "board.html"])
 def test_paper_shows_whole_tables(opened, name, tmp_path):
     pypdf = pytest.importorskip("pypdf")

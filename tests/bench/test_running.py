@@ -91,6 +91,7 @@ def test_its_scores_are_those_of_a_training_by_hand(sweep, whole):
         assert by_hand.evaluate().to_dict() == made.evaluation(run).to_dict()
 
 
+@pytest.mark.slow
 def test_a_pool_leaves_the_same(sweep, whole, tmp_path):
     run_sweep(sweep, tmp_path / "other", executor=Pool(2))
     assert said(tmp_path / "other") == said(whole)
@@ -104,6 +105,7 @@ def test_a_ray_cluster_leaves_the_same(sweep, whole, tmp_path):
     assert said(tmp_path / "ray") == said(whole)
 
 
+@pytest.mark.slow
 def test_ranks_that_share_a_folder_leave_the_same(sweep, whole, tmp_path):
     command = resuming(tmp_path / "ranks")
     begin(sweep, tmp_path / "ranks")
@@ -221,6 +223,7 @@ def test_more_of_the_same_goes_on_and_something_else_is_refused(sweep, tiny, tmp
         run_sweep(changed, tmp_path)
 
 
+@pytest.mark.slow
 def test_failures_are_recorded_with_their_reasons_and_the_rest_goes_on(tiny, tmp_path, capsys):
     broken = SWEEP | {
         "methods": ["nan-of-a-test", "memory-of-a-test", "bug-of-a-test", "killed-of-a-test", "dann", "erm"],
@@ -275,6 +278,7 @@ def test_runs_that_fail_alike_are_one_reason_and_a_sweep_without_a_run_ends_with
     assert cli(["sweep", "some.toml", "--quiet"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "tpe"])
 def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_nothing(tiny, tmp_path, kind):
     search = {
@@ -310,6 +314,7 @@ def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_noth
     assert said(tmp_path / "stopped") == said(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_models_without_a_domain_are_trained_where_they_select(tiny, tmp_path):
     raw = SWEEP | {
         "methods": ["erm"],
@@ -329,6 +334,7 @@ def test_models_without_a_domain_are_trained_where_they_select(tiny, tmp_path):
     assert made.sets_of(run, "test") == []
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_on_another_base_where_no_origin_is_tested(tiny, tmp_path):
     fair = {"protocol": "group-fairness", "k": 4, "mu": 0.2}
     leaky = {"protocol": "domainbed-v2@paper", "test": sd.read_metadata(tiny).nuisances[0]}

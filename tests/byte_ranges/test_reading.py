@@ -344,6 +344,7 @@ def test_closing_a_reader_leaves_others_of_the_same_dataset_open(tiny, whole, mo
     assert reader.read([0, 1]) == whole[:2]
 
 
+@pytest.mark.slow
 def test_nothing_is_left_open(server, tiny):
     def threads_of_ours() -> int:
         # The event loop resolves names in a few threads of its own, which stay.

@@ -45,6 +45,7 @@ def seen(loader) -> list[tuple]:
     return [(x.numpy().tobytes(), y.tolist(), known["key"]) for x, y, known in loader]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["shuffle", "rwg"])
 def test_batches_from_afar_are_those_of_the_folder(tiny, server, task, sampler):
     near = seen(sd.task(tiny).loader("train", sampler=sampler, batch_size=16, seed=3))

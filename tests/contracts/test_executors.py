@@ -130,6 +130,7 @@ def test_a_process_that_differs_is_refused(executor):
         results(executor, alike(work(jobs.double), versions), [1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", [jobs.kill_once, jobs.leave_a_child])
 def test_the_job_of_a_process_that_dies_is_given_out_again(processes, tmp_path, job):
     assert results(processes, work(job, tmp_path), range(12)) == [(n, 2 * n) for n in range(12)]

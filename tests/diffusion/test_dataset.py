@@ -107,6 +107,7 @@ def built(place: Path) -> Path:
     return build(str(place / "recipe.py"), out=place / "build", workers=1, quiet=True)
 
 
+@pytest.mark.slow
 def test_it_is_a_dataset_that_checks(built: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(built), "--recipe", str(place / "recipe.py")]) == 0, capsys.readouterr()
     rows = pq.read_table(built / "metadata/all").to_pylist()
@@ -137,6 +138,7 @@ def test_all_pictures_have_the_size_that_prepare_gives(built: Path) -> None:
     assert sizes == {(24, 24)}
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_ends_in_the_same_bytes(
     built: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

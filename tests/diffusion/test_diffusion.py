@@ -226,6 +226,7 @@ def test_a_slider_of_another_model_is_refused_by_name(diffusion: Diffusion, tmp_
 # --- training --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_training_brings_the_slider_nearer_to_the_shift(diffusion: Diffusion, tmp_path: Path) -> None:
     file = tmp_path / "s.safetensors"
     train(diffusion, "fox", "heavy snow", file, replace(SHORT, iterations=40, lr=5e-3))
@@ -238,6 +239,7 @@ def test_training_brings_the_slider_nearer_to_the_shift(diffusion: Diffusion, tm
     assert about["pipeline"] == diffusion.weights_id()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3, 5])
 def test_a_stopped_training_ends_in_the_same_weights(diffusion: Diffusion, tmp_path: Path, stop: int) -> None:
     whole = train(diffusion, "fox", "snow", tmp_path / "whole.safetensors", SHORT)
@@ -371,6 +373,7 @@ def test_a_change_of_any_weight_or_setting_changes_the_fingerprint(folder: Path,
 # --- the command line ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sliders_are_trained_and_looked_at_from_the_command_line(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
 import json
 import time
 from collections.abc import Iterator
@@ -43,6 +45,12 @@ class Hostile:
     @property
     def hub(self) -> str:
         return f"hf+{self.url}/datasets/shift/tiny"
+
+
+@functools.cache
+def _bomb() -> bytes:
+    """Few bytes that unpack to many."""
+    return gzip.compress(bytes(200 << 20))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -163,9 +171,7 @@ class Handler(BaseHTTPRequestHandler):
         self.whole(data + bytes(10 << 20))
 
     def packed(self, data: bytes) -> None:
-        import gzip
-
-        bomb = gzip.compress(bytes(200 << 20))
+        bomb = _bomb()
         self.begin(200, len(bomb), Content_Encoding="gzip")
         self.push(bomb)
 

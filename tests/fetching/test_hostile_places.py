@@ -266,6 +266,7 @@ def test_a_catalog_has_an_end(server, monkeypatch, way):
     assert len(notes) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ["endless", "chunks", "drip", "pages", "folders"])
 @pytest.mark.parametrize("kind", PLACES)
@@ -311,6 +312,7 @@ def long_texts(table: pa.Table) -> pa.Table:
     return table.set_column(place, table.schema.field("params"), pa.array(["x" * 4_000_000] * len(table)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [many_rows, long_texts])
 def test_a_file_is_not_read_that_unpacks_to_gigabytes(tiny, tmp_path, change):
     bad, path = copied(tiny, tmp_path / "bad"), "metadata/mini/test.parquet"

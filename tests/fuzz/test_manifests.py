@@ -112,6 +112,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return raw
 
 
+@pytest.mark.slow
 @fuzzed(2)
 @given(SEEDS)
 def test_a_forged_manifest_raises_nothing_but_our_errors(tiny, forged, seed):

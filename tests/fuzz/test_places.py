@@ -185,6 +185,7 @@ def attack(tiny: Path, top: Path, seed: int) -> None:
     assert fetch(top, digest, bad, **asked) in (None, wanted)
 
 
+@pytest.mark.slow
 @fuzzed(0.4)
 @given(SEEDS)
 def test_a_damaged_place_beside_a_good_one_gives_the_right_dataset(tiny, top, seed):

@@ -336,6 +336,7 @@ def talk(port: int, data: bytes, pauses: Sequence[int]) -> bytes:
     return received
 
 
+@pytest.mark.slow
 @fuzzed(1.5)
 @given(SEEDS)
 @example(15)  # a second answer behind the one that ends the connection

@@ -40,6 +40,7 @@ def quiet(page) -> None:
     assert all(url.startswith(("file:", "data:")) for url in page.asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_everybody_can_use_the_pages(page, site, dark):
     page.emulate_media(color_scheme="dark" if dark else "light")
@@ -197,6 +198,7 @@ def test_a_trajectory_follows_the_slider_and_the_keys(page, site, built):
     quiet(page)
 
 
+@pytest.mark.slow
 def test_the_scores_of_filters_are_shown_along_the_severity(page, tmp_path):
     dataset = sd.open_dataset(build(str(write_recipe(tmp_path)), tmp_path / "out", workers=1, quiet=True))
     rows = Rows.of(dataset, dataset.manifest.default_base)
@@ -287,6 +289,7 @@ def test_a_dataset_without_its_pictures_has_pages_of_its_splits(page, built, tmp
     quiet(page)
 
 
+@pytest.mark.slow
 def test_look_alikes_are_shown_beside_each_other(page, tmp_path, monkeypatch):
     monkeypatch.setattr("shiftdata.gallery.look_alikes.MOST_SHOWN", 10_000)
     recipe = prepare("stylized", tmp_path)

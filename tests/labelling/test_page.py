@@ -234,6 +234,7 @@ def test_what_is_not_a_picture_is_said_to_be_none(styles: Path) -> None:
     assert others == {"image/png"}
 
 
+@pytest.mark.slow
 def test_labels_of_the_page_calibrate_a_filter(shapes: Path, tmp_path: Path, page: Any) -> None:
     out = tmp_path / "l.csv"
     with labelling(shapes, "--for", "filter", "--each", 2, "--out", out, "--who", "anna") as running:

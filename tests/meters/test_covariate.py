@@ -61,6 +61,7 @@ def test_a_change_of_correlation_is_seen():
     assert covariate_shift(source, target).value == pytest.approx(expected, abs=noise(300, 300))
 
 
+@pytest.mark.slow
 @share(0.2)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0]), st.sampled_from([40, 55]))
 def test_swapping_changes_nothing(seed, mean, m):

@@ -318,6 +318,7 @@ def test_a_report_counts_prints_and_exports():
     assert report.to_csv().count("\n") > len(report.findings)
 
 
+@pytest.mark.slow
 def test_the_command_prints_counts_and_findings(tmp_path, capsys):
     assert main([]) == 0
     assert "SagNet, OfficeHome" in capsys.readouterr().out

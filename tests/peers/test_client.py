@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.tiny import edit_manifest
 
 CLIENT = Path(__file__).with_name("client.py")
@@ -25,6 +27,7 @@ def test_plain_datasets_reads_every_config(tiny):
     assert "6 configs read both ways, 0 problems" in done.stdout
 
 
+@pytest.mark.slow
 def test_it_says_what_is_not_as_promised(copy):
     edit_manifest(copy, lambda raw: raw["labels"].__setitem__(0, "other"))
     done = read(copy.parent)

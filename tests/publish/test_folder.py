@@ -67,6 +67,7 @@ def test_what_check_finds_fault_with_is_refused(publish, copy, home):
     assert not (home / "place").exists()
 
 
+@pytest.mark.slow
 def test_a_passed_check_holds_until_a_file_changes(publish, copy, home):
     assert "checked before" not in publish(copy, "--to", "place")
     assert "checked before" in publish(copy, "--to", "place")
@@ -113,6 +114,7 @@ f._copy = stopping"""
     assert len(copied) == 26 - 19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_killed_in_its_swap_it_ends_well(publish, tiny, later, home, moves):
     publish(tiny, "--to", "place")

@@ -106,6 +106,7 @@ def test_a_dataset_is_one_commit_and_later_ones_send_what_changed(publish, tiny,
     assert Catalog.read(home / "catalog.json").entries["tiny"].places == (address,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["manifest.json", "README.md", PICTURE])
 def test_what_rotted_on_a_mirror_is_seen_and_sent_again(publish, large, mirror, path):
     publish(large, "--to", mirror.url)
@@ -130,6 +131,7 @@ def test_private_gated_and_tagged(publish, tiny, later, mirror):
     assert mirror.api.dataset_info("lab/mine").sha == info.sha
 
 
+@pytest.mark.slow
 def test_killed_between_two_files_the_first_is_not_sent_again(publish, large, mirror, home, monkeypatch):
     assert not refuse_unchecked(large, None, home / WORK)
     code = """

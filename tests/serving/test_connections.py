@@ -49,6 +49,7 @@ def from_address(running: Running, address: str, data: str) -> socket.socket:
     return connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -87,6 +88,7 @@ def test_connections_of_a_trusted_proxy_are_not_its_share(root: Path):
             one.close()
 
 
+@pytest.mark.slow
 def test_a_slow_client_is_served_and_one_that_stops_is_not(root: Path):
     """At 30 kB/s where 10 kB/s is the least."""
     with serving(root, limits=Limits(patience=4, bytes_per_second=10_000, pause=0)) as running:
@@ -106,6 +108,7 @@ def test_a_slow_client_is_served_and_one_that_stops_is_not(root: Path):
         wait_for(lambda: not running.server.server_state.tasks)
 
 
+@pytest.mark.slow
 def test_a_reader_may_pause_where_there_is_room(root: Path):
     """As a training that streams a whole file does while it evaluates."""
     with serving(root, limits=Limits(patience=1)) as running:
@@ -114,6 +117,7 @@ def test_a_reader_may_pause_where_there_is_room(root: Path):
         assert len(until_closed(reader)) > SIZE
 
 
+@pytest.mark.slow
 def test_a_body_in_crumbs_is_refused(few: Running):
     head = f"{POST}Transfer-Encoding: chunked\r\n\r\n"
     answer = until_closed(connected(few, head + "1\r\n \r\n" * 100_000))
@@ -125,6 +129,7 @@ def test_a_body_in_crumbs_is_refused(few: Running):
     assert b"a.txt" in until_closed(connection)
 
 
+@pytest.mark.slow
 def test_garbage_after_an_answer_has_begun_is_quiet(few: Running, capfd: pytest.CaptureFixture[str]):
     """The parser's own answer would be a second one."""
     body = "\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
@@ -164,6 +169,7 @@ def test_slow_uploads_do_not_block_others(hostile: Running):
             one.close()
 
 
+@pytest.mark.slow
 def test_few_descriptors_are_enough(root: Path):
     """Also where the limit cannot be raised; and the log does not grow with what is refused."""
     server = Process(root, limit_files=256)

@@ -255,6 +255,7 @@ def test_files_and_folders_that_come_and_go_while_they_are_listed(tmp_path: Path
             thread.join()
 
 
+@pytest.mark.slow
 def test_lists_while_repos_are_made_and_deleted(two: Running):
     end = threading.Event()
     statuses: set[int] = set()

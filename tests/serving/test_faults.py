@@ -246,6 +246,7 @@ def test_an_error_of_the_server_says_nothing_of_the_machine(writer: Running, mon
     assert (answer.status, answer.json) == (500, {"error": "the mirror failed; its log says why"})
 
 
+@pytest.mark.slow
 def test_a_large_commit_takes_little_memory(tmp_path):
     """Ten files of 8 MB in one body: the server never has one of them in memory."""
     server = Process(tmp_path, "--writable", "--quiet", env=ENV)

@@ -75,9 +75,10 @@ def read_all(port: int, contents: dict[str, bytes], seed: int, until: float) -> 
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hostile", "readers", "seconds"),
-    [(280, 6, 8), pytest.param(2000, 50, 90, marks=pytest.mark.slow)],
+    [(280, 6, 8), (2000, 50, 90)],
 )
 def test_readers_are_served_beside_hostile_clients(
     tmp_path: Path, hostile: int, readers: int, seconds: float

@@ -105,6 +105,7 @@ def test_json_of_another_shape(hostile: Running, route: str, body: object):
     assert answer.status == 400
 
 
+@pytest.mark.slow
 def test_a_head_that_never_ends_is_left(hostile: Running):
     for head in ("", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
         connection = connected(hostile, head)
@@ -210,6 +211,7 @@ def test_what_it_keeps_is_for_its_owner_alone(hostile: Running):
     assert request(hostile.port, "GET", "/api/datasets").json[0]["id"] == "lab/mine"
 
 
+@pytest.mark.slow
 def test_a_client_that_takes_nothing_is_left(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     size = 64 << 20  # more than the buffers of two sockets
     (tmp_path / "folder").mkdir()

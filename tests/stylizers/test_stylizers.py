@@ -261,6 +261,7 @@ except InputError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 def test_no_memory_is_a_reason(tmp_path: Path) -> None:
     places = [str(file) for file in written(tmp_path, "vgg19")]
