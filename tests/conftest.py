@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 
 from builders.make.build import build
+from shiftdata.threads import available_cores
 from tests.browser import browser
 from tests.tiny import write_recipe
 
@@ -34,6 +35,12 @@ hypothesis.settings.load_profile("short")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--recipe", help="tests/contracts: run the contract on this recipe file instead")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests wait for servers and processes a fifth of their time."""
+    return available_cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

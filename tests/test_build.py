@@ -76,6 +76,7 @@ def test_every_number_of_workers_gives_the_same_bytes(recipe, tiny, tmp_path):
     assert files(folder) == files(tiny)
 
 
+@pytest.mark.slow
 def test_the_order_of_bases_and_builds_and_the_size_of_pieces_do_not_matter(
     recipe, tiny, tmp_path, monkeypatch
 ):
@@ -139,6 +140,7 @@ def test_a_build_killed_between_the_two_moves_of_its_swap_loses_nothing(recipe, 
     assert files(folder) == files(tiny)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
     with start(recipe, tmp_path, "--workers", "2", start_new_session=True) as process:
         while not how_many(tmp_path, ".work/tiny/spool-*/*/*.arrow"):
@@ -150,6 +152,7 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
     assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
 
 
+@pytest.mark.slow
 def test_a_build_waits_while_another_one_packs(recipe, tiny, tmp_path):
     from filelock import FileLock
 
@@ -170,6 +173,7 @@ def test_a_finished_dataset_is_not_built_again(recipe, tiny_out):
     assert {path: path.stat().st_mtime_ns for path in (tiny_out / "shift/tiny").rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_nothing_is_half_published(recipe, tiny, tmp_path):
     # A limit on the size of any file makes the kernel refuse the write, as a full disk does.
     def limit() -> None:
@@ -310,6 +314,7 @@ def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):
     assert Manifest.read(out / "shift/tiny").seed == 7
 
 
+@pytest.mark.slow
 def test_words_are_mended_without_building_again(own, tmp_path):
     out = tmp_path / "out"
     folder = build(str(own), out, workers=1, quiet=True)

@@ -64,6 +64,7 @@ def test_a_licence_must_be_one(copy, name, message):
     assert message in found(copy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "croissant.json"])
 def test_a_rendering_that_was_edited_or_lost_is_named(copy, name):
     whole = (copy / name).read_bytes()

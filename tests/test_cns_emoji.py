@@ -88,6 +88,7 @@ def test_it_holds_every_class_in_every_shift_and_nothing_is_wrong(small):
     assert check(small) == []
 
 
+@pytest.mark.slow
 def test_trajectories_are_complete_and_begin_with_the_untouched_bytes(small, rows):
     raw = rows.cast_column("image", datasets.Image(decode=False))
     content = datasets.load_dataset(str(small), "content", split="validation")
@@ -104,6 +105,7 @@ def test_trajectories_are_complete_and_begin_with_the_untouched_bytes(small, row
     assert all(tuple(sorted(steps)) == SCALES for steps in scales.values())
 
 
+@pytest.mark.slow
 def test_the_continuous_protocol_runs_on_it(small):
     task = sd.task(str(small), "continuous", shifts=("snow", "tattoo"), severities=(0, 1, 2.5))
     assert {name: len(one.indices) for name, one in task.sets.items()} == dict.fromkeys(
@@ -114,6 +116,7 @@ def test_the_continuous_protocol_runs_on_it(small):
     assert {len(one.indices) for one in cells.sets.values()} == {4}
 
 
+@pytest.mark.slow
 def test_an_untouched_picture_counts_once(small):
     """4 pictures of the test split, each the start of a trajectory in 14 shifts: 56 rows at severity 0."""
     task = sd.task(str(small), "continuous")
@@ -150,6 +153,7 @@ def test_an_untouched_picture_counts_once(small):
     assert "168 rows at severity 0 are 12 untouched pictures" in (small / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_pictures_go_away_from_the_untouched_one_step_by_step(rows):
     found: dict[str, dict[float, np.ndarray]] = {}
     for row in rows:

@@ -64,6 +64,7 @@ def copied(raw: Path, folder: Path, *, names: bool = False, shards: int = 1) -> 
     return folder
 
 
+@pytest.mark.slow
 def test_a_copy_that_kept_the_names_is_the_dataset(raw, tmp_path):
     copy = copied(raw, tmp_path / "copy", names=True)
     folders = [

@@ -184,6 +184,7 @@ def described(manifest: Manifest) -> dict[str, Any]:
     return dict(json.loads(render_croissant(manifest)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["content", "mini", "extended"])
 def test_rows_are_those_of_the_files(tiny, base):
     dataset = opened(tiny)

@@ -134,10 +134,10 @@ def address(site) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", ["index", "docs/gallery", "docs/tutorials/1_first_shift", "cards/sma_glyphs"]
+    ("page", "scheme", "width"), [("index", "light", 1280), ("cards/sma_glyphs", "dark", 360)]
 )
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_everybody_can_use_the_pages(chromium, address, page, scheme, width):
     wrong: list[str] = []
     asked: list[str] = []

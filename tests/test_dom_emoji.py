@@ -78,6 +78,7 @@ def test_clients_read_every_row(small, reader):
     assert READERS[reader](small, manifest, "all") == pyarrow(small, manifest, "all")
 
 
+@pytest.mark.slow
 def test_all_drawings_of_a_concept_and_its_look_alikes_are_in_one_split(small):
     splits, vendors = defaultdict(set), defaultdict(set)
     for split in ("train", "validation", "test"):
@@ -88,6 +89,7 @@ def test_all_drawings_of_a_concept_and_its_look_alikes_are_in_one_split(small):
     assert {len(found) for found in vendors.values()} == {4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("seed", [0, 7])
 def test_no_task_has_a_concept_on_two_sides(small, name, seed):
@@ -101,6 +103,7 @@ def test_no_task_has_a_concept_on_two_sides(small, name, seed):
             assert seen.setdefault(origin, side) == side
 
 
+@pytest.mark.slow
 def test_held_out_vendors_are_never_trained_on(small):
     task = sd.task(small, "domainbed-v2", test=("noto", "twemoji"))
     tested = set(task.table("test")["domain"].to_pylist())
@@ -111,11 +114,13 @@ def test_held_out_vendors_are_never_trained_on(small):
         assert sd.task(small, "leave-one-domain-out@paper", test="noto").leaks()
 
 
+@pytest.mark.slow
 def test_the_domains_of_a_paper_are_not_its_own(small):
     with pytest.raises(InputError, match=r"classic-dg is for NICO\+\+.*has fluent-3d, fluent-flat"):
         sd.task(small, "classic-dg")
 
 
+@pytest.mark.slow
 def test_the_same_drawing_is_as_in_other_datasets_of_the_album(small):
     plain, album = EmojiAlbum(size=32), EmojiAlbum(size=32, domains=True)
     assert plain.fingerprint() != album.fingerprint()
@@ -136,6 +141,7 @@ def test_vendors_draw_on_one_ground_and_each_differently(recipe):
     assert len({picture.tobytes() for picture in pictures.values()}) == 4
 
 
+@pytest.mark.slow
 def test_the_concept_is_the_content_that_vendors_share(small):
     # A contact sheet puts the drawings of one content into one row.
     vendors = defaultdict(set)

@@ -82,6 +82,7 @@ def test_a_flipped_byte_is_found_in_every_kind_of_file(copy, path):
     assert [problem.path for problem in shiftdata.verify(copy)].count(path) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "croissant.json"])
 def test_a_changed_letter_is_found_in_every_text(copy, name):
     text = (copy / name).read_text()
@@ -98,6 +99,7 @@ def test_a_changed_letter_is_found_in_the_manifest(copy):
             use(copy)
 
 
+@pytest.mark.slow
 def test_without_metadata_every_other_config_still_loads(copy):
     whole = {name: keys(copy, name) for name in CONFIGS}
     (copy / "metadata/mini/train.parquet").unlink()
@@ -107,6 +109,7 @@ def test_without_metadata_every_other_config_still_loads(copy):
         keys(copy, "metadata")
 
 
+@pytest.mark.slow
 def test_a_shard_that_was_written_again_gives_the_same_rows(copy):
     whole = {name: keys(copy, name) for name in CONFIGS}
     pq.write_table(pq.read_table(copy / SHARD), copy / SHARD, row_group_size=7, compression="gzip")

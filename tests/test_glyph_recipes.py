@@ -72,6 +72,7 @@ def small(request, tmp_path_factory) -> tuple[str, Path]:
     return request.param, build(str(path), path.parent, workers=1, quiet=True)
 
 
+@pytest.mark.slow
 def test_a_small_one_is_whole_and_becomes_a_task(small):
     name, folder = small
     manifest = Manifest.read(folder)
@@ -81,6 +82,7 @@ def test_a_small_one_is_whole_and_becomes_a_task(small):
     assert all(len(task.rows(name)) for name in task.sets)
 
 
+@pytest.mark.slow
 def test_no_family_of_fonts_is_in_two_splits(small):
     _, folder = small
     data = datasets.load_dataset(str(folder), "metadata")
@@ -91,6 +93,7 @@ def test_no_family_of_fonts_is_in_two_splits(small):
     assert not split_of["validation"] & split_of["test"]
 
 
+@pytest.mark.slow
 def test_corners_and_borders_give_no_letter_away(small):
     name, folder = small
     traces = {
@@ -114,6 +117,7 @@ def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
     assert any(isinstance(one, GroupFairness) and one.k == 8 for one in recipe.protocols)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.05, 0.1, 0.2])
 def test_the_demo_has_the_canonical_splits_of_the_whole(mu: float):
     whole, demo = load_recipe("sma_glyphs"), load_recipe(str(DEMO))

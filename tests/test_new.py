@@ -269,6 +269,7 @@ def test_features_get_types_and_what_is_not_one_is_named_with_its_reason(capsys)
     run_what_was_printed(capsys)
 
 
+@pytest.mark.slow
 def test_grey_pictures_stay_grey_and_splits_may_lack_groups(capsys):
     for folder, number in {"paper/cat": 20, "paper/dog": 20, "slate/cat": 20, "slate/dog": 2}.items():
         pictures(f"scans/{folder}", number, mode="L")

@@ -84,6 +84,7 @@ def test_a_small_one_is_whole_and_nothing_is_wrong(small):
     assert check(small) == []
 
 
+@pytest.mark.slow
 def test_each_class_has_its_own_domains(small, monkeypatch):
     monkeypatch.chdir(small.parent.parent)
     data = datasets.load_dataset("shift/small", split="test")

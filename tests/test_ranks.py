@@ -127,6 +127,7 @@ def attack(recipe: Path, tiny: Path, out: Path, world: int, kills: int, seed: in
     assert check(folder) == []
 
 
+@pytest.mark.slow
 def test_a_killed_packer_is_replaced_by_any_rank(recipe, tiny, tmp_path):
     part(recipe, tmp_path, 0, 2, render_only=True)
     with rank(recipe, tmp_path, 0, 2) as packer:

@@ -171,6 +171,7 @@ def test_domainnets_splits_warn_of_nothing_and_its_pairs_are_canonical(domainnet
     assert not [one for one in recwarn if issubclass(one.category, LeakWarning)]
 
 
+@pytest.mark.slow
 def test_files_with_other_names_than_the_authors_have_no_cut_by_name(tmp_path):
     names = []
     for form in (domain_trees.vlcs, domain_trees.vlcs_of_dassl):

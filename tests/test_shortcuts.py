@@ -134,6 +134,7 @@ def test_a_planted_shortcut_is_named_with_its_number(tmp_path, draw, frame, shor
     assert bool(of_files) == (draw is transparent)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_planted_nothing_is_said_and_edited_numbers_are_refused(tmp_path, capsys):
     folder = made(tmp_path, clean, "CropSquare(size=32)")
     assert warnings(Manifest.read(folder)) == []

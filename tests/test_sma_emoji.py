@@ -80,6 +80,7 @@ def test_one_worker_paints_the_same_bytes_as_two(recipe, small, tmp_path):
     assert painted == others
 
 
+@pytest.mark.slow
 def test_the_canonical_splits_are_whole_and_balanced_where_they_must_be(small, monkeypatch):
     monkeypatch.chdir(small.parent.parent)
     for k in (2, 4, 8):
@@ -91,6 +92,7 @@ def test_the_canonical_splits_are_whole_and_balanced_where_they_must_be(small, m
         assert sum(count > 1 for count in groups["train"].values()) == k
 
 
+@pytest.mark.slow
 def test_every_style_is_painted_and_each_differently(small, monkeypatch):
     monkeypatch.chdir(small.parent.parent)
     rows = datasets.load_dataset("shift/small", split="validation").filter(

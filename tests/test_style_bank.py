@@ -257,6 +257,7 @@ def test_every_style_of_a_recipe_is_recognised_by_the_rule(name: str, bar: float
         assert float(row["contrast"]) >= CONTRAST, row["style"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_pictures_makes_styles_and_so_does_its_file_of_codes(own: Path, tmp_path, capsys) -> None:
     assert main(["styles", "encode", str(own), str(tmp_path / "codes.parquet")]) == 0
     assert "Van Gogh: 3 pictures" in capsys.readouterr().out

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import importlib, os, pkgutil, shutil, sys, warnings
 from pathlib import Path
@@ -62,6 +64,7 @@ assert main(["serve", str(out)]) == 1
 """
 
 
+@pytest.mark.slow
 def test_what_only_linux_has_is_needed_by_serve_alone(tiny: Path, recipe: Path, tmp_path: Path):
     command = [sys.executable, "-c", SCRIPT, str(tiny), str(recipe), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

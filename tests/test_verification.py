@@ -528,6 +528,7 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     assert "HEAD" not in problems
 
 
+@pytest.mark.slow
 def test_a_dataset_on_a_plain_server_is_verified(copy, capsys):
     (copy / "data/notes.txt").write_text("mine")
     with files(copy.parent) as url:

@@ -330,6 +330,7 @@ def test_one_base_alone_is_a_dataset_of_its_own(tiny, tmp_path):
     assert sd.verify(mini) == []
 
 
+@pytest.mark.slow
 def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
     import fsspec
 

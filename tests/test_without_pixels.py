@@ -57,6 +57,7 @@ def test_it_is_the_same_dataset_and_checks_clean(local, published):
     assert not set(theirs.sample) & set(theirs.roles.example)
 
 
+@pytest.mark.slow
 def test_a_local_build_is_compared_with_what_was_published(local, published, tmp_path):
     assert verify(local, against=published) == []
     other = prepare("stylized", tmp_path)

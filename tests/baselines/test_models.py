@@ -35,6 +35,7 @@ def pictures(rows: int = 120, side: int = 24) -> tuple[Inputs, np.ndarray]:
     return Inputs(x, np.arange(rows)), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["small-cnn", "small-resnet"])
 def test_networks_from_scratch_learn_pictures(name):
     inputs, y = pictures()

@@ -73,6 +73,7 @@ def test_labels_of_the_target_have_no_say(name, uda, inputs, monkeypatch):
         assert (scores() == seen).all() != matters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_TARGET)
 @pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
 def test_few_rows_and_absent_classes(name):

@@ -118,6 +118,7 @@ def rank(number: int, world: int, tiny: str, port: int, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_ranks_with_gloo_share_an_epoch(tiny: Path, tmp_path: Path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

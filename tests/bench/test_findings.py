@@ -16,6 +16,7 @@ def findings() -> dict[str, object]:
     return runpy.run_path(str(ROOT / "scripts/findings.py"))
 
 
+@pytest.mark.slow
 def test_the_page_has_the_tables_of_the_records(findings):
     page = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     block = page.partition(findings["BEGIN"])[2].partition(findings["END"])[0]

@@ -163,6 +163,7 @@ def known() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT)}
 
 
+@pytest.mark.slow
 def test_killed_at_random_and_resumed_it_leaves_the_same(sweep, whole, tmp_path):
     folder, drawn = tmp_path / "killed", random.Random(0)
     begin(sweep, folder)

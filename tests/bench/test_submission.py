@@ -317,6 +317,7 @@ class Bomb:
         return os.system, ("touch exploded",)
 
 
+@pytest.mark.slow
 def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made, path = submitted(task), tmp_path / "x.parquet"

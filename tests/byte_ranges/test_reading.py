@@ -286,6 +286,7 @@ def _fill(url: str, folder: Path, expected: str, out) -> None:
     out.put(digest.hexdigest() == expected)
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache(server, whole, tmp_path):
     expected = hashlib.sha256(b"".join(whole[:200]) * 3).hexdigest()
     context = multiprocessing.get_context("spawn")

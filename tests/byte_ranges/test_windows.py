@@ -85,6 +85,7 @@ def test_no_more_waits_than_the_limit(server, task):
     reader.close()
 
 
+@pytest.mark.slow
 def test_left_early_it_fetches_no_more(server, task):
     server.always = "slow"
     with loader(task, ahead=1 << 28) as far:
@@ -96,6 +97,7 @@ def test_left_early_it_fetches_no_more(server, task):
     assert server.fetched("/data/") == fetched
 
 
+@pytest.mark.slow
 def test_what_passes_hurts_nobody_and_what_stays_is_an_error_in_its_turn(server, task, at_once):
     with loader(task) as far:
         good = seen(far)

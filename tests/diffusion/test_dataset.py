@@ -125,6 +125,7 @@ def test_it_is_a_dataset_that_checks(built: Path, place: Path, capsys: pytest.Ca
     assert set(task.roles)
 
 
+@pytest.mark.slow
 def test_every_trajectory_starts_with_the_untouched_picture(built: Path) -> None:
     content = pq.read_table(built / "metadata/content").to_pylist()
     of_origin = {row["origin"]: row["sha256"] for row in content}
@@ -132,6 +133,7 @@ def test_every_trajectory_starts_with_the_untouched_picture(built: Path) -> None
     assert all((row["sha256"] == of_origin[row["origin"]]) == (row["severity"] == 0) for row in rows)
 
 
+@pytest.mark.slow
 def test_all_pictures_have_the_size_that_prepare_gives(built: Path) -> None:
     images = pq.read_table(built / "data/all", columns=["image"])["image"].to_pylist()
     sizes = {Image.open(io.BytesIO(one["bytes"])).size for one in images}
@@ -160,6 +162,7 @@ def test_a_build_that_was_killed_ends_in_the_same_bytes(
     assert (again / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_threshold_is_set_on_labels(
     built: Path, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def everything(place: str) -> None:
 # Logins
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("token", [None, OWN])
 def test_no_login_goes_to_a_server_that_is_named_by_its_address(server, monkeypatch, kind, token, home):
@@ -133,6 +134,7 @@ def test_no_login_goes_to_a_catalog(server, monkeypatch, tmp_path, tiny):
         assert other.secrets == server.secrets == []
 
 
+@pytest.mark.slow
 def test_the_hub_of_the_environment_gets_its_token_alone(server, tmp_path):
     """In a process of its own, since the endpoint is read once; `datasets` reads it too."""
     code = (
@@ -182,6 +184,7 @@ def test_each_token_has_its_origin(monkeypatch, home):
         assert "of-lab" not in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
 def test_a_redirect_gets_no_token(tiny, server, monkeypatch, home, host):
     bound(monkeypatch, home, {server.url: "of-the-server"})
@@ -224,7 +227,7 @@ ENDLESS = ["endless", "chunks", "heads", "huge", "more", "packed", "drip", "drip
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ENDLESS)
-@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("kind", ["http", pytest.param("hub", marks=pytest.mark.slow)])
 def test_an_answer_has_an_end(server, tiny, kind, way):
     """A file, then the manifest: refused after as many bytes as it may have, and the next place is asked."""
     server.answers[TEST] = way
@@ -241,6 +244,7 @@ def test_an_answer_has_an_end(server, tiny, kind, way):
     assert [path.name for path in Path().iterdir()] == ["out"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_an_answer_that_goes_on_may_take_long(server):
     server.answers["long"] = "paced"
@@ -466,6 +470,7 @@ def test_nothing_is_taken_that_the_manifest_does_not_hash(tiny, tmp_path, name, 
     assert same(sd.fetch(str(tiny), out="out"), tiny)
 
 
+@pytest.mark.slow
 def test_a_false_card_on_a_hub_is_not_followed(tiny, tmp_path):
     """It could put test rows into train, or name files elsewhere."""
     bad = copied(tiny, tmp_path / "bad/tiny")

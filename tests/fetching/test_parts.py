@@ -215,6 +215,7 @@ def test_a_place_with_wrong_examples_hands_over(tiny, server, catalogued):
     assert "sha256" in outcome.sources.problems[f"{server.url}/tiny"][0]
 
 
+@pytest.mark.slow
 def test_a_killed_part_goes_on_with_the_images_that_came(tiny, server):
     code = (
         "import sys, shiftdata as sd; from shiftdata.format import writer;"

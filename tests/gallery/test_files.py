@@ -52,6 +52,7 @@ def test_everybody_can_use_the_pages(page, site, dark):
         assert accessibility_problems(page) == [], path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 3840])
 def test_no_page_scrolls_sideways(page, site, width):
     page.set_viewport_size({"width": width, "height": 800})
@@ -277,6 +278,7 @@ def test_what_cannot_be_made_is_refused(built, tmp_path):
         write_gallery([built / "shift" / "tiny"], tmp_path, results=[tmp_path])
 
 
+@pytest.mark.slow
 def test_a_dataset_without_its_pictures_has_pages_of_its_splits(page, built, tmp_path):
     recipe = prepare("stylized", tmp_path)
     recipe.write_text(recipe.read_text().replace("\n    family=", '\n    publishes="splits",\n    family='))

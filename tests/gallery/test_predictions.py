@@ -199,6 +199,7 @@ def test_texts_and_severities_are_shown(page, built, tmp_path):
     assert page.wrong == []
 
 
+@pytest.mark.slow
 def test_the_severities_of_a_dataset_show_the_accuracy_of_methods(page, built, tmp_path):
     task = task_of(built, "tiny_continuous", "continuous")
     predictions_page(task, {"erm": random_predictions(task, 3)}, tmp_path / "one")

@@ -148,6 +148,7 @@ def test_a_label_takes_no_wait_and_one_that_is_not_saved_is_asked_again(
         assert page.get_attribute("[data-label=keep]", "aria-pressed") == "false"
 
 
+@pytest.mark.slow
 def test_two_tabs_and_two_people_in_one_file(shapes: Path, tmp_path: Path, page: Any) -> None:
     out = tmp_path / "l.csv"
     with labelling(shapes, "--for", "filter", "--each", 1, "--out", out) as running:

@@ -147,6 +147,7 @@ def test_what_cannot_be_ranked_is_refused(results, match):
         sd.ranking(results())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "table"),
     [

@@ -24,6 +24,7 @@ def test_a_dataset_goes_below_a_folder_and_is_whole_there(publish, tiny, home):
     assert "nothing to send, all 26 files are there" in publish(tiny, "--to", "place/tiny")
 
 
+@pytest.mark.slow
 def test_a_later_build_does_not_show_through(publish, copy, home):
     publish(copy, "--to", "place")
     before = contents(home / "place/tiny")
@@ -136,6 +137,7 @@ FolderTarget._swap = swap"""
     assert contents(home / "place") == {f"tiny/{path}": data for path, data in wanted.items()}
 
 
+@pytest.mark.slow
 def test_a_file_that_arrives_damaged_is_named_and_the_place_stays(publish, tiny, later, home, monkeypatch):
     publish(tiny, "--to", "place")
     before = contents(home / "place")
@@ -208,6 +210,7 @@ def test_a_catalog_that_cannot_be_read_is_reported_before_anything_is_sent(publi
     assert not (home / "place").exists()
 
 
+@pytest.mark.slow
 def test_places_that_cannot_be_are_refused(publish, tiny, copy, home):
     assert "lie in one another" in publish(copy, "--to", copy, fails=True)
     assert "lie in one another" in publish(copy, "--to", copy / "data", fails=True)

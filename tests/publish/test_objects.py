@@ -237,6 +237,7 @@ def test_s3(publish, tiny, later, bucket, home):
     assert json.loads(notes)["url"] == f"s3://{bucket}/shift/tiny"
 
 
+@pytest.mark.slow
 def test_killed_while_sending_to_s3_it_goes_on(publish, tiny, bucket, home):
     code = """
 import s3fs

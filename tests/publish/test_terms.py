@@ -140,6 +140,7 @@ def rows_of(folder: Path) -> Counter[tuple[str, str]]:
     )
 
 
+@pytest.mark.slow
 def test_each_licence_and_attribution_is_in_the_file(mixed):
     recipe, folder = mixed
     counted = rows_of(folder)
@@ -208,6 +209,7 @@ def test_the_terms_of_tars_are_read_too(publish, mixed, home):
     assert f"{rows_of(folder)[TERMS[2]]:,} rows, of C. *Owner*" in said
 
 
+@pytest.mark.slow
 def test_a_dataset_of_an_earlier_builder_is_published_with_a_note(publish, tiny, tmp_path, home):
     older = edited(tiny, tmp_path / "older", leave_out=ATTRIBUTION)
     assert ATTRIBUTION not in (older / "README.md").read_text()

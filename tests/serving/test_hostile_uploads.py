@@ -108,6 +108,7 @@ def test_an_upload_that_is_cut_leaves_nothing(hostile: Running):
     assert not is_stored(hostile, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["upload", "commit", "json"])
 def test_a_client_that_falls_silent_is_left(hostile: Running, of: str):
     path = {

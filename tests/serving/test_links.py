@@ -147,6 +147,7 @@ def test_what_becomes_a_link_is_not_followed(top: Path, at: str):
             found._listed = 0.0  # a second later
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["sub", "sub/deep", "sub/b.txt", "README.md"])
 def test_nothing_from_elsewhere_comes_in_any_race(top: Path, at: str):
     """The place is now itself, now a link that leads out: readers get the one, or an error."""
