@@ -76,6 +76,7 @@ def test_a_rendering_that_was_edited_or_lost_is_named(copy, name):
     assert f"{name}: is missing" in found(copy)
 
 
+@pytest.mark.slow
 def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
     # The real client on a card whose filter lost a clause, as a faulty template would write it.
     from builders.make import check as module

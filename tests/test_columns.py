@@ -35,6 +35,7 @@ def test_a_task_reads_numbers_alone(tiny, read, of, more):
     assert read[-1] == "key"
 
 
+@pytest.mark.slow
 def test_stretches_of_few_rows_give_the_same(tiny, copy, monkeypatch, tmp_path):
     drawn = sd.protocol("label-shift", alpha=3, replacement=True)
     whole = sd.task(str(tiny), drawn, on_empty="report")

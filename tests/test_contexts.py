@@ -22,6 +22,7 @@ from builders.shifts.contexts.scenery import tile
 from builders.shifts.steps import Contexts
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import rng
+from tests.thirds import a_third
 
 ALBUM = EmojiAlbum(vendors=("noto", "twemoji"), size=64)
 ITEMS = ALBUM.items()
@@ -60,7 +61,7 @@ def drawn(number: int, make: Make, setting: Stage) -> tuple[np.ndarray, np.ndarr
         return composed(cut), np.maximum(*apart) > 12
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", a_third(SCENES))
 def test_a_scene_is_drawn_the_same_again(name):
     for size in (64, 101):
         made, again = (in_context(cutout(size), SCENES[name], stage(name, size=size)) for _ in range(2))
@@ -71,7 +72,7 @@ def test_a_scene_is_drawn_the_same_again(name):
     assert other.tobytes() != same.tobytes()
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", a_third(SCENES))
 def test_a_scene_shows_the_object_and_it_does_not_sink_into_it(name):
     """Its pixels differ from the mean colour round it, over four objects."""
     apart = []
@@ -82,7 +83,7 @@ def test_a_scene_shows_the_object_and_it_does_not_sink_into_it(name):
     assert np.mean(apart) > 20
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", a_third(DOMAINS))
 def test_the_knob_turns_evenly_from_the_bare_object_to_the_whole_context(domain):
     steps = (0.0, 0.25, 0.5, 0.75, 1.0)
     shown, distance = np.zeros(len(steps)), np.zeros(len(steps))

@@ -18,6 +18,7 @@ from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.schema import KEY_PATTERN
 from tests.pictures import apart, emoji, floats, photographs, unlike
 from tests.properties import share
+from tests.thirds import a_third
 
 NOISE = {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"}
 #: Their blocks and grains are those of pixels.
@@ -34,7 +35,7 @@ def psnr(picture: Image.Image, made: Image.Image) -> float:
 
 
 @pytest.mark.parametrize("pictures", [photographs, emoji])
-@pytest.mark.parametrize("name", CORRUPTIONS)
+@pytest.mark.parametrize("name", a_third(CORRUPTIONS))
 def test_each_severity_is_farther_from_the_picture(name, pictures):
     """In pixels and in shape: by 4% in the mean, and for nearly every picture."""
     ladders = []

@@ -33,6 +33,7 @@ from tests.replicas import (
     terra_incognita,
     wilds,
 )
+from tests.thirds import a_third
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
@@ -59,7 +60,7 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=REPLICAS)
+@pytest.fixture(scope="module", params=a_third(REPLICAS))
 def built(request, tmp_path_factory) -> tuple[Path, Mapping[str, int]]:
     folder = tmp_path_factory.mktemp(request.param)
     counts = REPLICAS[request.param](folder / "raw")
@@ -92,7 +93,7 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     assert result.overall == 1
 
 
-@pytest.mark.parametrize("built", RLSBENCH, indirect=True)
+@pytest.mark.parametrize("built", a_third(RLSBENCH), indirect=True)
 def test_a_pair_of_rlsbench_is_adapted_to_and_evaluated(built):
     """The last target, its labels shifted: replicas are small, and so rows are drawn again."""
     folder, _ = built

@@ -25,6 +25,7 @@ from builders.shifts.styles.bank import BANK, StyleBank
 from scripts.calibrate_styles import BARS, CONTRAST, STRENGTHS
 from scripts.style_pictures import DRAWINGS, NAMES, STYLES, description, draw_style
 from shiftdata.errors import InputError, NotFoundError
+from tests.thirds import a_third
 
 ROOT = Path(__file__).resolve().parents[1]
 ACROSS_PROCESSORS = 1e-3  # codes differ in the last digits between processor families
@@ -115,7 +116,7 @@ def test_index_outside_says_what_is_allowed(bank: StyleBank, index: int) -> None
         bank.code(bank.names[0], index)
 
 
-@pytest.mark.parametrize("style", STYLES["style-bank"])
+@pytest.mark.parametrize("style", a_third(STYLES["style-bank"]))
 def test_generator_draws_a_varied_picture_of_the_right_size(style: str) -> None:
     first, second = draw_style(style, 0), draw_style(style, 1)
     assert (first.size, first.mode) == ((256, 256), "RGB")

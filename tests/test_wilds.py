@@ -236,6 +236,7 @@ def test_what_civilcomments_leaves_out_is_named(raw):
     }
 
 
+@pytest.mark.slow
 def test_plain_rows_have_text_and_identities(raw, tmp_path):
     folder = build(f"civilcomments={raw['civilcomments']}", tmp_path, workers=1, quiet=True)
     rows = pq.read_table(folder / "data/all").to_pylist()

@@ -116,6 +116,7 @@ def test_the_card_says_so_and_gives_the_command(local, published):
     assert "not included here" not in (local / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_publishing_leaves_the_examples_here(local, tmp_path):
     recipe = load_recipe(recipe_of(local))
     out = tmp_path / "there" / local.name

@@ -217,6 +217,7 @@ def keep(folder, who, seed):
         cache.put(rows, numbers_of(rows, who))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [12])
 def test_one_that_is_killed_leaves_only_whole_rows(tmp_path, kills):
     fork, generator = multiprocessing.get_context("fork"), np.random.default_rng(0)

@@ -170,6 +170,7 @@ def test_predictions_are_the_networks_own(data):
         assert torch.equal(trainer.method.predict(x), trainer.network(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [13, 0])
 def test_without_mixing_it_is_erm_bit_for_bit(data, batch):
     one, other, mixing = runs(data, ("mixstyle", {"p": 0}), ("erm", {}), ("mixstyle", {"p": 1}), batch=batch)

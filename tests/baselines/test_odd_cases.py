@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from shiftdata.baselines import METHODS, Inputs, make_method
 from shiftdata.baselines.data import Data
 from shiftdata.errors import ShiftdataError
 from shiftdata.sampling import make_sampler
-from shiftdata.stable import hash64
 from tests.baselines.problems import fitting, trainer_of
+from tests.thirds import a_third
 
 
 def kept(data: Data, keep: np.ndarray, rule: str = "shuffle") -> Data:
@@ -64,11 +65,7 @@ EXCUSED = {
 
 
 #: Every method meets a third of the cases, and every case a third of the methods; `make test-slow` runs all.
-PAIRS = [
-    pytest.param(name, case, marks=[pytest.mark.slow] if hash64("odd", name, case) % 3 else [])
-    for name in METHODS
-    for case in (*CASES, *OF_NUMBERS, "batch 0", "batch 1", "batch 2")
-]
+PAIRS = a_third(product(METHODS, (*CASES, *OF_NUMBERS, "batch 0", "batch 1", "batch 2")))
 
 
 @pytest.mark.parametrize(("name", "case"), PAIRS)

@@ -191,6 +191,7 @@ def test_a_sweep_that_is_done_trains_nothing_again(sweep, whole):
     assert {path.name for path in before} == {path.name for path in (whole / RECORDS).iterdir()}
 
 
+@pytest.mark.slow
 def test_records_of_two_machines_are_merged(sweep, whole, tmp_path):
     """Each does one of the tasks, in a folder of its own."""
     for number, task in enumerate(sweep.tasks):

@@ -34,6 +34,7 @@ def fidelity(path: Path, *styles: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_bank_has_what_was_kept_and_where_it_is_from(out: Path, tmp_path) -> None:
     some = scores(tmp_path / "s.tsv", out, lambda one: int(one.sha256[0], 16) % 2 == 0)
     best = fidelity(tmp_path / "f.tsv", "dawn", "waves")

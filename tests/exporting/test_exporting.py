@@ -148,6 +148,7 @@ def test_an_export_killed_before_its_last_move_is_only_moved(fair, tmp_path, mon
     read_back(out)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_the_same_command_goes_on(tiny, canonical, tmp_path):
     sd.export(canonical, "imagefolder", tmp_path / "whole")
     sizes = sorted(path.stat().st_size for path in (tmp_path / "whole").rglob("*.png"))

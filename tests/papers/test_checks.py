@@ -260,6 +260,7 @@ def test_arithmetic_alone_finds_an_error_in_any_cell(paper, table):
         assert found - known, listed[place]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "table", "row", "column", "part", "printed", "verdict"),
     [

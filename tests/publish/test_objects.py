@@ -183,7 +183,7 @@ def test_on_a_server_of_files_each_gets_its_name_when_it_is_whole(publish, tiny,
     assert contents(target / "tiny") == contents(later)
 
 
-@pytest.mark.parametrize("number", [1, pytest.param(12, marks=pytest.mark.slow), 26])
+@pytest.mark.parametrize("number", [*(pytest.param(one, marks=pytest.mark.slow) for one in (1, 12)), 26])
 def test_killed_in_the_middle_of_a_file_only_the_rest_is_sent(publish, tiny, home, number):
     code = f"""
 import fsspec
@@ -209,6 +209,7 @@ fsspec.register_implementation("cutting", Cutting)"""
     assert sd.verify(place) == []
 
 
+@pytest.mark.slow
 def test_what_a_stopped_run_was_about_to_delete_is_deleted_later(publish, tiny, later, home):
     publish(tiny, "--to", f"cutting://{home}/files")
     code = """
