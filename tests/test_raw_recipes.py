@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pyarrow.parquet as pq
@@ -33,7 +34,6 @@ from tests.replicas import (
     terra_incognita,
     wilds,
 )
-from tests.thirds import a_third
 
 #: Of each recipe what writes its replica, and gives how many rows each nuisance must have.
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
@@ -60,7 +60,24 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=a_third(REPLICAS))
+#: One of each kind of raw files is tried in every run, the others by `make test-slow`.
+OF_EACH_KIND = {
+    "cifar10",
+    "civilcomments",
+    "cns_bench",
+    "entity13",
+    "mimic_readmission",
+    "nico",
+    "pacs",
+    "sma_awa",
+}
+
+
+def some(names: Iterable[str]) -> list[Any]:
+    return [one if one in OF_EACH_KIND else pytest.param(one, marks=pytest.mark.slow) for one in names]
+
+
+@pytest.fixture(scope="module", params=some(REPLICAS))
 def built(request, tmp_path_factory) -> tuple[Path, Mapping[str, int]]:
     folder = tmp_path_factory.mktemp(request.param)
     counts = REPLICAS[request.param](folder / "raw")
@@ -93,7 +110,7 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     assert result.overall == 1
 
 
-@pytest.mark.parametrize("built", a_third(RLSBENCH), indirect=True)
+@pytest.mark.parametrize("built", some(RLSBENCH), indirect=True)
 def test_a_pair_of_rlsbench_is_adapted_to_and_evaluated(built):
     """The last target, its labels shifted: replicas are small, and so rows are drawn again."""
     folder, _ = built
