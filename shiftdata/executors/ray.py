@@ -83,7 +83,8 @@ class Ray(Executor):
             return
         options: dict[str, Any] = {"address": self.address}
         if self.address is None and "RAY_ADDRESS" not in os.environ:
-            options = {"num_cpus": self.workers or available_cores(), "include_dashboard": False}
+            cores = self.workers or available_cores()  # "local": not one that somebody else has started here
+            options = {"address": "local", "num_cpus": cores, "include_dashboard": False}
         try:
             if self.address and ":" in self.address and "://" not in self.address:
                 host, _, port = self.address.rpartition(":")  # Ray itself would try for minutes
