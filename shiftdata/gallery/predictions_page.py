@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from shiftdata.files import write_text
+from shiftdata.gallery import RECORD
 from shiftdata.gallery.pages import COLUMNS, SIDE
 from shiftdata.gallery.predictions import UNKNOWN, Compared, worst_line
 from shiftdata.gallery.rows import Indices, Rows
@@ -18,9 +19,6 @@ from shiftdata.gallery.sprites import sprite
 from shiftdata.metrics.records import number
 from shiftdata.pages.shell import data_script, render, write_assets
 from shiftdata.tasks import Task
-
-#: What a front page says of these pages.
-RECORD = "page.json"
 
 
 def predictions_page(

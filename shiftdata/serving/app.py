@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import uvicorn
@@ -10,12 +12,12 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shiftdata.files import OUT_OF_SPACE
-from shiftdata.serving import commits, file_answers, lfs, listings, page_data, pages, repo_admin, sign_in
+from shiftdata.serving import commits, file_answers, lfs, listings, repo_admin, sign_in
 from shiftdata.serving.blobs import TOO_MANY
 from shiftdata.serving.connections import Connection, Limits
 from shiftdata.serving.logs import log_config
@@ -27,13 +29,24 @@ API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
 LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
 
+
+def _later(module: str, name: str) -> Callable[[Request], Response]:
+    """An endpoint whose module is imported when it is first asked: pages need pandas, files do not."""
+
+    def answer(request: Request) -> Response:
+        made: Response = getattr(import_module(f"shiftdata.serving.{module}"), name)(request)
+        return made
+
+    return answer
+
+
 ROUTES = [
-    Route("/", pages.front_page),
-    Route("/catalog.json", pages.catalog),
+    Route("/", _later("pages", "front_page")),
+    Route("/catalog.json", _later("pages", "catalog")),
     Route("/sign-in", sign_in.sign_in, methods=["POST"]),
-    Route("/assets/{name}", pages.asset),
-    Route("/results/{name}", pages.result),
-    Route("/results/{name}/{path:path}", pages.result),
+    Route("/assets/{name}", _later("pages", "asset")),
+    Route("/results/{name}", _later("pages", "result")),
+    Route("/results/{name}/{path:path}", _later("pages", "result")),
     Route("/api/whoami-v2", listings.whoami),
     Route("/api/validate-yaml", repo_admin.validate_yaml, methods=["POST"]),
     Route("/api/repos/create", repo_admin.create_repo, methods=["POST"]),
@@ -57,16 +70,16 @@ ROUTES = [
     Route(f"{LFS}/batch", lfs.batch, methods=["POST"]),
     Route(f"{LFS}/{{oid}}", lfs.upload, methods=["PUT"]),
     Route(f"{LFS}/{{oid}}/verify", lfs.verify, methods=["POST"]),
-    Route("/datasets/{owner}/{name}", pages.dataset_page),
-    Route("/datasets/{owner}/{name}/example.html", pages.example_page),
-    Route("/datasets/{owner}/{name}/severity.html", pages.severity_page),
-    Route("/datasets/{owner}/{name}/card.webp", pages.card_image),
-    Route(f"{DATA}/rows.json", page_data.rows_json),
-    Route(f"{DATA}/example.json", page_data.example_json),
-    Route(f"{DATA}/counts.json", page_data.counts_json),
-    Route(f"{DATA}/look_alikes.json", page_data.look_alikes_json),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", page_data.picture),
-    Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", page_data.cover_image),
+    Route("/datasets/{owner}/{name}", _later("pages", "dataset_page")),
+    Route("/datasets/{owner}/{name}/example.html", _later("pages", "example_page")),
+    Route("/datasets/{owner}/{name}/severity.html", _later("pages", "severity_page")),
+    Route("/datasets/{owner}/{name}/card.webp", _later("pages", "card_image")),
+    Route(f"{DATA}/rows.json", _later("page_data", "rows_json")),
+    Route(f"{DATA}/example.json", _later("page_data", "example_json")),
+    Route(f"{DATA}/counts.json", _later("page_data", "counts_json")),
+    Route(f"{DATA}/look_alikes.json", _later("page_data", "look_alikes_json")),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_data", "picture")),
+    Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", _later("page_data", "cover_image")),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.gallery.predictions_page import RECORD
+from shiftdata.gallery import RECORD
 from shiftdata.pages.shell import data_script
 from shiftdata.serving.folders import open_below
 from shiftdata.serving.names import no_entry
