@@ -70,7 +70,7 @@ def generate(staged: Path, *, tutorials: bool) -> int:
 
 
 def _is_site(folder: Path) -> bool:
-    return (folder / "site.css").is_file() and (folder / "reference").is_dir()
+    return (folder / "search.json").is_file() and (folder / "reference").is_dir()
 
 
 if __name__ == "__main__":

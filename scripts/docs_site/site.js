@@ -1,4 +1,4 @@
-// What the theme's script leaves out for keyboards and screen readers, for what it adds and for what it adds later.
+// What the theme leaves out for keyboards and screen readers; its script adds these parts when a page is open.
 new MutationObserver(() => {
   // Buttons that copy code stand in a landmark for navigation, one a block: none of them is one.
   for (const nav of document.querySelectorAll("nav.md-code__nav:not([role])")) nav.setAttribute("role", "none");
