@@ -112,9 +112,7 @@ for method in sys.argv[3:]:
     run = sd.train(task, name, backbone=backbone or None, training=TRAINING, folder=f"{sys.argv[2]}/{method}")
     np.save(f"{sys.argv[2]}/{method}{rank}.npy", run.scores)
 """
-FROZEN = pytest.param(
-    ("erm@linear", "group-dro@mlp", "coral@mlp", "erm@efficientnet-lite0"), marks=pytest.mark.slow
-)
+FROZEN = pytest.param(("erm@linear", "group-dro@mlp", "coral@mlp"), marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("methods", [("erm", "rwg", "group-dro", "coral"), FROZEN])
@@ -174,7 +172,7 @@ def test_processes_that_are_killed_go_on_and_end_in_the_same_bits(tiny, tmp_path
 
 @pytest.mark.slow
 def test_torchrun_trains_and_prints_once(tiny, tmp_path):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "shiftdata", "train", str(tiny), "group-fairness", "k=4", "mu=0.2", "--steps", "4"]
     ran = subprocess.run(
         [*command, "--quiet"],
