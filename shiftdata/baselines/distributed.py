@@ -15,7 +15,7 @@ all processes, so that a step does not depend on their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,8 +51,7 @@ class SharedEncoder:
         shares = torch.tensor_split(x, world)
         with self._draws(x.device), _GlobalStatistics():
             own = encoder(shares[rank])
-        gathered: Tensor = _Gather.apply(own, [len(share) for share in shares], rank)
-        return gathered
+        return _gather(own, [len(share) for share in shares], rank)
 
     @contextmanager
     def _draws(self, device: torch.device) -> Iterator[None]:
@@ -88,16 +87,16 @@ def _batch_norm(
     axes, shape = [0, *range(2, x.ndim)], [1, -1, *[1] * (x.ndim - 2)]
     wide = x.float()
     count = wide.new_tensor([x.numel() / x.shape[1]])
-    *_, n = totals = _Sum.apply(torch.cat([wide.sum(axes), count]))
-    mean = totals[:-1] / n
+    totals = _sum(torch.cat([wide.sum(axes), count]))
+    mean, n = totals[:-1] / totals[-1], totals[-1]
     centred = wide - mean.view(shape)  # the mean first: E x^2 - (E x)^2 loses digits
-    variance = _Sum.apply(centred.square().sum(axes)) / n
+    variance = _sum(centred.square().sum(axes)) / n
     if running_mean is not None and running_var is not None:
         with torch.no_grad():
             running_mean.lerp_(mean.to(running_mean.dtype), momentum)
             running_var.lerp_((variance * n / (n - 1)).to(running_var.dtype), momentum)
     scale = torch.rsqrt(variance + eps) * (1 if weight is None else weight)
-    normed = centred * scale.view(shape) + (0 if bias is None else bias.view(shape))
+    normed: Tensor = centred * scale.view(shape) + (0 if bias is None else bias.view(shape))
     return normed.to(x.dtype)
 
 
@@ -115,7 +114,7 @@ class _Gather(torch.autograd.Function):
         return torch.cat([part[:size] for part, size in zip(received, sizes, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         return gradient[ctx.own] * ctx.world, None, None
 
 
@@ -129,8 +128,12 @@ class _Sum(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
-        return _Sum.apply(gradient)
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return _sum(gradient)
+
+
+_gather: Callable[[Tensor, Sequence[int], int], Tensor] = _Gather.apply
+_sum: Callable[[Tensor], Tensor] = _Sum.apply
 
 
 def average(gradients: Iterable[Tensor]) -> None:

@@ -24,7 +24,7 @@ from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.estimators import FittedEstimator, fit_estimator, is_estimator
 from shiftdata.baselines.inputs import Inputs
-from shiftdata.baselines.method import Method
+from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, build
 from shiftdata.baselines.networks import Network
@@ -305,7 +305,7 @@ def _identity(
         "task_id": task.content_id(),
         "method": name if isinstance(name, str) else type(method).__name__,
         "variant": method.variant,
-        "code_version": [one.code_version for one in method.modules() if isinstance(one, Method)],
+        **code_of(method),
         "hyper": method.hyper,
         "trains_on_select": method.trains_on_select,
         "backbone": about.name,
