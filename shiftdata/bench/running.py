@@ -164,7 +164,7 @@ def _drop_other_code(folder: Path, plan: Plan) -> None:
         old = []
         for run, place in enumerate(places):
             now, about = known.get(place), json.loads(records.column("about")[run])
-            if now and not now.refused and any(now.about.get(name) != about.get(name) for name in CODE):
+            if now and any(now.about.get(name) != about.get(name) for name in CODE):
                 old.append(records.column("id")[run])
         for path, rows in records.files if old else ():
             table = pq.read_table(path, schema=SCHEMA).take(pa.array(rows))

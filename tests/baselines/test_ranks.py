@@ -26,13 +26,15 @@ KINDS = ("erm", "group-dro", "coral", "fishr", "mcd", "mldg", "swad", "erm-aug")
 #: Of scores that the method multiplies: by estimated shares, a whitening, a temperature.
 LOOSE = {"dare": 1e-3, "sentry": 1e-3, "uniot": 1e-3, "rw-mlls": 1e-4}
 #: Short steps: long ones, and Adam's, grow the rounding of a sum (two threads instead of one do the same).
-TRAINING = Training(steps=4, batch=32, learning_rate=1e-3, evaluate_every=2, **PLAIN)
+TRAINING = Training(steps=4, batch=20, learning_rate=1e-3, evaluate_every=2, **PLAIN)
 
 START = """
 import os, sys
 import numpy as np, torch
 import shiftdata as sd
 from shiftdata.baselines import Training, make_method, read_inputs
+from shiftdata.baselines.distributed import SharedEncoder
+from shiftdata.sampling import Ranks
 from tests.baselines.test_ranks import TRAINING, stepped
 torch.distributed.init_process_group("gloo")
 rank = torch.distributed.get_rank()
@@ -193,6 +195,15 @@ encoder = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 8
 task = sd.task(sys.argv[1], "group-fairness", k=4, mu=0.2)
 run = sd.train(task, side=24, backbone=encoder, training=TRAINING)
 np.save(f"{sys.argv[2]}/{rank}.npy", run.scores)
+
+torch.manual_seed(7)
+after = torch.rand(())
+torch.manual_seed(7)
+shared, dropout = SharedEncoder(Ranks.of()), torch.nn.Dropout()
+first, second = (shared(dropout, torch.ones(8, 64)) for _ in range(2))
+assert not torch.equal(first[:4], first[4:])  # the rows of the two processes
+assert not torch.equal(first, second)
+assert torch.rand(()) == after
 """
 
 
