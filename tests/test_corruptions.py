@@ -147,7 +147,9 @@ def test_any_size_gives_a_picture_of_that_size_twice(name, size, step):
     picture = photographs(128)[0].resize(size)
     first, second = (corrupt(name, picture, step, key=KEY) for _ in range(2))
     assert (first.size, first.mode) == (size, "RGB")
-    assert first.tobytes() == second.tobytes() != picture.tobytes()
+    assert first.tobytes() == second.tobytes()
+    # Below 32 pixels the mildest step can leave all as it was: a disc narrower than a pixel, impulses that hit none.
+    assert min(size) < 32 or first.tobytes() != picture.tobytes()
 
 
 @pytest.mark.parametrize("name", sorted(set(CORRUPTIONS) - ALIKE_FOR_MANY_KEYS))
