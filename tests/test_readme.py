@@ -12,9 +12,11 @@ import shiftdata as sd
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_python_of_readme_and_start_runs(
-    tiny: Path, in_tiny_out: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_python_of_readme_and_start_runs_from_the_root_of_a_checkout(
+    tiny_out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "build").symlink_to(tiny_out)
+    monkeypatch.chdir(tmp_path)
     text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/start.md"))
     for said, here in {"sma_glyphs_k8": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
         text = text.replace(said, here)
