@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.format.conditions import number_of
 from shiftdata.metrics import align
 from shiftdata.metrics.arrays import IntArray, as_ids, as_numbers
@@ -128,6 +128,11 @@ def read_predictions(predictions: Any) -> Given:
 
 def _read_file(path: Path) -> Any:
     kind = path.suffix.lower()
+    if not path.exists():
+        raise NotFoundError(
+            f"there are no predictions at {path}: name a file ({', '.join(SUFFIXES)}) with the columns key "
+            "and prediction, or the folder that `shiftdata train ... --folder` wrote"
+        )
     if kind not in SUFFIXES:
         raise InputError(f"predictions: {path} ends in {kind!r}; give a file of {', '.join(SUFFIXES)}")
     try:
