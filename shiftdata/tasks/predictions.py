@@ -128,7 +128,7 @@ def read_predictions(predictions: Any) -> Given:
 
 def _read_file(path: Path) -> Any:
     kind = path.suffix.lower()
-    if not path.exists():
+    if kind in (*SUFFIXES, "") and not path.exists():
         raise NotFoundError(
             f"there are no predictions at {path}: name a file ({', '.join(SUFFIXES)}) with the columns key "
             "and prediction, or the folder that `shiftdata train ... --folder` wrote"

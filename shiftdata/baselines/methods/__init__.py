@@ -68,7 +68,7 @@ def method_class(name: str) -> type[Method]:
     if name in _OWN:
         return _OWN[name]
     if name not in _HOMES:
-        raise not_found("method", name, {*_HOMES, *_OWN})
+        raise not_found("method", name, {*_HOMES, *_OWN}, "`shiftdata train` lists all.")
     module, _, kind = _HOMES[name].partition(".")
     found: type[Method] = getattr(import_module(f"{__name__}.{module}"), kind)
     return found
