@@ -144,10 +144,8 @@ def open_dataset(name: DatasetName) -> OpenDataset:
         return _open_by_name(str(name), store)
     try:
         return open_store(store)[0]
-    except StorageError as error:
-        if isinstance(store, Hub) or isinstance(error, MissingFileError):
-            raise no_manifest(store.address) from error
-        raise
+    except MissingFileError as error:
+        raise no_manifest(store.address) from error
 
 
 def _open_by_name(name: str, hub: Hub) -> OpenDataset:

@@ -9,17 +9,25 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import fsspec
+import huggingface_hub.constants
 import pytest
 
 import shiftdata
 from shiftdata.cli.app import main
-from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
+from shiftdata.errors import (
+    InputError,
+    IntegrityError,
+    MissingExtraError,
+    NotFoundError,
+    ShiftdataError,
+    StorageError,
+)
 from shiftdata.format.manifest import Manifest
 from shiftdata.places import store
 from shiftdata.places.catalog import Catalog, Entry
@@ -133,7 +141,7 @@ def test_the_manifest_of_a_dataset_that_is_not_here_comes_from_the_hub(endpoint,
 def test_a_dataset_that_is_nowhere_is_said_with_all_places(endpoint, tmp_path):
     message = info(endpoint, "shift/toy", tmp_path)
     assert message.startswith("unknown dataset 'toy'.")
-    assert "hf://datasets/shift/toy: does not exist, or cannot be reached" in message
+    assert "hf://datasets/shift/toy: does not exist" in message
     assert "shift: there is no such folder" in message
     assert "What to do:" in message
     assert "SHIFTDATA_CATALOG=<file or URL" in message
@@ -167,7 +175,7 @@ def test_what_a_url_does_not_give_is_said(tiny, at_once):
             NotFoundError, match=r"http.*/tin has no manifest\.json.*its upload is not complete"
         ):
             shiftdata.info(f"{url}/tin")
-    with pytest.raises(StorageError, match="check the address, the network and your access"):
+    with pytest.raises(StorageError, match="check the address, the network, and that the server runs"):
         shiftdata.info(f"{url}/tiny")  # the server is gone
 
 
@@ -244,3 +252,71 @@ def test_an_unknown_kind_of_url_is_said_with_what_is_known():
         InputError, match=r"cannot read shift://x/y \(Protocol not known: shift\): give a folder"
     ):
         shiftdata.info("shift://x/y")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers every request with one status."""
+
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def refusing(status: int) -> AbstractContextManager[str]:
+    return answering(type("Refusal", (Refusing,), {"status": status}))
+
+
+REFUSALS = [
+    (401, "status 401 .*the server refuses access; check your login or token"),
+    (403, "status 403 .*the server refuses access; check your login or token"),
+    (404, r"has no manifest\.json: it is not a shiftdata dataset"),
+    (429, "status 429 .*the server asks to wait"),
+    (500, "status 500 .*the server answers, and fails; try again later"),
+    (503, "status 503 .*the server answers, and fails; try again later"),
+]
+
+
+@pytest.mark.parametrize("form", ["hf+{}/datasets/shift/toy", "{}/toy"])
+@pytest.mark.parametrize(("status", "message"), REFUSALS)
+def test_a_refusal_a_failure_and_a_place_without_a_manifest_are_told_apart(
+    form, status, message, at_once, monkeypatch
+):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    with refusing(status) as url, pytest.raises(ShiftdataError, match=message) as caught:
+        shiftdata.info(form.format(url))
+    assert isinstance(caught.value, NotFoundError) == (status == 404)
+
+
+@pytest.mark.parametrize("form", ["hf+{}/datasets/shift/toy", "{}/toy"])
+def test_a_place_where_no_server_answers_is_said_to_be_unreachable(form, at_once, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    with refusing(200) as url:
+        pass  # nothing listens there now
+    with pytest.raises(
+        StorageError, match=r"ConnectionRefusedError.*: no server can be reached there; check"
+    ):
+        shiftdata.info(form.format(url))
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(403, "refuses access"), (404, "has no manifest"), (503, "fails; try again")]
+)
+def test_a_bucket_that_refuses_or_fails_is_told_from_one_without_a_dataset(
+    status, message, at_once, monkeypatch
+):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "key")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with refusing(status) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        with pytest.raises(ShiftdataError, match=message):
+            shiftdata.info("s3://bucket/toy")

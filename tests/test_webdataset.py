@@ -340,7 +340,7 @@ def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
         out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL)
         assert files(out) == files(tars)
         memory.rm("/mirror/tiny/data/mini", recursive=True)
-        with pytest.raises(StorageError, match=r"data/mini/.* does not exist, or cannot be reached"):
+        with pytest.raises(StorageError, match=r"data/mini/.* does not exist"):
             export("memory://mirror/tiny", tmp_path / "again")
         assert not (tmp_path / "again").exists()
         memory.put(str(tars), "/mirror/tiny_wds", recursive=True)

@@ -148,10 +148,9 @@ class Store(ABC):
     def failed(self, path: str, error: Exception) -> StorageError:
         """The error for a file that could not be read."""
         if isinstance(error, FileNotFoundError):
-            return MissingFileError(f"{self.address}/{path} does not exist, or cannot be reached")
+            return MissingFileError(f"{self.address}/{path} does not exist")
         why = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
-        advice = "check the address, the network and your access"
-        return StorageError(f"{self.address}/{path} cannot be read ({why}): {advice}")
+        return StorageError(f"{self.address}/{path} cannot be read ({why}): {advice(error)}")
 
     def __str__(self) -> str:
         return self.address
@@ -190,10 +189,38 @@ def is_unreachable(error: BaseException | None) -> bool:
     return False
 
 
+def status_of(error: BaseException | None) -> int | None:
+    """Return the HTTP status with which a server refused, of this package's client, aiohttp or botocore."""
+    while error is not None:
+        answer = getattr(error, "response", None)
+        known = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        status = getattr(error, "status", known)
+        if isinstance(status, int):
+            return status
+        if isinstance(error, PermissionError):
+            return 403
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def advice(error: BaseException) -> str:
+    """Say whether a server answered at all, and what to do next."""
+    status = status_of(error) or 0
+    if is_unreachable(error):
+        return "no server can be reached there; check the address, the network, and that the server runs"
+    if status in (401, 403):
+        return "the server refuses access; check your login or token, and that a repo of this name exists"
+    if status == 429:
+        return "the server asks to wait; try again later"
+    if status >= 500:
+        return "the server answers, and fails; try again later, or tell those who run it"
+    return "check the address, the network and your access"
+
+
 def in_a_line(error: BaseException) -> str:
     """What was wrong with a place, without its address, which is said already."""
     if isinstance(error, FileNotFoundError):
-        return "does not exist, or cannot be reached"
+        return "does not exist"
     if isinstance(error, StorageError) and error.__cause__ is not None:
         return in_a_line(error.__cause__)
     if is_unreachable(error):

@@ -95,7 +95,7 @@ def test_wrong_bytes_in_the_first_place_come_from_the_second(tiny, tmp_path, cat
     assert same(outcome.target, tiny)
     assert outcome.sources.problems[str(bad)] == [
         f"{TEST}: has a sha256 that the manifest does not know",
-        "metadata/mini/test.parquet: does not exist, or cannot be reached",
+        "metadata/mini/test.parquet: does not exist",
     ]
     assert outcome.sources.files == {str(tiny): 2, str(bad): len(Manifest.read(tiny).files) - 2}
 
