@@ -1,0 +1,86 @@
+"""How the pages look in a real browser: colours of charts, numbers that stay whole, views that are of use."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shiftdata.gallery.site import write_gallery
+from tests.tiny import edit_manifest
+
+#: Numbers of a page that the layout has broken: those whose text takes more than one line.
+BROKEN_NUMBERS = """() => {
+  const broken = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (!node.parentElement.checkVisibility() || node.parentElement.closest("script, svg")) continue;
+    for (const match of node.data.matchAll(/(?<![\\w-])\\d[\\d,.]*\\d(?![\\w-])/g)) {
+      const range = document.createRange();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      if (range.getClientRects().length > 1) broken.push(match[0]);
+    }
+  }
+  return broken;
+}"""
+#: What each drawn shape is filled and stroked with, and what the style's colours are in this scheme.
+FILLS = "(all) => [...new Set(all.map((one) => getComputedStyle(one).fill))]"
+COLOUR = """(name) => {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}"""
+
+
+def open_page(page: Any, path: Path) -> None:
+    page.goto(path.as_uri())
+    page.wait_for_timeout(300)
+
+
+def colour(page: Any, name: str) -> str:
+    found: str = page.evaluate(COLOUR, name)
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["tiny", "tiny_table"])
+def test_bars_have_the_colour_of_the_scheme(page, site, name, scheme):
+    page.emulate_media(color_scheme=scheme)
+    open_page(page, site / name / "index.html")
+    bars = page.locator("#distributions rect, #features rect")
+    assert bars.count() > 10
+    assert bars.evaluate_all(FILLS) == [colour(page, "--heat")]
+    assert colour(page, "--heat") not in (colour(page, "--paper"), "rgb(0, 0, 0)")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_numbers_are_not_broken_between_lines(page, site, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in ("index.html", "tiny/index.html", "tiny_table/index.html"):
+        open_page(page, site / path)
+        assert page.evaluate(BROKEN_NUMBERS) == [], path
+
+
+def test_long_names_do_not_widen_a_narrow_page(page, built, tmp_path):
+    shutil.copytree(built / "shift" / "tiny", tmp_path / "tiny")
+
+    def change(raw: dict[str, Any]) -> None:
+        raw["labels"][0], raw["nuisances"][0] = "l" * 110, "n_" * 55
+        raw["title"] = raw["summary"] = raw["credits"][0]["attribution"] = "w" * 300
+
+    edit_manifest(tmp_path / "tiny", change)
+    write_gallery([tmp_path / "tiny"], tmp_path / "site", each=1)
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in ("index.html", "tiny/index.html#label=0&nuisance=0", "tiny/example.html"):
+        page.goto(f"file://{tmp_path}/site/{path}")
+        page.wait_for_timeout(300)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        assert page.evaluate(BROKEN_NUMBERS) == [], path
