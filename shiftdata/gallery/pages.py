@@ -14,7 +14,7 @@ from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import README
 from shiftdata.format.schema import SPLITS
-from shiftdata.gallery.counts import forms, grid
+from shiftdata.gallery.counts import base_names, forms, grid
 from shiftdata.gallery.figures import distributions, duplicates, features
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
@@ -119,15 +119,7 @@ def tasks_of(manifest: Manifest, place: Place) -> list[tuple[str, str]]:
     """The tasks of a page's list: without a server, those whose counts it holds."""
     if not place.live:
         return list(grid(manifest))
-    first = base_names(manifest)[0]
-    return [(first, ""), *((split.base, split.name) for split in manifest.canonical_splits)]
-
-
-def base_names(manifest: Manifest) -> list[str]:
-    """The bases, the default one first."""
-    return sorted(
-        (base.name for base in manifest.bases), key=lambda name: (name != manifest.default_base, name)
-    )
+    return [*((split.base, split.name) for split in manifest.canonical_splits), (base_names(manifest)[0], "")]
 
 
 def base_data(rows: Rows, place: Place) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+import shiftdata as sd
+from shiftdata.gallery.figures import features
+from shiftdata.gallery.rows import Rows
 from shiftdata.gallery.site import write_gallery
 from tests.tiny import edit_manifest
 
@@ -84,3 +87,56 @@ def test_long_names_do_not_widen_a_narrow_page(page, built, tmp_path):
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
         assert page.evaluate(BROKEN_NUMBERS) == [], path
+
+
+#: Text and shade of every square of each heat map, by its caption.
+HEATS = """(maps) => maps.map((one) => [one.caption.innerText, [...one.querySelectorAll("tbody td")]
+  .map((cell) => [cell.innerText, cell.className])])"""
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny_continuous", "tiny_table"])
+def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site, built, name):
+    page.goto((site / name / "index.html").as_uri())
+    page.wait_for_selector("#heats table")
+    manifest = sd.open_dataset(built / "shift" / name).manifest
+    first = manifest.canonical_splits[0]
+    task = sd.task(built / "shift" / name, first.name, base=first.base)
+    assert page.inner_text("#task-title") == task.report().task
+    for caption, squares in page.locator("#heats table").evaluate_all(HEATS):
+        assert any(text for text, _ in squares), caption
+    lines = page.locator("#heats caption").evaluate_all(
+        "(all) => all.map((one) => one.offsetHeight / parseFloat(getComputedStyle(one).lineHeight))"
+    )
+    assert max(lines) < 3
+    assert page.evaluate(BROKEN_NUMBERS) == []
+
+
+def test_untouched_rows_have_a_column(page, site, built):
+    dataset = sd.open_dataset(built / "shift" / "tiny")
+    counts = {name: len(rows) for name, rows in sd.task(dataset, None, base="content").sets.items()}
+    page.goto(f"{(site / 'tiny' / 'index.html').as_uri()}#task=&taskbase=content")
+    page.wait_for_selector("#heats table")
+    assert set(page.locator("#heats thead th").all_inner_texts()) == {"untouched"}
+    shown = page.locator("#heats table").evaluate_all(HEATS)
+    assert [sum(int(text or 0) for text, _ in squares) for _, squares in shown] == list(counts.values())
+
+
+def test_heat_maps_of_a_task_share_one_scale(page, site):
+    page.goto((site / "tiny" / "index.html").as_uri())
+    page.wait_for_selector("#heats table")
+    shades: dict[int, set[str]] = {}
+    maps = page.locator("#heats table").evaluate_all(HEATS)
+    for text, shade in (square for _, squares in maps for square in squares if square[0]):
+        shades.setdefault(int(text), set()).add(shade)
+    most = max(shades)
+    assert len(shades) > 2
+    assert all(of == {f"s{int(20 * max(0.05, count / most) + 0.5)}"} for count, of in shades.items())
+    assert f"1 to {most} rows" in page.inner_text("#task-legend")
+
+
+def test_histograms_of_a_feature_share_one_scale(built):
+    dataset = sd.open_dataset(built / "shift" / "tiny_table")
+    charts = features(Rows.of(dataset, dataset.manifest.default_base))["charts"]
+    highest = [[max(line["heights"]) for line in chart["lines"]] for chart in charts]
+    assert all(max(lines) == 15 for lines in highest)
+    assert any(min(lines) < 15 for lines in highest)

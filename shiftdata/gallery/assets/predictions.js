@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, load, make, state, remember, number, tile, say, lines, heat, shade } = shiftdata;
+  const { page, load, make, state, remember, number, tile, say, lines, heat, legend, shade } = shiftdata;
   const get = (id) => document.getElementById(id);
   const unknown = page.labels.length - 1;
   const labelName = (at) => page.labels[at < 0 ? unknown : at];
@@ -64,7 +64,7 @@
     const known = new Map(one.groups.map((group) => [groupOf(group[0], group[1]), group]));
     const ys = [...new Set(one.groups.map(([label]) => label))].map((y) => [y, labelName(y)]);
     const xs = [...new Set(one.groups.map(([, nuisance]) => nuisance))].sort((a, b) => a - b).map((x) => [x, page.nuisances[x]]);
-    get("group-matrix").replaceChildren(heat(ys, xs, (y, x) => {
+    get("group-matrix").replaceChildren(legend("0 to 100 % of a group right"), heat(ys, xs, (y, x) => {
       const group = known.get(groupOf(y, x));
       if (!group) return make("td");
       const [, , n, right] = group;
@@ -102,10 +102,10 @@
       make("tbody", {}, ...wrong.map(([y, to, count]) => make("tr", {}, make("th", { scope: "row" }, labelName(y)), make("td", {}, labelName(to)), make("td", { class: "n" }, number(count)), make("td", { class: "n" }, percent(count / totals.get(y)))))))));
     const ys = [...totals.keys()].sort((a, b) => a - b).map((y) => [y, labelName(y)]);
     const seen = [...new Set(pairs.map(([, to]) => to))].sort((a, b) => a - b).map((x) => [x, labelName(x)]);
-    get("confusion-matrix").replaceChildren(ys.length > 60 ? make("p", {}, `${ys.length} labels are too many for a matrix: the list has the largest confusions.`) : heat(ys, seen, (y, x) => {
+    get("confusion-matrix").replaceChildren(...(ys.length > 60 ? [make("p", {}, `${ys.length} labels are too many for a matrix: the list has the largest confusions.`)] : [legend("0 to 100 % of a label's rows"), heat(ys, seen, (y, x) => {
       const count = counts.get(`${y},${x}`);
       return count ? make("td", { class: shade(count / totals.get(y)), title: `${labelName(y)} taken for ${labelName(x)}: ${number(count)}` }, String(count)) : make("td");
-    }, `${one.name}${wanted != null ? ` on ${page.nuisances[wanted]}` : ""}: labels in rows, predictions in columns`));
+    }, `${one.name}${wanted != null ? ` on ${page.nuisances[wanted]}` : ""}: labels in rows, predictions in columns`)]));
   }
 
   async function showPairs() {
