@@ -59,8 +59,7 @@ def _untouched(made: Task, name: str) -> list[int]:
     alone = metadata.group[rows.indices] < 0
     labels = metadata.label[rows.indices][alone]
     weights = None if rows.counts is None else rows.counts[alone]
-    counts = np.bincount(labels, weights, minlength=len(metadata.labels)).astype(np.int64)
-    return counts.tolist()
+    return [int(count) for count in np.bincount(labels, weights, minlength=len(metadata.labels))]
 
 
 def forms(manifest: Manifest) -> list[dict[str, Any]]:
@@ -87,7 +86,9 @@ def grid(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
     Pages show the first of them. A base's own sets are mostly balanced, and say less than a canonical split.
     """
-    made: dict[tuple[str, str], None] = {(split.base, split.name): None for split in manifest.canonical_splits}
+    made: dict[tuple[str, str], None] = {
+        (split.base, split.name): None for split in manifest.canonical_splits
+    }
     made |= {(base, ""): None for base in base_names(manifest)}
     for split in manifest.canonical_splits:
         made |= {(split.base, words): None for words in _around(split.protocol)}

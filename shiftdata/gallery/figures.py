@@ -120,7 +120,9 @@ def _histograms(
     for one in np.unique(nuisance[fine])[:MOST_LINES].tolist():
         mine = values[fine & (nuisance == one)]
         line_name = names[one] if one >= 0 else "untouched"
-        shares[line_name] = np.histogram(np.clip(mine, low, high), bins, (low - half, high + half))[0] / len(mine)
+        shares[line_name] = np.histogram(np.clip(mine, low, high), bins, (low - half, high + half))[0] / len(
+            mine
+        )
         said.append(f"{line_name}: mean {mine.mean():.3g}, n {len(mine):,}")
     top = max(of.max() for of in shares.values())
     lines = [

@@ -68,7 +68,10 @@ class Report:
     __repr__ = __str__
 
     def picture(self) -> Image.Image:
-        """A heat map of each set, side by side, on one scale; labels and nuisances without examples are left out."""
+        """Draw a heat map of each set, side by side on one scale.
+
+        Labels and nuisances without examples are left out.
+        """
         import numpy as np
 
         from shiftdata.pictures import draw, panel_of
