@@ -38,7 +38,7 @@ TICK = 0.02
 #: Bytes of a manifest at most, for its hashes to count.
 MOST_MANIFEST = 16 << 20
 
-#: What the commands of this package leave in folders of pages, runs and sweeps: nobody takes those for datasets.
+#: Files by which folders of pages, runs and sweeps are known, which nobody takes for datasets.
 OUTPUTS = {"page.json", "made.json", "run.json", "sweep.json"}
 
 #: A folder below the served one: the names that lead to it.

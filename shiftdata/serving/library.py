@@ -28,7 +28,7 @@ KEY_BYTES = 32
 class Library:
     """The repos below a folder; uploads are kept in its sub-folder `.mirror`.
 
-    Only one server may be writable there; it has a lock until `close`. `results` may lie below the folder too.
+    Only one server may be writable there; it has a lock until `close`. `results` may lie below it too.
     """
 
     def __init__(self, root: Path, *, writable: bool = False, results: Iterable[Path] = ()) -> None:
