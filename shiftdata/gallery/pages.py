@@ -24,6 +24,7 @@ from shiftdata.places.search import NAMESPACE
 SIDE = 96  # of a square of a sprite of a group
 COVER = 64  # of one in the matrix
 COLUMNS = 16
+PLAIN = (60, 40)  # labels and nuisances of the table that stands for the matrix without JavaScript
 WIDE = 200  # squares in a line of the matrix's sprites at most
 #: The scripts of each page, after `data.js`.
 SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
@@ -135,6 +136,30 @@ def base_data(rows: Rows, place: Place) -> dict[str, Any]:
     }
 
 
+def plain_groups(rows: Rows, place: Place) -> dict[str, Any]:
+    """Return what the page shows of the groups without JavaScript: counts, and a line of pictures a label."""
+    manifest, used = rows.dataset.manifest, rows.nuisances
+    columns = used[: PLAIN[1]]
+    labels = np.flatnonzero(rows.counts.any(axis=1)).tolist()
+    has = rows.modality == "image" and manifest.pixels_included and len(columns) == len(used)
+    step = len(rows.severities) - 1 if rows.is_continuous else 0
+    version = f"?v={place.version}" if place.live else ""
+    return {
+        "base": rows.base,
+        "columns": [manifest.nuisances[one] if one >= 0 else "untouched" for one in columns],
+        "lines": [
+            {
+                "name": manifest.labels[label],
+                "counts": [int(rows.counts[label, one + 1]) for one in columns],
+                "picture": f"{place.here}data/covers/{rows.base}-{label}-{step}.webp{version}" if has else "",
+            }
+            for label in labels[: PLAIN[0]]
+        ],
+        "more": (max(0, len(labels) - PLAIN[0]), len(used) - len(columns)),
+        "side": COVER,
+    }
+
+
 def cover(rows: Rows, label: int, step: int) -> bytes:
     """The line of a label in the matrix, at one step of the severities, as a sprite."""
     wanted = rows.covers(label, step)
@@ -154,6 +179,7 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     splits = manifest.canonical_splits
     return {
+        "groups": plain_groups(rows, place),
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "features": rows.keep("features", lambda: features(rows)),
         "duplicates": rows.keep("duplicates", lambda: duplicates(rows)),

@@ -22,6 +22,8 @@ from shiftdata.tasks import Task
 
 #: The first parts of a group, whose examples have pages of their own in a gallery of files too.
 LINKED = 4
+#: Groups of a method that are listed without JavaScript.
+PLAIN = 100
 
 
 def predictions_page(
@@ -72,6 +74,7 @@ def predictions_page(
         about=f"{first.dataset}, {first.task}; {first.set}: {first.n:,} rows",
         notes=first.notes,
         figures=_figures(compared),
+        plain=_plain(compared),
     )
     write_text(out / "index.html", text)
     write_text(out / RECORD, json.dumps(_record(compared, title, keys), indent=1, ensure_ascii=False) + "\n")
@@ -113,6 +116,28 @@ def _page_data(compared: Compared, rows: Rows | None) -> dict[str, Any]:
         "first": FIRST,
         "more": PART,
     }
+
+
+def _plain(compared: Compared) -> list[dict[str, Any]]:
+    """Return what the page shows without JavaScript: the worst groups of each method, in per cent."""
+    found = []
+    for method in compared.predicted:
+        groups = sorted(compared.groups(method), key=lambda one: (one[3] / one[2], -one[2]))
+        lines = [
+            {
+                "name": compared.task.metadata.group_name(
+                    label * len(compared.task.metadata.nuisances) + nuisance
+                ),
+                "n": n,
+                **{
+                    name: round(100 * share)
+                    for name, share in (("right", right / n), ("low", low), ("high", high))
+                },
+            }
+            for label, nuisance, n, right, low, high in groups[:PLAIN]
+        ]
+        found.append({"name": method, "groups": lines, "more": len(groups) - len(lines)})
+    return found
 
 
 def _write_part(compared: Compared, rows: Rows | None, name: str, places: Indices, out: Path) -> list[str]:
