@@ -81,7 +81,9 @@ def features(rows: Rows) -> dict[str, Any] | None:
     read_of = f"{len(at):,} of {len(known):,} rows" if step > 1 else f"all {len(known):,} rows"
     shown = f"the {len(drawn)} of {total} whose means differ most" if len(drawn) < total else "each"
     scaled = "the lines of a chart share one scale, the share of a line's rows"
-    about = f"{shown.capitalize()} by {known.nuisance_column}, of {read_of}; {scaled}."
+    used = len(np.unique(known.nuisance[at]))
+    cut = f", the first {MOST_LINES} of {used:,}" if used > MOST_LINES else ""
+    about = f"{shown.capitalize()} by {known.nuisance_column}{cut}, of {read_of}; {scaled}."
     return {"about": about, "charts": drawn} if drawn else None
 
 
@@ -164,6 +166,8 @@ def duplicates(rows: Rows) -> dict[str, Any]:
     ranked = np.argsort(~leaks, kind="stable")
     if rows.is_continuous:
         ranked = ranked[known.columns["severity"][order[begins[ranked]]] != 0]
+    if len(ranked) > MOST_PAIRS:
+        lines.append(f"The list has a pair of each of the first {MOST_PAIRS} of {len(ranked):,}.")
     pairs = []
     for at in ranked[:MOST_PAIRS].tolist():
         one, two = order[begins[at]], order[begins[at] + 1]

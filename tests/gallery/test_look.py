@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 import shiftdata as sd
+from builders.make.build import build
+from shiftdata.gallery import figures
 from shiftdata.gallery.figures import features
+from shiftdata.gallery.look_alikes import LookAlikes
 from shiftdata.gallery.rows import Rows
 from shiftdata.gallery.site import write_gallery
+from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest
 
 #: Numbers of a page that the layout has broken: those whose text takes more than one line.
@@ -140,3 +144,26 @@ def test_histograms_of_a_feature_share_one_scale(built):
     highest = [[max(line["heights"]) for line in chart["lines"]] for chart in charts]
     assert all(max(lines) == 15 for lines in highest)
     assert any(min(lines) < 15 for lines in highest)
+
+
+def test_what_is_left_out_of_a_list_is_said(built, monkeypatch):
+    monkeypatch.setattr(figures, "MOST_LINES", 1)
+    table = sd.open_dataset(built / "shift" / "tiny_table")
+    assert "the first 1 of 2" in features(Rows.of(table, table.manifest.default_base))["about"]
+    tiny = sd.open_dataset(built / "shift" / "tiny")
+    rows = Rows.of(tiny, tiny.manifest.default_base)
+    found = {pairs: LookAlikes(rows, 9, pairs, 1, rows.order[:4]).data()["about"] for pairs in (2, 30)}
+    assert "the 2 nearest are shown" in found[30]
+    assert "nearest" not in found[2]
+
+
+def test_equal_examples_beyond_the_list_are_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "MOST_PAIRS", 3)
+    recipe, table = prepare("table", tmp_path), tmp_path / "patients.csv"
+    lines = table.read_text().splitlines()
+    again = [f"again{at},{line.partition(',')[2]}" for at, line in enumerate(lines[1:6])]
+    table.write_text("\n".join([*lines, *again]) + "\n")
+    dataset = sd.open_dataset(build(str(recipe), tmp_path / "out", workers=1, quiet=True))
+    found = figures.duplicates(Rows.of(dataset, dataset.manifest.default_base))
+    assert len(found["pairs"]) == 3
+    assert any("the first 3 of 5" in line for line in found["lines"])
