@@ -15,26 +15,11 @@ from shiftdata.gallery.figures import features
 from shiftdata.gallery.look_alikes import LookAlikes
 from shiftdata.gallery.rows import Rows
 from shiftdata.gallery.site import write_gallery
+from tests.browser import broken_numbers
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest
 
-#: Numbers of a page that the layout has broken: those whose text takes more than one line.
-BROKEN_NUMBERS = """() => {
-  const broken = [];
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const node = texts.currentNode;
-    if (!node.parentElement.checkVisibility() || node.parentElement.closest("script, svg")) continue;
-    for (const match of node.data.matchAll(/(?<![\\w-])\\d[\\d,.]*\\d(?![\\w-])/g)) {
-      const range = document.createRange();
-      range.setStart(node, match.index);
-      range.setEnd(node, match.index + match[0].length);
-      if (range.getClientRects().length > 1) broken.push(match[0]);
-    }
-  }
-  return broken;
-}"""
-#: What each drawn shape is filled and stroked with, and what the style's colours are in this scheme.
+#: What drawn shapes are filled with, and a colour of the style as the scheme has it.
 FILLS = "(all) => [...new Set(all.map((one) => getComputedStyle(one).fill))]"
 COLOUR = """(name) => {
   const probe = document.createElement("span");
@@ -72,7 +57,7 @@ def test_numbers_are_not_broken_between_lines(page, site, width):
     page.set_viewport_size({"width": width, "height": 800})
     for path in ("index.html", "tiny/index.html", "tiny_table/index.html"):
         open_page(page, site / path)
-        assert page.evaluate(BROKEN_NUMBERS) == [], path
+        assert broken_numbers(page) == [], path
 
 
 def test_long_names_do_not_widen_a_narrow_page(page, built, tmp_path):
@@ -90,7 +75,7 @@ def test_long_names_do_not_widen_a_narrow_page(page, built, tmp_path):
         page.wait_for_timeout(300)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
-        assert page.evaluate(BROKEN_NUMBERS) == [], path
+        assert broken_numbers(page) == [], path
 
 
 #: Text and shade of every square of each heat map, by its caption.
@@ -112,7 +97,7 @@ def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site
         "(all) => all.map((one) => one.offsetHeight / parseFloat(getComputedStyle(one).lineHeight))"
     )
     assert max(lines) < 3
-    assert page.evaluate(BROKEN_NUMBERS) == []
+    assert broken_numbers(page) == []
 
 
 def test_untouched_rows_have_a_column(page, site, built):
