@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import shiftdata as sd
 from builders.make.build import build
 from shiftdata.gallery import figures
+from shiftdata.gallery.counts import grid
 from shiftdata.gallery.figures import features
 from shiftdata.gallery.look_alikes import LookAlikes
 from shiftdata.gallery.rows import Rows
@@ -84,7 +86,7 @@ HEATS = """(maps) => maps.map((one) => [one.caption.innerText, [...one.querySele
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny_continuous", "tiny_table"])
-def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site, built, name):
+def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site, built, name, monkeypatch):
     page.goto((site / name / "index.html").as_uri())
     page.wait_for_selector("#heats table")
     manifest = sd.open_dataset(built / "shift" / name).manifest
@@ -97,7 +99,17 @@ def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site
         "(all) => all.map((one) => one.offsetHeight / parseFloat(getComputedStyle(one).lineHeight))"
     )
     assert max(lines) < 3
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    scope: dict[str, Any] = {}
+    exec(page.text_content("#task-code"), scope)
+    assert scope["task"].content_id() == task.content_id()
     assert broken_numbers(page) == []
+
+
+def test_the_first_task_without_canonical_splits_is_of_the_default_base(built):
+    manifest = sd.open_dataset(built / "shift" / "tiny").manifest
+    assert manifest.default_base != manifest.bases[0].name
+    assert next(grid(replace(manifest, canonical_splits=()))) == (manifest.default_base, "")
 
 
 def test_untouched_rows_have_a_column(page, site, built):

@@ -137,6 +137,9 @@ def test_a_stranger_scrolls_through_all_rows_and_opens_one(page, mirror, rows):
 def test_a_task_is_made_from_the_form_and_its_code_makes_it(page, mirror, built, tiny_set, rows, monkeypatch):
     page.goto(f"{mirror.endpoint}{DATASET}")
     page.wait_for_selector("#heats table")
+    page.fill("#words", "")
+    page.keyboard.press("Enter")
+    wait_for_text(page, "#task-title", "canonical")
     page.fill("#words", "group-fairness k=3 mu=0.5 seed=4")
     page.keyboard.press("Enter")
     wait_for_text(page, "#task-title", "seed=4")

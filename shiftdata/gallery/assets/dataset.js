@@ -91,6 +91,16 @@
     }, caption);
   }
 
+  /** The task that the address names, of the default base unless it says another; else the first of the list. */
+  function chosenTask() {
+    const { task, taskbase } = state();
+    return task == null && taskbase == null ? { task: page.tasks[0].words, taskbase: page.tasks[0].base }
+      : { task: task ?? "", taskbase: taskbase ?? page.bases[0].name };
+  }
+
+  /** No words are the sets of a base as they are, which only the base's name in the address can say. */
+  const rememberTask = (task, options) => remember({ task, taskbase: chosenTask().taskbase }, options);
+
   function showCounts(counts) {
     const ofAll = [-1, ...page.nuisances.keys()];
     const any = (y, x) => counts.sets.some((set) => inGroup(set, y, x));
@@ -101,7 +111,7 @@
     get("task-title").textContent = counts.task;
     const leaks = counts.leaks ? `${number(counts.leaks)} origins leak between its sets.` : "No origin is on two sides.";
     get("task-notes").textContent = [leaks, ...counts.notes, ...(counts.more ? [`${counts.more} more sets are not shown.`] : [])].join(" ");
-    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${state().taskbase || page.bases[0].name}", on_empty="report")`;
+    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${chosenTask().taskbase}", on_empty="report")`;
     get("task-legend").replaceChildren(legend(`1 to ${number(most)} rows a group; one scale for all sets`));
     get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys, most)));
     say(`${counts.task}: ${counts.sets.map((set) => `${set.name} ${set.examples}`).join(", ")}`);
@@ -110,7 +120,7 @@
   let latest = 0;
   async function showTask() {
     const mine = ++latest;
-    const { task = page.tasks[0].words, taskbase = page.tasks[0].base } = state();
+    const { task, taskbase } = chosenTask();
     const known = page.tasks.findIndex((one) => one.words === task && one.base === taskbase);
     get("task").value = known < 0 ? "" : known;
     fillForm(task);
@@ -178,10 +188,10 @@
     const one = page.tasks[event.target.value];
     if (one) { remember({ task: one.words, taskbase: one.base }); showTask(); }
   });
-  listen("protocol", "change", (event) => { remember({ task: event.target.value }); fillForm(event.target.value); showTask(); });
-  listen("make-task", "submit", (event) => { event.preventDefault(); remember({ task: get("words").value.trim() }, { push: true }); showTask(); });
+  listen("protocol", "change", (event) => { rememberTask(event.target.value); fillForm(event.target.value); showTask(); });
+  listen("make-task", "submit", (event) => { event.preventDefault(); rememberTask(get("words").value.trim(), { push: true }); showTask(); });
   listen("parameters", "input", () => { get("words").value = wordsOfForm(); });
-  listen("parameters", "change", () => { remember({ task: wordsOfForm() }); showTask(); });
+  listen("parameters", "change", () => { rememberTask(wordsOfForm()); showTask(); });
   const showAll = () => { showMatrix(); showWall(); };
   addEventListener("popstate", () => { showAll(); showTask(); });
 
