@@ -137,7 +137,9 @@ def command(
             f"--writable on {host} would let everyone on the network write: set {VARIABLE}, "
             "or give --token-file (on 127.0.0.1 any token is accepted)"
         )
-    library = Library(folder, writable=writable or (fsck and (folder / ".mirror").is_dir()))
+    shown = read_results(results)
+    writes = writable or (fsck and (folder / ".mirror").is_dir())
+    library = Library(folder, writable=writes, results=shown.values())
     try:
         if fsck:
             found = Check(library).run()
@@ -157,7 +159,7 @@ def command(
             sys.setswitchinterval(SWITCH)
             limits = Limits(connections, connections_per_address, proxies=_proxies(trusted_proxy))
             hosts = _hosts(host, allowed_host)
-            mirror = Mirror(library, token, private, results=read_results(results), hosts=hosts)
+            mirror = Mirror(library, token, private, results=shown, hosts=hosts)
             with Background(library):
                 server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
         return 0

@@ -43,6 +43,8 @@ class LookAlikes:
                 f"{self.pairs:,} pairs of pictures of different origins look alike, of {of} {total:,} in the "
                 f"base {base}; {self.across:,} of them in two splits"
             )
+        if 2 * self.pairs > len(self.shown):
+            text += f"; the {len(self.shown) // 2} nearest are shown, those in two splits first"
         about = f"{text} (difference hashes that differ in at most {NEAR} of 64 bits)."
         known = self.rows.details(self.shown)
         return {"about": about, "base": base, "columns": COLUMNS, "rows": known}

@@ -92,8 +92,8 @@ def rows_json(request: Request, rows: Rows) -> Mapping[str, Any]:
 def example_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     """`data/example.json`: all that is known of one row, and the rows of its origin."""
     row = rows.row_of(_text(request, "key"))
-    same = rows.appearances(row)[:MOST_ROWS]
-    return rows.details([row])[0] | {"appearances": rows.listed(same)}
+    same = rows.appearances(row)
+    return rows.details([row])[0] | {"total": len(same), "appearances": rows.listed(same[:MOST_ROWS])}
 
 
 @for_scripts
