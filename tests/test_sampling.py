@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -507,6 +507,61 @@ def test_different_groups_in_proportion_are_those_of_numpys_choice():
         [np.bincount(pairs.max(axis=1) * 4 + pairs.min(axis=1), minlength=16) for pairs in (drawn, oracle)]
     )
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("proportional", [False, True])
+def test_groups_of_a_batch_stand_in_any_order(proportional):
+    """A large group comes before a small one half of the time."""
+    drawn = many_batches([2, 3, 4, 30], 2, proportional=proportional)
+    for low, high in combinations(range(4), 2):
+        both = drawn[(np.sort(drawn, axis=1) == [low, high]).all(axis=1)]
+        ordered = int((both[:, 0] == low).sum())
+        assert stats.binomtest(ordered, len(both), 0.5).pvalue > 1e-4
+
+
+def test_groups_with_no_more_rows_than_needed_are_drawn_with_replacement():
+    """WILDS: `replace=len(indices) <= n_points_per_group`; equality is the edge."""
+    groups = np.repeat([0, 1, 2], [3, 4, 5])
+    batches = GroupBatches(cells_of(groups), batch_size=4, n_groups_per_batch=1)
+    repeats = dict.fromkeys(range(3), 0)
+    for epoch in range(60):
+        batches.set_epoch(epoch)
+        for batch in batches:
+            repeats[groups[batch[0]]] += len(set(batch)) < 4
+    assert repeats[0] > 0
+    assert repeats[1] > 0
+    assert repeats[2] == 0
+
+
+def test_group_batches_at_their_limits():
+    """All rows in one batch, all groups in each; a state of other groups is another sampler's."""
+    assert len(next(iter(sampler_of("n-groups", batch_size=96, n_groups_per_batch=2)))) == 96
+    (first, *_) = sampler_of("n-groups", batch_size=12, n_groups_per_batch=6)
+    assert sorted(Counter(GROUPS[first].tolist())) == list(range(6))
+    with pytest.raises(InputError, match="is not of this sampler"):
+        sampler_of("n-groups", n_groups_per_batch=2).restore(sampler_of("n-groups").state)
+
+
+def test_weights_are_one_on_average_without_the_dropped_cells():
+    cells = cells_of([0, 2, 2, 5], on_empty="drop")
+    assert np.allclose(row_weights(cells), [4 / 3, 2 / 3, 2 / 3, 4 / 3])
+
+
+def test_the_largest_id_is_allowed(monkeypatch):
+    monkeypatch.setattr("shiftdata.sampling.cells.LARGEST_ID", 5)
+    assert cells_of([5], on_empty="drop").ids.tolist() == [5]
+    with pytest.raises(InputError, match="at most 5, got 6"):
+        cells_of([6], on_empty="drop")
+
+
+def test_marginals_are_rescaled_and_code_counts_every_class():
+    nearly = dirichlet_marginal([0.25, 0.7500005], None)
+    assert nearly.tolist() == pytest.approx([0.25, 0.75], abs=1e-6)
+    assert nearly.sum() == pytest.approx(1, abs=1e-12)
+    with pytest.raises(InputError, match="sum to 1"):
+        dirichlet_marginal([0.25, 0.7501], None)
+    base = [0.5, 0.5, 0]  # RLSbench's K is the number of classes, those without a row too
+    assert (dirichlet_marginal(base, 2.0, variant="code") == dirichlet_marginal(base, 6.0)).all()
 
 
 def test_distinct_draws_are_uniform_over_ordered_sets():
