@@ -302,6 +302,39 @@ def test_mlls_maximises_the_likelihood(variant):
     assert found.iterations > 1
 
 
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
+    source, labels, target = World(2, n=300).given
+    ratios = target / (np.bincount(labels) / len(labels))
+    marginal, steps, change = target.mean(axis=0), 0, np.inf
+    while change >= tolerance:
+        posterior = ratios * marginal
+        before, marginal = marginal, (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+        change, steps = np.abs(marginal - before).sum(), steps + 1
+    found = mlls(source, labels, target, tolerance=tolerance)
+    assert found.iterations == steps
+    assert found.marginal == pytest.approx(marginal, abs=1e-9)
+
+
+def test_rlls_is_regularised_by_the_size_of_the_hold_out():
+    source, labels, target = World(1, n=60, radius=0.5).given
+    found = rlls(source, labels, target[:10]).marginal
+    assert (found == rlls(source, labels, target[:10], rho=rlls_rho(60, 5)).marginal).all()
+    assert not np.allclose(found, rlls(source, labels, target[:10], rho=rlls_rho(10, 5)).marginal)
+
+
+@pytest.mark.parametrize(("apart", "refused"), [(1e-7, False), (2e-8, True)])
+def test_bbse_refuses_classes_that_are_nearly_predicted_alike(apart, refused):
+    """The condition of [[1/2 + e, 1/2 - e], [1/2 - e, 1/2 + e]] is 1 / 2e; 1e7 is the most."""
+    source = np.array([[0.5 + apart, 0.5 - apart], [0.5 - apart, 0.5 + apart]])
+    given = (source, [0, 1], [[0.5, 0.5]])
+    if refused:
+        with pytest.raises(SingularMatrixError, match=r"condition 2.5e\+07"):
+            bbse(*given)
+    else:
+        assert bbse(*given).marginal == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
 def test_the_variants_of_mlls_agree_when_calibrated():
     world = World(4, n=20_000)
     paper, code = (mlls(*world.given, variant=variant).marginal for variant in ("paper", "code"))

@@ -271,6 +271,20 @@ def test_each_row_has_the_weight_of_its_class(data, variant):
     assert len({round(float(one.detach()), 5) for one in expected.values()}) == 3
 
 
+def test_rows_count_by_their_weight_in_the_joint_of_prediction_and_label(data):
+    trainer, batch = ready("iw-dann", data)
+    generator = np.random.default_rng(0)
+    scores, scores_target = (torch.from_numpy(generator.normal(size=(size, 3))).float() for size in (30, 20))
+    for _ in range(2):
+        trainer.method._count(batch, scores, scores_target)
+    p, p_target = (torch.softmax(one, 1).numpy() for one in (scores, scores_target))
+    expected = np.zeros((3, 3))
+    for row, (label, weight) in enumerate(zip(batch.y.tolist(), batch.weight.tolist(), strict=True)):
+        expected[:, label] += 2 * weight * p[row]
+    assert np.allclose(trainer.method.confusion.numpy(), expected, atol=1e-4)
+    assert np.allclose(trainer.method.observed.numpy(), 2 * p_target.sum(axis=0), atol=1e-4)
+
+
 def test_weights_are_renewed_once_an_epoch_with_a_moving_average(data):
     trainer = trainer_of(make_method("iw-dann", momentum=0.75), data, steps=24)  # 240 rows, 30 a batch
     method, kept = trainer.method, []

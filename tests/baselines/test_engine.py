@@ -10,6 +10,8 @@ import torch
 
 from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.data import Stream
+from shiftdata.baselines.engine import _freeze_norms
+from shiftdata.baselines.method import Stage
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
 from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
@@ -52,6 +54,20 @@ def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
     assert torch.allclose(moved, -0.01 * network.head.weight.grad, atol=1e-6)
 
 
+@pytest.mark.parametrize(("batch", "steps"), [(30, 2), (32, 2), (59, 2), (60, 1), (0, 1)])
+def test_a_pass_over_the_target_leaves_no_row_out(data, batch, steps):
+    trainer = trainer_of(make_method("bn-adapt"), data, backbone="mlp-bn", batch=batch)
+    assert trainer.steps_of(Stage("adapt", passes=1)) == steps  # of 60 rows
+
+
+def test_each_step_of_all_stages_has_a_seed_of_its_own(data):
+    trainer = trainer_of(make_method("jtt", first=0.5), data, steps=6)
+    step, seeds = trainer.method.step, []
+    trainer.method.step = lambda batch, trainer: seeds.append(torch.initial_seed()) or step(batch, trainer)
+    trainer.run()
+    assert len(seeds) == len(set(seeds)) == 9
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_it_learns_in_half_precision(data, precision):
     trainer = trainer_of(make_method("erm"), data, steps=80, precision=precision)
@@ -69,6 +85,12 @@ def test_frozen_norms_keep_their_statistics_and_train_their_weights(data):
     free = trainer_of(make_method("erm"), data, backbone="mlp-bn")
     free.run()
     assert not torch.equal(free.network.encoder[1].running_mean, norm.running_mean)
+
+
+def test_norms_within_blocks_are_frozen_too():
+    block = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Sequential(torch.nn.BatchNorm1d(2))))
+    _freeze_norms(block.train())
+    assert [one.training for one in block.modules()] == [True, True, True, False]
 
 
 def test_one_row_has_no_batch_statistics(data):

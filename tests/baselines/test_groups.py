@@ -11,11 +11,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, Inputs, make_method
+from shiftdata.baselines.estimators import fit_estimator
 from shiftdata.baselines.methods import dfr
 from shiftdata.baselines.methods.group_dro import group_means, raised
 from shiftdata.baselines.methods.jtt import ErrorSetWarning, copies
 from shiftdata.errors import InputError
-from shiftdata.sampling import make_sampler
+from shiftdata.sampling import cells_of, make_sampler
+from shiftdata.sampling.subsets import Subsampled
 from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
 
 
@@ -376,9 +378,25 @@ def test_dfr_code_scales_the_last_fits_by_the_rows_to_fit(data):
     assert np.allclose(trainer.scores(data.select), scores, atol=1e-4)
 
 
+def test_an_estimator_reads_the_drawn_rows_and_never_predicts_a_class_without_one(data):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    shifted = Inputs(data.inputs.x + np.where(data.inputs.place < 100, 0, 9)[:, None], data.inputs.place)
+    few = replace(
+        data, inputs=shifted, classes=4, sampler=Subsampled(cells_of(data.y), kind="suby", per_cell=9)
+    )
+    fitted = fit_estimator(linear_model.LogisticRegression(), make_method("suby"), few)
+    drawn = few.sampler.rows_of(0)
+    assert len(drawn) == 27
+    x = shifted.x[drawn]
+    oracle = linear_model.LogisticRegression().fit((x - x.mean(0)) / x.std(0), data.y[drawn])
+    rows = data.select
+    wanted = oracle.predict_log_proba((shifted.x[rows] - x.mean(0)) / x.std(0))
+    scores = fitted.scores(rows)
+    assert np.allclose(scores[:, :3], wanted, atol=1e-3)
+    assert (scores[:, 3] == -np.inf).all()
+
+
 @pytest.mark.parametrize("name", ["jtt", "dfr"])
 def test_an_estimator_is_no_network_to_train_twice_or_to_refit(name, data):
-    from shiftdata.baselines.estimators import fit_estimator
-
     with pytest.raises(InputError, match="trains networks"):
         fit_estimator(object(), make_method(name), data)

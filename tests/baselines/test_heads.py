@@ -244,3 +244,9 @@ def test_it_says_how_many_runs_have_ended():
     train_heads(x[:60], y, group, specs, steps=3, on_runs=ended.append)
     assert sum(ended) == len(specs)
     assert len(ended) > 3
+
+
+def test_the_form_of_products_is_taken_below_two_rows_a_number():
+    """Rows x rows against two products of rows x numbers: the cheaper one, and never more memory."""
+    assert head_runs.is_dual(19, 10)
+    assert not head_runs.is_dual(20, 10)
