@@ -540,6 +540,34 @@ def test_group_batches_at_their_limits():
     assert sorted(Counter(GROUPS[first].tolist())) == list(range(6))
     with pytest.raises(InputError, match="is not of this sampler"):
         sampler_of("n-groups", n_groups_per_batch=2).restore(sampler_of("n-groups").state)
+    (every, *_) = sampler_of("n-groups", batch_size=12, n_groups_per_batch=6, proportional=True)
+    assert sorted(Counter(GROUPS[every].tolist())) == list(range(6))
+
+
+def test_every_row_is_drawn_in_proportion_the_first_and_the_last_too():
+    options = {"batch_size": 1, "n_groups_per_batch": 1, "proportional": True, "distinct": False}
+    batches = make_sampler("n-groups", groups=[0, 1, 2], **options)
+    drawn = Counter(row for epoch in range(400) for (row,) in batches.items_of(epoch))
+    assert all(abs(drawn[row] - 400) < 5 * np.sqrt(1200 * 2 / 9) for row in range(3))
+
+
+def test_an_epoch_does_not_repeat_a_stretch_of_the_epoch_before():
+    groups = np.arange(3 * STRETCH * 4) % 4
+    batches = make_sampler("n-groups", groups=groups, batch_size=4, n_groups_per_batch=2)
+    stretches = [
+        list(batches.items_of(epoch))[at : at + STRETCH]
+        for epoch in range(3)
+        for at in range(0, 3 * STRETCH, STRETCH)
+    ]
+    assert len({str(one) for one in stretches}) == 9
+
+
+def test_batches_made_directly_leave_out_what_does_not_fill_one():
+    rows = make_sampler("shuffle", labels=np.zeros(7, int))
+    assert [len(one) for one in Batches(rows, 3, drop_last=True)] == [3, 3]
+    assert [len(one) for one in Batches(rows, 3)] == [3, 3, 1]
+    with pytest.raises(InputError, match="is not of this sampler"):
+        Batches(rows, 2).restore(Batches(rows, 3).state)
 
 
 def test_weights_are_one_on_average_without_the_dropped_cells():
