@@ -292,6 +292,27 @@ def test_smaller_subsets_are_parts_of_larger_ones(sizes, seed, data):
     assert [len(rows) for rows in kept] == [small * len(sizes), large * len(sizes)]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"name": "suby"}, {"name": "dirichlet", "marginal": [0.5, 0.5]}, {"name": "dirichlet", "alpha": 30.0}],
+)
+def test_rows_that_are_chosen_once_depend_on_seed_and_names(options):
+    def chosen(**given):
+        return tuple(sorted(make_sampler(labels=LABELS, **{"seed": 0, **options, **given})))
+
+    every = [chosen(), chosen(seed=1), chosen(names=("a",)), chosen(names=("b",))]
+    assert len(set(every)) == 4
+    assert chosen() == every[0]
+
+
+def test_marginals_depend_on_seed_and_names_and_subsets_on_the_rule():
+    drawn = [dirichlet_marginal([0.5, 0.5], 3.0, **one)[0] for one in ({}, {"seed": 1}, {"names": ("a",)})]
+    assert len({round(one, 9) for one in drawn}) == 3
+    by_label, by_group = (make_sampler(one, labels=LABELS, groups=LABELS, seed=0) for one in ("suby", "subg"))
+    assert sorted(by_label) != sorted(by_group)
+    assert make_sampler("suby", labels=LABELS, per_cell=2).per_cell == 2
+
+
 def test_each_row_of_a_group_is_as_likely_kept():
     times = Counter(row for seed in range(2000) for row in sampler_of("subg", seed=seed))
     for group, size in enumerate(SIZES):
@@ -328,6 +349,15 @@ def test_an_empty_group_is_never_passed_over_in_silence(name):
     assert list(sampler_of(name, **options, **named)) == list(dropping.items_of(0))
 
 
+def test_one_empty_group_is_one_too_many():
+    with pytest.raises(InputError, match="1 of 3 groups have no row: 1"):
+        cells_of([0, 2])
+    with pytest.raises(InputError, match="8 of 9 groups have no row: 0, 1, 2, 3, 4, 5, 6, 7. Pass"):
+        cells_of([8])
+    with pytest.raises(InputError, match=r"9 of 10 groups have no row: 0, 1, 2, 3, 4, 5, 6, 7, \.\.\.\. Pass"):
+        cells_of([9])
+
+
 def test_rows_of_a_group_that_was_not_named_are_refused():
     with pytest.raises(InputError, match="some rows are of group 4, 5, not among the 4 of group_ids"):
         sampler_of("subg", group_ids=range(4))
@@ -345,12 +375,13 @@ def test_cells_hold_every_row_once(codes):
     assert cells.dropped == tuple(sorted(set(range(max(codes) + 1)) - set(codes)))
 
 
-def test_more_groups_than_sixteen_bits_number():
-    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
+@pytest.mark.parametrize("groups", [300, 70_000])
+def test_more_groups_than_eight_or_sixteen_bits_number(groups):
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(groups), 2))
     cells = cells_of(codes)
     assert (np.diff(codes[cells.order]) >= 0).all()
     kept = make_sampler("subg", groups=codes, per_cell=1)
-    assert sorted(codes[kept.rows].tolist()) == list(range(70_000))
+    assert sorted(codes[kept.rows].tolist()) == list(range(groups))
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -416,6 +447,7 @@ def test_weights_make_the_mean_of_group_means():
 def test_group_dros_adjustment_is_per_expected_group():
     cells = cells_of([0, 0, 0, 0, 3], expected=range(5), on_empty="drop")
     assert group_adjustment(cells, 3.0).tolist() == [1.5, 0, 0, 3.0, 0]
+    assert not group_adjustment(cells, 0.0).any()
     with pytest.raises(InputError, match="strength must be at least 0"):
         group_adjustment(cells, -1)
 
@@ -761,6 +793,15 @@ def test_dropped_labels_leave_their_share_to_the_others():
         make_sampler(
             "dirichlet", labels=CLASSES, label_ids=range(5), marginal=[0, 0, 0, 0, 1], on_empty="drop"
         )
+    drawn = make_sampler(
+        "dirichlet",
+        labels=np.tile([0, 1], 1000),
+        label_ids=range(3),
+        marginal=[0.2, 0.2, 0.6],
+        on_empty="drop",
+        replacement=True,
+    )
+    assert abs(drawn.counts[0] - 1000) < 5 * np.sqrt(2000 / 4)
 
 
 # --- make_sampler ---------------------------------------------------------------------------------

@@ -404,6 +404,25 @@ def test_the_plan_is_made_in_eval_mode_and_moves_no_statistic(data):
     assert torch.equal(trainer.method.plan(batch), plan)
 
 
+@pytest.mark.parametrize("variant", ["fixed", "paper"])
+def test_the_plan_is_the_cheapest_by_distances_of_features_and_labels(data, variant):
+    trainer, batch = ready("deepjdot", data, variant=variant, distance=0.05, label=2.0)
+    trainer.method.eval()
+    with torch.no_grad():
+        z, z_target = (
+            trainer.network.features(one).double().numpy() for one in (batch.x, batch.unlabelled)
+        )
+        scores = trainer.network.head(trainer.network.features(batch.unlabelled)).double()
+    far = ((z[:, None] - z_target) ** 2).sum(axis=2)
+    p, y = torch.softmax(scores, 1).numpy(), batch.y.numpy()
+    apart = ((np.eye(3)[y][:, None] - p) ** 2).sum(axis=2) if variant == "fixed" else -np.log(p).T[y]
+    cost = 0.05 * far + 2 * apart
+    equal = np.repeat(np.repeat(cost, 2, axis=0), 3, axis=1)  # 30 and 20 rows, each in equal parts: 60 and 60
+    assert equal.shape == (60, 60)
+    best = equal[linear_sum_assignment(equal)].sum() / 60
+    assert (trainer.method.plan(batch).numpy() * cost).sum() == pytest.approx(best, rel=1e-5)
+
+
 @pytest.mark.parametrize("name", [*ADVERSARIAL, "deepjdot", "pseudo-label"])
 def test_a_loss_that_is_no_number_is_a_reason(data, name):
     trainer = trainer_of(make_method(name), data, steps=3)
@@ -425,6 +444,8 @@ def test_only_confident_rows_have_a_loss_and_it_is_shared_by_all():
     truth = torch.eye(3)[[0, 0, 2, 0]]
     expected = torch.where(torch.tensor([[True], [False], [True], [False]]), p - truth, 0.0) / 4
     assert torch.allclose(scores.grad, expected, atol=1e-6)
+    even = pseudo_label.pseudo_label_losses(torch.zeros(1, 2), 0.5)  # at the threshold: confident
+    assert even.tolist() == pytest.approx([math.log(2)])
     none = pseudo_label.pseudo_label_losses(scores, 1.1)
     assert none.tolist() == [0, 0, 0, 0]
     (gradient,) = torch.autograd.grad(none.mean(), scores)

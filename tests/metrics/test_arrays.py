@@ -48,6 +48,10 @@ def test_a_row_of_scores_is_its_largest(convert):
     assert by_scores.accuracy.tolist() == [1.0, 0.0, 1.0]
 
 
+def test_of_equal_scores_the_first_wins():
+    assert group_accuracy([0, 1], [[5, 5, 5], [0, 2, 2]], [0, 0], n_groups=1).overall == 1
+
+
 def test_booleans_are_two_classes():
     assert group_accuracy([True, False], [True, True], [0, 0], n_groups=1, n_classes=2).overall == 0.5
 
