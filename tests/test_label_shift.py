@@ -83,6 +83,9 @@ def test_the_table_by_hand():
     assert found.weights.tolist() == pytest.approx([0.75, 2])
     assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
     assert (found.method, found.iterations, found.converged) == ("bbse-paper-hard", 1, True)
+    soft = np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]
+    names = [bbse(*soft, hard=hard).method for hard in (False, True)]
+    assert names == ["bbse-paper-soft", "bbse-paper-hard"]
 
 
 def test_negative_weights_become_zero():
@@ -340,6 +343,15 @@ def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
     assert found.marginal == pytest.approx(marginal, abs=1e-9)
 
 
+def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps():
+    """Of a share a of class 0, 45 % + 10 % a of the rows look like it: 52.5 % for a = 3 / 4."""
+    looks = np.array([[0.55, 0.45], [0.45, 0.55]])
+    given = looks, [0, 1], looks[np.repeat([0, 1], [21, 19])]
+    found = mlls(*given)
+    assert found.iterations == mlls(*given, tolerance=1e-6).iterations > 500
+    assert found.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
+
+
 def test_rlls_is_regularised_by_the_size_of_the_hold_out():
     source, labels, target = World(1, n=60, radius=0.5).given
     found = rlls(source, labels, target[:10]).marginal
@@ -571,6 +583,7 @@ def test_weights_of_known_marginals():
     for wrong, message in [
         ((target, [0.5, 0.5, 0.5]), "source is a marginal"),
         (([0.5, 0.6, -0.1], source), "target is a marginal"),
+        (([0.5, 0.4, 0], source), "target is a marginal"),
         (([0.5, 0.4, 0.1], source), "classes 2 are in the target and not in the source"),
         (([0.5, 0.5], source), "lengths differ"),
     ]:

@@ -409,9 +409,7 @@ def test_the_plan_is_the_cheapest_by_distances_of_features_and_labels(data, vari
     trainer, batch = ready("deepjdot", data, variant=variant, distance=0.05, label=2.0)
     trainer.method.eval()
     with torch.no_grad():
-        z, z_target = (
-            trainer.network.features(one).double().numpy() for one in (batch.x, batch.unlabelled)
-        )
+        z, z_target = (trainer.network.features(one).double().numpy() for one in (batch.x, batch.unlabelled))
         scores = trainer.network.head(trainer.network.features(batch.unlabelled)).double()
     far = ((z[:, None] - z_target) ** 2).sum(axis=2)
     p, y = torch.softmax(scores, 1).numpy(), batch.y.numpy()

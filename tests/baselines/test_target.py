@@ -448,7 +448,7 @@ def test_shares_that_a_sampler_trains_on(data):
     )
     of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups", "n-groups")
     expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
-    expected |= dict.fromkeys(of_labels, [0.5, 0.5, 0]) | dict.fromkeys(of_groups, [0.75, 0.25, 0])
+    expected |= {one: [0.5, 0.5, 0] for one in of_labels} | {one: [0.75, 0.25, 0] for one in of_groups}
     for rule, shares in expected.items():
         assert rw.trained_shares(rule, known).tolist() == pytest.approx(shares)
 

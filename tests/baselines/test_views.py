@@ -64,6 +64,42 @@ def test_translation_is_along_its_axis(name, axis):
     assert np.abs(made.astype(int) - moved).max() <= 1
 
 
+@pytest.mark.parametrize("strength", [-0.8, 0.5])
+def test_a_shear_moves_each_line_by_its_height(strength):
+    x = pictures(side=20)
+    made = as_pixels(OPERATIONS["sheared"](as_tensor(x), torch.full((len(x),), strength)))
+    places = np.arange(20)
+    for line in range(20):
+        read = np.clip(places + 0.3 * strength * (line - 9.5), 0, 19)
+        low = np.minimum(read.astype(int), 18)
+        share = (read - low)[:, None]
+        expected = x[:, line, low] * (1 - share) + x[:, line, low + 1] * share
+        assert np.abs(made[:, line] - expected).max() <= 1
+
+
+@pytest.mark.parametrize("strength", [-1.0, 0.5])
+def test_a_rotation_is_by_up_to_30_degrees(strength):
+    x = pictures(side=33)
+    made = as_pixels(OPERATIONS["rotated"](as_tensor(x), torch.full((len(x),), strength)))
+    middle = slice(10, 23)
+    for mine, one in zip(made, x, strict=True):
+        theirs = Image.fromarray(one).rotate(30 * strength, Image.Resampling.BILINEAR)
+        assert np.abs(mine.astype(int) - np.asarray(theirs))[middle, middle].max() <= 2
+
+
+def test_a_value_on_the_threshold_is_inverted():
+    x = torch.tensor([0.0, 0.5, 0.75, 1.0]).repeat(3, 1)[None, :, None]
+    made = OPERATIONS["solarised"](x, torch.tensor([0.25]))
+    assert made[0, 0, 0].tolist() == [0, 0.5, 0.25, 0]
+
+
+def test_values_are_spread_exactly_as_by_pillow():
+    x = pictures(side=40)  # 1,600 values are spread in steps of 6
+    made = as_pixels(OPERATIONS["equalised"](as_tensor(x), torch.zeros(len(x))))
+    for mine, one in zip(made, x, strict=True):
+        assert (mine == np.asarray(ImageOps.equalize(Image.fromarray(one)))).all()
+
+
 def test_a_rotation_undoes_itself_near_the_centre():
     x = as_tensor(pictures(side=32))
     turned = OPERATIONS["rotated"](x, torch.full((len(x),), 0.7))
