@@ -454,6 +454,15 @@ def test_calibration_of_what_is_far_too_sure(scale, kind):
     assert sure.bias == pytest.approx(usual.bias, abs=1e-4)
 
 
+def test_at_the_fitted_temperature_the_likelihood_has_no_slope():
+    for seed in range(30):
+        world = World(seed, n=100)
+        logs = np.log(distorted(world.source, 1 + seed / 10, 0))
+        fitted = fit_calibrator(np.exp(logs), world.labels)
+        expected = (fitted(np.exp(logs)) * logs).sum(axis=1)
+        assert expected.mean() == pytest.approx(logs[np.arange(100), world.labels].mean(), abs=1e-5)
+
+
 def test_derivatives_of_calibration_are_those_of_differences():
     generator = np.random.default_rng(0)
     logs, labels = np.log(generator.dirichlet(np.ones(3), size=12)), generator.integers(3, size=12)
