@@ -161,7 +161,19 @@ def test_the_optimum_is_scipys(seed, with_prior):
     assert (found.weights >= 0).all()
     assert found.objective == pytest.approx(objective(found.weights))
     assert found.objective <= best + 1e-7
-    assert found.gap <= 1e-6 * found.objective
+    assert found.gap <= 1e-8 * found.objective
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_where_no_digit_is_left_the_best_that_was_found_is_returned(with_prior):
+    for seed in range(30):
+        confusion, observed, prior, rho = random_problem(seed)
+        problem = regularized._Problem(confusion, observed, 1e-4 * rho, prior if with_prior else None)
+        curvature = confusion.T @ confusion
+        kappa = regularized.SMALLEST * np.linalg.norm(curvature, 2)
+        first = regularized._fitted(problem, curvature, kappa, 1e-9)
+        found = solve(confusion, observed, problem.rho, problem.prior)
+        assert found.gap <= first.gap + 1e-9 * first.objective
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
