@@ -55,6 +55,7 @@ def test_wilsons_interval_is_that_of_scipy():
         exact = stats.binomtest(correct, n).proportion_ci(method="wilson")
         assert wilson(correct, n) == pytest.approx((exact.low, exact.high), abs=1e-6)
     assert wilson(0, 0) == (0.0, 1.0)
+    assert all(wilson(0, n)[0] >= 0 and wilson(n, n)[1] <= 1 for n in range(1, 300))
 
 
 def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):

@@ -214,6 +214,11 @@ def test_of_many_groups_the_worst_are_shown_empty_ones_first():
     assert [line.split()[0] for line in many[4:]] == ["30", *map(str, range(29, 10, -1))]
 
 
+def test_twenty_groups_are_shown_in_their_order():
+    lines = str(of(np.linspace(1, 0.5, 20))).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [str(one) for one in range(20)]
+
+
 def test_shapes_of_fields_must_agree():
     with pytest.raises(InputError, match="give one of each a group"):
         GroupAccuracy(np.zeros(2), np.zeros(3, dtype=int))
