@@ -171,6 +171,12 @@ def test_statistics_are_a_mean_over_batches_and_the_rest_counts_from_two_rows(da
         assert torch.allclose(norm.running_var, torch.stack([one.var(0) for one in z]).mean(0), atol=1e-5)
 
 
+def test_statistics_are_of_at_most_500_batches():
+    trainer = trainer_of(make_method("erm"), problem(1010), backbone="mlp-bn", batch=2)
+    renew_statistics(trainer)
+    assert trainer.network.encoder[1].num_batches_tracked == 500
+
+
 @pytest.mark.parametrize("name", ["swad", "eoa"])
 def test_training_goes_its_way_beside_the_mean(name, data):
     """The loss of each evaluation's step is that of training without an average."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.data import Stream
 from shiftdata.baselines.engine import _freeze_norms
 from shiftdata.baselines.method import Stage
+from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
-from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +132,65 @@ def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
     assert [one["step"] for one in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
 
 
+def test_orders_of_rows_depend_on_the_seed(data):
+    def orders(seed):
+        trainer = trainer_of(make_method("dann"), data, seed=seed)
+        target = trainer._streams["target"].take().tolist()
+        trainer.counts = np.full(240, 2)
+        return target, trainer.sampler.rows_of(0).tolist()
+
+    for first, again, other in zip(orders(1), orders(1), orders(2), strict=True):
+        assert first == again != other
+
+
+def test_every_view_of_a_picture_is_drawn_for_itself():
+    """Source and target, each strong view, and each step of all stages."""
+    problem = picture_problem()
+    data = replace(problem, target=problem.rows)
+    trainer = trainer_of(make_method("sentry"), data, backbone="small-cnn", batch=0)
+    trainer.progress.stage, trainer.progress.total = 1, 6
+    batch = trainer._batch(20)
+    trainer.progress.total = 7
+    later = trainer._batch(20)
+    views = [batch.x, batch.unlabelled, *batch.target_strong, later.x, later.unlabelled, *later.target_strong]
+    assert len(views) == 10
+    for first, second in combinations(views, 2):
+        assert not torch.equal(first, second)
+
+
 def test_evaluations_need_a_set_to_select_by(data):
     alone = replace(data, select=None, select_y=None, select_group=None)
     with pytest.raises(InputError, match="needs a set with the role 'select'"):
         trainer_of(make_method("erm"), alone, evaluate_every=3).run()
+
+
+def test_settings_are_those_on_record():
+    """Figures that are published rest on the defaults."""
+    assert asdict(Training()) == {
+        "steps": 800,
+        "batch": 64,
+        "learning_rate": 0.01,
+        "weight_decay": 0.05,
+        "optimizer": "adamw",
+        "momentum": 0.9,
+        "schedule": "one-cycle",
+        "encoder_rate": 1.0,
+        "frozen_norm": False,
+        "shift": 3,
+        "flip": False,
+        "evaluate_every": 0,
+        "threads": 1,
+        "precision": "float32",
+    }
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+def test_optimisers_have_all_their_settings(optimizer):
+    given = Training(optimizer=optimizer, learning_rate=0.1, weight_decay=0.2, momentum=0.3)
+    made = optimizer_of([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.1}], given)
+    assert type(made).__name__.lower() == optimizer
+    (group,) = made.param_groups
+    assert (group["lr"], group["weight_decay"], group.get("momentum", 0.3)) == (0.1, 0.2, 0.3)
 
 
 @pytest.mark.parametrize(

@@ -333,6 +333,9 @@ def test_rs_balances_what_is_predicted(data):
     many = np.concatenate([trainer.method.target_rows(trainer, shuffled, epoch, True) for epoch in range(40)])
     share = np.bincount(predicted[many], minlength=3) / len(many)
     assert share == pytest.approx(np.full(3, 1 / 3), abs=0.05)
+    trainer.seed += 1
+    assert (trainer.method.target_rows(trainer, shuffled, 3, True) != drawn).any()
+    trainer.seed -= 1
     # Within an epoch that began before, the model's new predictions change nothing.
     with torch.no_grad():
         trainer.network.head.weight.neg_()

@@ -125,6 +125,9 @@ def test_weak_views_move_and_mirror():
     same = (mirrored == x).all(axis=(1, 2, 3))
     assert 0 < same.sum() < len(x)
     assert (mirrored[~same] == x[~same][:, :, ::-1]).all()
+    many = np.repeat(x[:1], 1000, axis=0)
+    mirrored = (weak(many, np.random.default_rng(0), shift=0, flip=True) != many).any(axis=(1, 2, 3))
+    assert mirrored.mean() == pytest.approx(0.5, abs=5 * 0.5 / 1000**0.5)
 
 
 def test_cutout_covers_up_to_a_quarter():
