@@ -40,7 +40,19 @@ N = len(GROUPS)
 #: Numbers that some rule needs, each for every row.
 CODES = {"labels": LABELS, "groups": GROUPS, "nuisances": NUISANCES}
 
-PINNED = {"suby": [3, 4, 1, 0], "rwy": [4, 0, 1, 3, 2]}
+PAIRS = {"name": "n-groups", "batch_size": 2, "n_groups_per_batch": 2}
+#: What the rows 0, 0, 0, 1, 1, 2 are drawn as.
+PINNED = [
+    ({"name": "shuffle"}, [0, 3, 5, 1, 2, 4]),
+    ({"name": "suby"}, [1, 5, 4]),
+    ({"name": "rwy"}, [5, 0, 1, 5, 4, 5]),
+    ({"name": "dirichlet", "alpha": 3.0, "replacement": True}, [5, 5, 2, 4, 3, 5]),
+    ({"name": "per-domain", "batch_size": 3}, [[2, 4, 5], [1, 3, 5]]),
+    (PAIRS, [[3, 0], [5, 4], [1, 5]]),
+    (PAIRS | {"proportional": True}, [[2, 5], [5, 0], [5, 3]]),
+    (PAIRS | {"distinct": False}, [[1, 5], [5, 5], [1, 1]]),
+    (PAIRS | {"distinct": False, "proportional": True}, [[0, 5], [5, 4], [1, 1]]),
+]
 
 #: What each rule needs beside labels, groups and a seed.
 EXTRA = {
@@ -264,9 +276,15 @@ def test_a_place_outside_an_epoch_is_refused(name):
     assert list(sampler) == []
 
 
-def test_draws_do_not_change_between_versions():
-    assert list(make_sampler("suby", labels=[0, 0, 0, 1, 1], seed=1)) == PINNED["suby"]
-    assert list(make_sampler("rwy", labels=[0, 0, 0, 1, 1], seed=1)) == PINNED["rwy"]
+@pytest.mark.parametrize(("options", "drawn"), PINNED)
+def test_draws_do_not_change_between_versions(options, drawn):
+    codes = [0, 0, 0, 1, 1, 2]
+    assert list(make_sampler(labels=codes, groups=codes, nuisances=codes, seed=1, **options)) == drawn
+
+
+def test_draws_of_an_unfinished_stretch_do_not_change_either():
+    batches = list(make_sampler(groups=np.arange(600) % 3, seed=1, **PAIRS))
+    assert [batches[at] for at in (STRETCH - 1, STRETCH, -1)] == [[378, 133], [382, 135], [362, 277]]
 
 
 def test_it_loads_no_torch():

@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
+from shiftdata.baselines import views
 from shiftdata.baselines.views import OPERATIONS, cutout, strong, weak
 
 
@@ -116,6 +117,22 @@ def test_each_picture_has_draws_of_its_own_and_the_generator_decides():
     assert first.dtype == np.uint8
     assert first.shape == x.shape
     assert not (first == strong(x, np.random.default_rng(2))).all()
+
+
+def test_strengths_go_in_either_direction(monkeypatch):
+    seen = []
+
+    def kept(x, strength):
+        seen.append(strength)
+        return x
+
+    monkeypatch.setattr(views, "OPERATIONS", {"kept": kept})
+    strong(np.repeat(pictures(1, 8), 400, axis=0), np.random.default_rng(0))
+    assert [len(one) for one in seen] == [400, 400]
+    drawn = torch.cat(seen)
+    assert drawn.abs().max() <= 1
+    assert drawn.mean().item() == pytest.approx(0, abs=5 * 3**-0.5 / 800**0.5)
+    assert drawn.std().item() == pytest.approx(3**-0.5, abs=0.05)
 
 
 def test_weak_views_move_and_mirror():
