@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ import torch
 
 from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.data import Stream
+from shiftdata.baselines.engine import _freeze_norms
+from shiftdata.baselines.method import Stage
+from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
-from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +56,20 @@ def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
     assert torch.allclose(moved, -0.01 * network.head.weight.grad, atol=1e-6)
 
 
+@pytest.mark.parametrize(("batch", "steps"), [(30, 2), (32, 2), (59, 2), (60, 1), (0, 1)])
+def test_a_pass_over_the_target_leaves_no_row_out(data, batch, steps):
+    trainer = trainer_of(make_method("bn-adapt"), data, backbone="mlp-bn", batch=batch)
+    assert trainer.steps_of(Stage("adapt", passes=1)) == steps  # of 60 rows
+
+
+def test_each_step_of_all_stages_has_a_seed_of_its_own(data):
+    trainer = trainer_of(make_method("jtt", first=0.5), data, steps=6)
+    step, seeds = trainer.method.step, []
+    trainer.method.step = lambda batch, trainer: seeds.append(torch.initial_seed()) or step(batch, trainer)
+    trainer.run()
+    assert len(seeds) == len(set(seeds)) == 9
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_it_learns_in_half_precision(data, precision):
     trainer = trainer_of(make_method("erm"), data, steps=80, precision=precision)
@@ -69,6 +87,12 @@ def test_frozen_norms_keep_their_statistics_and_train_their_weights(data):
     free = trainer_of(make_method("erm"), data, backbone="mlp-bn")
     free.run()
     assert not torch.equal(free.network.encoder[1].running_mean, norm.running_mean)
+
+
+def test_norms_within_blocks_are_frozen_too():
+    block = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Sequential(torch.nn.BatchNorm1d(2))))
+    _freeze_norms(block.train())
+    assert [one.training for one in block.modules()] == [True, True, True, False]
 
 
 def test_one_row_has_no_batch_statistics(data):
@@ -108,10 +132,71 @@ def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
     assert [one["step"] for one in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
 
 
+def test_evaluations_count_the_steps_of_all_stages_and_each_stage_ends_in_one(data):
+    trainer = trainer_of(make_method("jtt", first=0.15), data, evaluate_every=5)
+    trainer.run()
+    assert [one["step"] for one in trainer.progress.history] == [3, 5, 10, 15, 20, 23]
+
+
+def test_orders_of_rows_depend_on_the_seed(data):
+    def orders(seed):
+        trainer = trainer_of(make_method("dann"), data, seed=seed)
+        target = trainer._streams["target"].take().tolist()
+        trainer.counts = np.full(240, 2)
+        return target, trainer.sampler.rows_of(0).tolist()
+
+    for first, again, other in zip(orders(1), orders(1), orders(2), strict=True):
+        assert first == again != other
+
+
+def test_every_view_of_a_picture_is_drawn_for_itself():
+    """Source and target, each strong view, and each step of all stages."""
+    problem = picture_problem()
+    data = replace(problem, target=problem.rows)
+    trainer = trainer_of(make_method("sentry"), data, backbone="small-cnn", batch=0)
+    trainer.progress.stage, trainer.progress.total = 1, 6
+    batch = trainer._batch(20)
+    trainer.progress.total = 7
+    later = trainer._batch(20)
+    views = [batch.x, batch.unlabelled, *batch.target_strong, later.x, later.unlabelled, *later.target_strong]
+    assert len(views) == 10
+    for first, second in combinations(views, 2):
+        assert not torch.equal(first, second)
+
+
 def test_evaluations_need_a_set_to_select_by(data):
     alone = replace(data, select=None, select_y=None, select_group=None)
     with pytest.raises(InputError, match="needs a set with the role 'select'"):
         trainer_of(make_method("erm"), alone, evaluate_every=3).run()
+
+
+def test_settings_are_those_on_record():
+    """Figures that are published rest on the defaults."""
+    assert asdict(Training()) == {
+        "steps": 800,
+        "batch": 64,
+        "learning_rate": 0.01,
+        "weight_decay": 0.05,
+        "optimizer": "adamw",
+        "momentum": 0.9,
+        "schedule": "one-cycle",
+        "encoder_rate": 1.0,
+        "frozen_norm": False,
+        "shift": 3,
+        "flip": False,
+        "evaluate_every": 0,
+        "threads": 1,
+        "precision": "float32",
+    }
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+def test_optimisers_have_all_their_settings(optimizer):
+    given = Training(optimizer=optimizer, learning_rate=0.1, weight_decay=0.2, momentum=0.3)
+    made = optimizer_of([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.1}], given)
+    assert type(made).__name__.lower() == optimizer
+    (group,) = made.param_groups
+    assert (group["lr"], group["weight_decay"], group.get("momentum", 0.3)) == (0.1, 0.2, 0.3)
 
 
 @pytest.mark.parametrize(
