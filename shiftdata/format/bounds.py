@@ -26,10 +26,15 @@ TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 MOST_COLUMNS, ROWS_AT_ONCE, BYTES_AT_ONCE = 30_000, 1 << 16, 16 << 20
 
 
+def most_unpacked(size: int) -> int:
+    """The bytes to which a file of `size` bytes may unpack."""
+    return max(TIMES * size, ALWAYS)
+
+
 def unpacked_fault(found: pq.FileMetaData, size: int) -> str | None:
     """Why a file of `size` bytes is not read, by its footer."""
     unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
-    most = max(TIMES * size, ALWAYS)
+    most = most_unpacked(size)
     if unpacked > most or found.num_rows > size:
         return f"would unpack {size:,} bytes to {found.num_rows:,} rows, {unpacked:,} bytes: it is not read"
     return None
@@ -38,7 +43,7 @@ def unpacked_fault(found: pq.FileMetaData, size: int) -> str | None:
 def texts_fault(table: pa.Table, size: int) -> str | None:
     """Why the columns that are read as numbers are not decoded: their texts are far more than the file."""
     coded = [name for name in table.column_names if pa.types.is_dictionary(table[name].type)]
-    if sum(_text_bytes(table[name]) for name in coded) <= max(TIMES * size, ALWAYS):
+    if sum(_text_bytes(table[name]) for name in coded) <= most_unpacked(size):
         return None
     return f"would unpack {size:,} bytes to far more: it is not read"
 
@@ -96,7 +101,7 @@ def flat_batches(
 
     A text that stands in the file once may be that of every row: it is counted before it is decoded.
     """
-    most, rows, unpacked = max(TIMES * size, ALWAYS), 0, 0
+    most, rows, unpacked = most_unpacked(size), 0, 0
     if fault := _flat_fault(file, columns, size, most_rows):
         raise IntegrityError(fault)
     width = _width(file.schema_arrow, columns)
@@ -114,7 +119,7 @@ def flat_batches(
 
 def _flat_fault(file: pq.ParquetFile, columns: Sequence[str], size: int, most_rows: int) -> str | None:
     """Why columns of a file are not read, by its footer."""
-    schema, footer, most = file.schema_arrow, file.metadata, max(TIMES * size, ALWAYS)
+    schema, footer, most = file.schema_arrow, file.metadata, most_unpacked(size)
     if fault := _column_fault(schema, columns):
         return fault
     declared = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
