@@ -24,7 +24,7 @@ Indices: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
 #: Rows of one answer at most, and bytes of their texts.
-MOST_ROWS, MOST_TEXTS = 1000, 16 << 20
+MOST_ROWS, MOST_TEXTS = 1000, 4 << 20
 TEXTS = ("origin", "license", "attribution", "params")
 
 
