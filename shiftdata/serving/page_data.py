@@ -16,7 +16,7 @@ from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.look_alikes import look_alikes
 from shiftdata.gallery.pages import cover
 from shiftdata.gallery.rows import MOST_ROWS, Choice, Rows
-from shiftdata.gallery.sprites import for_browser
+from shiftdata.gallery.sprites import LargePictureError, for_browser
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.repos import Commit
@@ -42,6 +42,8 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
             raise Refusal(409, str(error)) from None
         except NotFoundError as error:
             raise Refusal(404, str(error)) from None
+        except LargePictureError as error:
+            raise Refusal(413, str(error)) from None
         except ShiftdataError as error:
             raise Refusal(400, str(error)) from None
         return (
