@@ -15,9 +15,11 @@ MOST_ADDRESSES = 6 << 30
 GROUP = 1_000_000
 
 
-def write_equal_rows(path: Path, row: Mapping[str, str | float], rows: int) -> Path:
+def write_equal_rows(
+    path: Path, row: Mapping[str, str | float], rows: int, metadata: Mapping[bytes, bytes] | None = None
+) -> Path:
     """Write a table of equal rows, of which each value stands in the file once a row group."""
-    group = pa.table({name: _repeated(value, GROUP) for name, value in row.items()})
+    group = pa.table({name: _repeated(value, GROUP) for name, value in row.items()}, metadata=metadata)
     path.parent.mkdir(exist_ok=True, parents=True)
     with pq.ParquetWriter(path, group.schema) as writer:
         for first in range(0, rows, GROUP):

@@ -18,6 +18,7 @@ from shiftdata.bench.submission import CARD, Part, Submission, fit_rows, rows_of
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
 from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
+from tests.bombs import growth, write_equal_rows
 
 
 @pytest.fixture(scope="module")
@@ -363,6 +364,26 @@ def test_a_file_that_unfolds_to_too_many_rows_is_refused_before_they_are_read(ta
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("rows were read"))
     with pytest.raises(InputError, match="give at most 10"):
         Submission.read(path)
+
+
+def test_equal_rows_do_not_fill_the_memory(task, tmp_path):
+    made = written(tmp_path, "x.parquet", submitted(task))
+    row = {
+        "task_id": "0" * 64,
+        "set": "test",
+        "seed": 0,
+        "trial": 0,
+        "step": 0,
+        "key": "k",
+        "prediction": "p",
+    }
+    bomb = write_equal_rows(tmp_path / "bomb.parquet", row, 8_000_000, pq.read_schema(made).metadata)
+    assert bomb.stat().st_size < 300_000
+    begin = "from pathlib import Path\nfrom shiftdata.bench.submission import Submission"
+    code = "try:\n    Submission.read(Path(sys.argv[1])).parts\nexcept ValueError as error:\n    print(error)"
+    bytes_more, printed = growth(begin, code, bomb)
+    assert "8,000,000 rows" in printed
+    assert bytes_more < 200e6
 
 
 def test_a_row_that_is_drawn_twice_has_one_key(tiny, task):
