@@ -40,7 +40,11 @@ def test_equal_rows_of_what_was_dropped_do_not_fill_the_memory(tiny, copy):
 def test_equal_rows_of_predictions_do_not_fill_the_memory(tiny, tmp_path):
     bomb = write_equal_rows(tmp_path / "bomb.parquet", {"key": "k", "prediction": "p"}, 30_000_000)
     assert bomb.stat().st_size < 600_000
-    begin = "import shiftdata as sd\nfrom shiftdata.errors import InputError\ntask = sd.task(sys.argv[1], 'group-fairness', k=2, mu=0.2)"
+    begin = """
+import shiftdata as sd
+from shiftdata.errors import InputError
+task = sd.task(sys.argv[1], "group-fairness", k=2, mu=0.2)
+"""
     code = """
 try:
     task.evaluate(sys.argv[2])

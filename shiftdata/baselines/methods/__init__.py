@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from shiftdata.baselines.method import _OWN, Method, Wrapper
-from shiftdata.baselines.training import setting_hint
 from shiftdata.errors import InputError, not_found
 
 #: Name: module and class. Wrappers go around another method: "rs+rw+dann".
@@ -81,9 +80,7 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
     """
     if isinstance(name, Method):
         if hyper or variant != "fixed":
-            hints = " ".join(filter(None, map(setting_hint, hyper)))
-            made = f"{type(name).__name__} was made already: give it its hyper-parameters itself."
-            raise InputError(f"{made} {hints}".rstrip())
+            raise InputError(f"{type(name).__name__} was made already: give it its hyper-parameters itself")
         return name
     *around, inner = name.split("+")
     if issubclass(method_class(inner), Wrapper):
