@@ -114,7 +114,7 @@ def flat_batches(
             unpacked += len(batch) * width + sum(map(_text_bytes, texts))
             if rows > most_rows or unpacked > most:
                 raise IntegrityError(_too_much(size, rows, unpacked, most_rows, most))
-            yield from _decoded_rows(table).to_batches()
+            yield from _decoded_rows(table.select(list(columns))).to_batches()
 
 
 def _flat_fault(file: pq.ParquetFile, columns: Sequence[str], size: int, most_rows: int) -> str | None:
