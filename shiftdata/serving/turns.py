@@ -11,19 +11,19 @@ from anyio.to_thread import run_sync
 
 from shiftdata.serving.names import Refusal
 
-#: Seconds for which a request waits for its turn, and after which a client that was refused may ask again.
-PATIENCE, AGAIN = 10, 5
+#: Seconds after which a client that was refused may ask again.
+AGAIN = 5
 
 #: What is made: the catalog, which programs read; a page or its rows; a picture, which is decoded; what takes
 #: seconds.
 Work: TypeAlias = Literal["catalog", "page", "picture", "task", "look-alikes"]
-#: Threads for each kind of work, and requests that wait for one.
-TURNS: Mapping[Work, tuple[int, int]] = {
-    "catalog": (2, 256),
-    "page": (4, 64),
-    "picture": (2, 64),
-    "task": (2, 8),
-    "look-alikes": (1, 8),
+#: Threads for each kind of work, requests that wait for one, and for how many seconds.
+TURNS: Mapping[Work, tuple[int, int, float]] = {
+    "catalog": (2, 256, 10),
+    "page": (4, 64, 10),
+    "picture": (2, 64, 30),
+    "task": (2, 8, 10),
+    "look-alikes": (1, 8, 10),
 }
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def turns() -> Mapping[Work, Turns]:
     """The threads of a server for its pages."""
-    return {kind: Turns(threads, waiting) for kind, (threads, waiting) in TURNS.items()}
+    return {kind: Turns(*limits) for kind, limits in TURNS.items()}
 
 
 class Turns:
@@ -40,8 +40,9 @@ class Turns:
     Those who wait take up no thread: the ones that read files are others.
     """
 
-    def __init__(self, threads: int, waiting: int) -> None:
+    def __init__(self, threads: int, waiting: int, patience: float) -> None:
         self._free, self._most, self._waiting = asyncio.Semaphore(threads), waiting, 0
+        self._patience = patience
         self._threads = CapacityLimiter(threads)
 
     async def run(self, make: Callable[..., T], *given: object) -> T:
@@ -57,7 +58,7 @@ class Turns:
             raise _busy()
         self._waiting += 1
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 await self._free.acquire()
         except TimeoutError:
             raise _busy() from None
