@@ -108,7 +108,8 @@ def command(
 ) -> int:
     """Serve a folder of datasets to browsers, and to the Hub's own clients, which only need HF_ENDPOINT.
 
-    By default it is read-only and can be reached from this machine only. With --fsck it serves nothing: it
+    By default it is read-only and can be reached from this machine only. A few threads make its pages; the
+    limits are in docs/distribution.md. With --fsck it serves nothing: it
     hashes every uploaded file, moves what is damaged to DIR/.mirror/damaged, removes what no dataset names,
     and ends with status 1 if there are problems.
     """

@@ -1,0 +1,125 @@
+"""Files of strangers that would fill the memory: refused by what they declare, and by what they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shiftdata.errors import InputError, IntegrityError
+from shiftdata.files import sha256_of
+from shiftdata.format import bounds
+from shiftdata.format.bounds import read_flat
+from shiftdata.tasks.prediction_files import read_prediction_file
+from tests.bombs import growth, write_equal_rows
+from tests.tiny import edit_manifest
+
+#: Bytes by which a process may grow that is given a file of equal rows; each took a gigabyte.
+MOST_GROWTH = 300 << 20
+
+
+def with_dropped(folder: Path, rows: int, base: str = "mini") -> Path:
+    """Let a dataset list equal rows as dropped, and its manifest count them."""
+    path = write_equal_rows(folder / "dropped.parquet", {"base": base, "key": "k", "reason": "r"}, rows)
+    record = {"bytes": path.stat().st_size, "sha256": sha256_of(path), "rows": rows}
+
+    def change(raw: dict[str, Any]) -> None:
+        raw["files"] = dict(sorted({**raw["files"], path.name: record}.items()))
+        (forged,) = (one for one in raw["bases"] if one["name"] == base)
+        forged |= {"dropped": {"r": rows}, "dropped_id": "0" * 64}
+
+    edit_manifest(folder, change)
+    return path
+
+
+def test_equal_rows_of_what_was_dropped_do_not_fill_the_memory(tiny, copy):
+    assert with_dropped(copy, 12_000_000).stat().st_size < 300_000
+    begin = "import shiftdata as sd\nassert sd.verify(sys.argv[2]) == []"
+    code = "print(*[one.what for one in sd.verify(sys.argv[1]) if one.path == 'dropped.parquet'])"
+    bytes_more, printed = growth(begin, code, copy, tiny)
+    assert "would unpack" in printed
+    assert "12,000,000 rows" in printed
+    assert bytes_more < MOST_GROWTH
+
+
+def test_equal_rows_of_predictions_do_not_fill_the_memory(tiny, tmp_path):
+    bomb = write_equal_rows(tmp_path / "bomb.parquet", {"key": "k", "prediction": "p"}, 30_000_000)
+    assert bomb.stat().st_size < 600_000
+    begin = """
+import shiftdata as sd
+from shiftdata.errors import InputError
+task = sd.task(sys.argv[1], "group-fairness", k=2, mu=0.2)
+"""
+    code = """
+try:
+    task.evaluate(sys.argv[2])
+except InputError as error:
+    print(error)
+"""
+    bytes_more, printed = growth(begin, code, tiny, bomb)
+    assert "30,000,000 rows" in printed
+    assert "at most 1,000,000 rows are read" in printed
+    assert bytes_more < MOST_GROWTH
+
+
+def test_a_flat_file_is_read_as_it_is(tmp_path):
+    categories = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.int8()), pa.array(["a", "é"]))
+    table = pa.table(
+        {
+            "text": ["x", None, "", "long" * 100],
+            "category": categories,
+            "bytes": pa.array([b"1", b"", None, b"2"], pa.binary()),
+            "number": [1.5, None, float("nan"), 0.0],
+            "whole": pa.array([1, 2, None, 4], pa.int8()),
+            "truth": [True, False, None, True],
+            "empty": pa.nulls(4),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=3)
+    wanted = table.set_column(1, "category", categories.cast(pa.string()))
+    for names in (table.column_names, ["number", "text"]):
+        read = read_flat(tmp_path / "x.parquet", names, most_rows=4)
+        assert read.to_pandas().equals(wanted.select(names).to_pandas())
+        assert read.schema.types == wanted.select(names).schema.types
+    pq.write_table(table.slice(0, 0), tmp_path / "none.parquet")
+    assert len(read_flat(tmp_path / "none.parquet", ["text", "category"], most_rows=0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        ({"other": [1]}, "has 0 columns 'key'"),
+        ({"key": [[1, 2]]}, r"has list<.*> in its column 'key': give numbers or texts"),
+        ({"key": ["a"], "key.b": ["c"]}, "has the column 'key.b' besides"),
+        ({"key": ["a"] * 11}, "has 11 rows or more in .* bytes: at most 10 rows are read"),
+        ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: give at most 30"),
+        ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,080 bytes or more"),
+    ],
+)
+def test_a_file_that_is_not_read_says_why(tmp_path, monkeypatch, columns, what):
+    monkeypatch.setattr(bounds, "ALWAYS", 1 << 20)
+    monkeypatch.setattr(bounds, "MOST_COLUMNS", 30)
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    with pytest.raises(IntegrityError, match=f"x.parquet {what}"):
+        read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
+
+
+def test_a_file_that_is_no_table_says_so(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    with pytest.raises(IntegrityError, match=r"x.parquet cannot be read as Parquet"):
+        read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
+
+
+def test_an_archive_of_arrays_is_not_unpacked_to_far_more(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", np.zeros(40_000_000))
+    with pytest.raises(InputError, match=r"it would unpack to 320,000,\d+ bytes: at most 268,435,456"):
+        read_prediction_file(tmp_path / "x.npz", 10)
+    np.savez_compressed(tmp_path / "two.npz", a=np.arange(3), b=np.ones(2))
+    assert {name: one.tolist() for name, one in read_prediction_file(tmp_path / "two.npz", 10).items()} == {
+        "a": [0, 1, 2],
+        "b": [1, 1],
+    }
