@@ -32,7 +32,7 @@ def here(tmp_path, monkeypatch) -> Path:
 def pictures(
     folder: str, number: int = 6, size: tuple[int, int] = (40, 40), mode: str = "RGB", ending: str = "png"
 ) -> None:
-    rng = np.random.default_rng(len(folder))
+    rng = np.random.default_rng([*folder.encode()])
     Path(folder).mkdir(parents=True)
     for at in range(number):
         pixels = rng.integers(0, 255, (size[1], size[0], len(mode)), dtype=np.uint8)

@@ -131,6 +131,19 @@ class Credit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EqualContent:
+    """Content items that are equal to another to the byte: each set of them is one origin.
+
+    `labels` counts the sets whose items have several labels, `nuisances` those of several nuisances.
+    """
+
+    items: int
+    sets: int
+    labels: int
+    nuisances: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileRecord:
     """What a published file must be; a picture has no rows."""
 
