@@ -21,13 +21,10 @@ import shiftdata
 from shiftdata.stable import content_hash
 
 #: Where code lies whose version says what it is: this package, Python and what is installed.
-_KNOWN = tuple(
-    Path(path).resolve()
-    for path in (
-        Path(__file__).parent,
-        Path(shiftdata.__file__).parent,
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    )
+_KNOWN = (
+    Path(__file__).resolve().parent,
+    Path(shiftdata.__file__).resolve().parent,
+    *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
 _Defined: TypeAlias = dict[str, list[ast.stmt]]
 

@@ -142,9 +142,8 @@ class RowsAlbum:
     @property
     def left_out(self) -> Mapping[str, str]:
         blank = {"no text": self._without_text, "no label": self._without_label & ~self._without_text}
-        return {
-            self._file.place(row): why for why, rows in blank.items() for row in np.flatnonzero(rows).tolist()
-        }
+        places = {why: np.flatnonzero(rows).tolist() for why, rows in blank.items()}
+        return {self._file.place(row): why for why, rows in places.items() for row in rows}
 
     def fingerprint(self) -> str:
         """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""

@@ -74,7 +74,7 @@ def command(path: Path, name: str | None, out: Path | None, force: bool, **optio
     written = write(draft, owner, name, out)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, written.text)
-    _print(written, out)
+    _print(written, out, draft.dropped)
 
 
 def _name(path: Path) -> str:
@@ -177,7 +177,7 @@ def _code(data: Path, beside: Path) -> str:
     return f"Path({quoted(data.as_posix())})"
 
 
-def _print(written: Written, out: Path) -> None:
+def _print(written: Written, out: Path, dropped: int) -> None:
     """Where the recipe is, what it lacks and why, and what to do next, as typed from here."""
     recipe = shlex.quote(os.path.relpath(out))
     folder = f"build/shift/{written.recipe.name}"
@@ -186,6 +186,7 @@ def _print(written: Written, out: Path) -> None:
     for line in written.left_out:
         print(f"canonical split left out: {line}")
     rows = f"{written.rows:,} examples in the base {written.recipe.default_base!r}"
+    rows += f", less what the build leaves out of {dropped:,} items" if dropped else ""
     print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
     print(f"  python -m builders build {recipe}")
     print(f"  python -m builders check {folder} --recipe {recipe}")

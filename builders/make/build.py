@@ -199,9 +199,14 @@ class _Build:
         assign.check_splits(self.recipe, fold_of)
         check_protocols(self.recipe, items, fold_of)
         if not self.quiet:
-            for line in (*content.warnings(), *_near_duplicates(content)):
+            for line in (*content.warnings(), *self._near_duplicates(content)):
                 _say(line)
         return content, fold_of
+
+    def _near_duplicates(self, content: Listed) -> Iterator[str]:
+        """Warn, once, of pictures that look like others, where they are files at hand."""
+        if self.rank.number == 0 and isinstance(content.album, Files):
+            yield from inspect(content.album, content.items).warnings()
 
     def _check_others(self) -> dict[str, str]:
         """Refuse to work beside processes that have other code or libraries; give those of this one."""
@@ -369,12 +374,6 @@ def _content(rendered: Rendered) -> Iterator[View]:
                 )
         except BadItem:
             continue  # counted where it is rendered
-
-
-def _near_duplicates(content: Listed) -> Iterator[str]:
-    """Warn of pictures that look like others, where they are files at hand."""
-    album = content.album
-    return inspect(album, content.items).warnings() if isinstance(album, Files) else iter(())
 
 
 def _say(text: str) -> None:

@@ -44,13 +44,13 @@ class Listed:
         counts = self.counts
         if counts.sets:
             yield (
-                f"note: {counts.items:,} items are {counts.sets:,} when equal bytes count once, such as "
-                f"{self._named(self.equal[0])}; equal items share an origin, and so a split"
+                f"note: equal bytes: {counts.items:,} items are {counts.sets:,} when each counts once, "
+                f"such as {self._named(self.equal[0])}; equal items share an origin, and so a split"
             )
         if self._conflicts:
             named = "; ".join(map(self._named, self._conflicts[:MOST_SETS]))
             yield (
-                f"warning: equal bytes under several labels, {counts.labels:,} times: {named}. At most one "
+                f"warning: equal bytes under several labels ({counts.labels:,}): {named}. At most one "
                 "label is right: keep that item and delete the others. If they stay, no split leaks, but a "
                 "model is told different labels for one input"
             )

@@ -112,6 +112,7 @@ def look_at_pictures(
         encoding=f'ImageEncoding(format="jpeg", quality=92{grey})',
         items=len(items),
         labels=len(labels),
+        dropped=len(inspected.faults),
         imports=[
             "builders.albums.folder FolderAlbum",
             "builders.encode ImageEncoding",

@@ -191,7 +191,8 @@ def _dropped(label: Column | None, text: Column | None) -> dict[str, set[int]]:
 
 def _empty(column: Column) -> set[int]:
     """The rows in which a column has nothing."""
-    return {row for row, cell in enumerate(column.cells) if cell is None or not str(cell).strip()}
+    texts = ("" if cell is None else str(cell).strip() for cell in column.cells)
+    return {row for row, text in enumerate(texts) if text in ("", "nan")}
 
 
 def _features(
@@ -310,11 +311,7 @@ def _seen(
             what = kind if isinstance(kind, str) else f"categories {', '.join(kind)}"
             what = f"feature {'' if name == column_name(name) else column_name(name) + ' '}({what})"
         else:
-            what = (
-                f"not used: {unused[name]}"
-                if name in unused
-                else f"not used; --keep {quoted(name)} takes it along"
-            )
+            what = f"not used: {unused.get(name, f'--keep {quoted(name)} takes it along')}"
         yield f"  {shown(name)}: {what}"
     for name in sorted(set(unused) - set(columns)):
         yield f"  {shown(name) if name else '(a column)'}: not used: {unused[name]}"

@@ -53,7 +53,7 @@ def finished(
     everyone = credited(terms_of)
     default = manifest.default_base
     first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
-    write_text(folder / ATTRIBUTION, attribution_text(manifest.name, manifest.version, everyone))
+    write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
     names = [*_parquet_files(folder), ATTRIBUTION]
     every = {**files, **file_records(folder, [name for name in names if name not in files])}
     return replace(
