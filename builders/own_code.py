@@ -71,7 +71,7 @@ class _Closure:
                 self._add_node(module, node)
 
     def _add_node(self, module: ModuleType, node: ast.AST) -> None:
-        self._code.append(ast.dump(node))
+        self._code.append(_form(node))
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name):
                 self.add(module, inner.id)
@@ -101,6 +101,16 @@ class _Closure:
                 self.add(imported, known)
 
 
+def _form(node: object) -> str:
+    """Code as text, the same under every version of Python: `ast.dump` names other fields in each."""
+    if isinstance(node, ast.Constant):
+        return f"{type(node.value).__name__} {node.value!r}"
+    if isinstance(node, ast.AST):
+        fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+        return f"{type(node).__name__}({', '.join(f'{name}={_form(value)}' for name, value in fields)})"
+    return f"[{', '.join(map(_form, node))}]" if isinstance(node, list) else repr(node)
+
+
 @cache
 def _is_own(module: ModuleType) -> bool:
     """Whether a module is code of somebody's own, of which there is a source."""
@@ -121,13 +131,15 @@ def _absolute(module: ModuleType, statement: ast.ImportFrom) -> str:
 
 @cache
 def _tree(module: ModuleType) -> ast.Module:
-    """The code of a module, as it was when first asked for: without docstrings."""
+    """The code of a module, as it was when first asked for: without docstrings and paths."""
     tree = ast.parse(Path(str(module.__file__)).read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:] or [ast.Pass()]
+        elif isinstance(node, ast.AnnAssign) and "Path" in ast.unparse(node.annotation):
+            node.value = None  # where a file lies is no code: a fingerprint says what is in it
     return tree
 
 

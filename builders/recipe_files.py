@@ -106,8 +106,7 @@ def recipe_path(reference: str) -> Path:
             if path.stem == named or named in [recipe.name for recipe in _table(path, begins)]:
                 return path
     raise NotFoundError(
-        f"unknown recipe {named!r}: give a name, or the path of a .py file that assigns RECIPE"
-        + _nearest(named)
+        f"unknown recipe {named!r}{_nearest(named)}, and a .py file that assigns RECIPE will do"
     )
 
 

@@ -142,7 +142,7 @@ def test_an_author_of_several_labels_is_one_origin(tmp_path):
     others = {item.origin for item in made.items()} - ann
     assert (len(ann), len(others)) == (1, 2)  # labels that differ in signs alone are still told apart
     assert len({item.key for item in made.items()}) == 4
-    assert {item.origin for item in listed(made).items} == ann  # as all of the texts are equal
+    assert len({item.origin for item in listed(made).items}) == 1  # as all of the texts are equal
 
 
 @pytest.mark.parametrize("cell", ["", "  ", '" \n"'])

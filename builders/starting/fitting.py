@@ -198,7 +198,7 @@ def _fields(
     """The lines of the recipe's fields."""
     yield f"    name={quoted(name)},"
     yield f"    family={quoted(draft.shift.family)},"
-    yield '    version="1.0.0",  # raise it when the content changes'
+    yield '    version="1.0.0",  # raise it when the content changes, or code of your own'
     yield f"    released={quoted(date.today().isoformat())},"
     yield wrapped("creators=", owner.creators, ",", INDENT)
     yield f"    title={quoted(owner.title)},"
