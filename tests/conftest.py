@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-# One thread a process, before numpy is imported: the tests themselves run on every core.
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# One thread a process unless the caller says otherwise, before numpy is imported: tests run on every core.
+os.environ |= {
+    name: os.environ.get(name, "1") for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+}
 
 import shutil
 import tempfile

@@ -12,7 +12,7 @@ from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.method import Setup
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import CellBatches, RowSampler
+from shiftdata.sampling import CellBatches, Ranks, RowSampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,4 +89,4 @@ def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
     """The positions that a sampler gives in an epoch, in order, on all ranks."""
     if isinstance(sampler, RowSampler):
         return sampler.rows_of(epoch)
-    return np.concatenate([np.asarray(one) for one in sampler.items_of(epoch)])
+    return np.concatenate([np.asarray(one) for one in sampler.among(Ranks()).items_of(epoch)])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from shiftdata.baselines import views
 from shiftdata.baselines.data import Data, Stream, epoch_rows
+from shiftdata.baselines.distributed import SharedEncoder, average, same_everywhere
 from shiftdata.baselines.method import Batch, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare, threads
 from shiftdata.baselines.networks import Network, evaluating
@@ -55,16 +56,16 @@ class Trainer:
     ) -> None:
         self.method, self.network, self.data = method, network, data
         self.training, self.seed, self.device = training, seed, device
-        self._prepare, self._ranks = prepare, Ranks.of()
-        if training.batch % self._ranks.world:
-            raise InputError(f"a batch of {training.batch} cannot be shared by {self._ranks.world} processes")
-        if self._ranks.world > 1 and not training.batch:
-            raise InputError("all rows in one batch (batch=0) are trained on by one process")
-        self.first = copy.deepcopy(network.state_dict())
+        self._prepare = prepare
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
             method.setup(network, data.known(network.n_features))
         method.to(device)
+        same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
+        self.first = {name: one.cpu().clone() for name, one in network.state_dict().items()}
+        ranks = Ranks.of()
+        if ranks.world > 1 and "maps" not in method.needs:  # which reach into the encoder
+            network.shared = SharedEncoder(ranks)
         self.progress = Progress()
         #: How often each row to fit is drawn, if a method has said so.
         self.counts: IntArray | None = None
@@ -84,7 +85,12 @@ class Trainer:
         optimizer.zero_grad()
         if loss.requires_grad:  # a batch without a row to learn from moves nothing
             torch.autograd.backward(self._scaler.scale(loss))
-            self._share_gradients(optimizer)
+            average(
+                one.grad
+                for group in optimizer.param_groups
+                for one in group["params"]
+                if one.grad is not None
+            )
             self._scaler.step(optimizer)
             self._scaler.update()
         else:
@@ -146,7 +152,7 @@ class Trainer:
                     if save_every and self.progress.total % save_every == 0:
                         save(self)
             if not self.progress.finished:
-                self._share_buffers()
+                same_everywhere(self.method.buffers())
                 self.method.eval()
                 torch.manual_seed(hash64(self.seed, "baselines", "finish"))
                 self.method.finish(self)
@@ -198,7 +204,7 @@ class Trainer:
             if stage.fresh:
                 self.network.load_state_dict(self.first)
             torch.manual_seed(hash64(self.seed, "baselines", "begin", number))
-            self._share_buffers()
+            same_everywhere(self.method.buffers())
             self.method.eval()
             self.method.begin(stage, self)
             self.progress.stage, self.progress.done, self.progress.begun = number, 0, True
@@ -249,9 +255,10 @@ class Trainer:
     def _step(self, stage: Stage) -> None:
         progress = self.progress
         batch = self._batch(self.steps_of(stage))
+        # The same in every process.
         # Of the CPU alone where it trains there: `torch.manual_seed` walks the stack for every other device.
         generator = torch.default_generator if self.device == "cpu" else torch
-        generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, self._ranks.rank))
+        generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
         self.method.train()
         if self.training.frozen_norm:
             _freeze_norms(self.network.encoder)
@@ -297,14 +304,12 @@ class Trainer:
     def _batch(self, steps: int) -> Batch:
         data, whole = self.data, self.training.batch == 0
         drawn, weight = self._whole() if whole else (self._streams["fit"].take(), None)
-        drawn, weight = self._mine(drawn), None if weight is None else self._mine(weight)
         x = self._view(data.rows[drawn], "shift")
         strong = self._strong(data.rows[drawn], "strong", self.method.strong_views)
         target = target_row = None
         target_strong: tuple[Tensor, ...] = ()
         if data.target is not None and self.method.reads_target(self.stages[self.progress.stage]):
             target_row = np.arange(len(data.target)) if whole else self._streams["target"].take()
-            target_row = self._mine(target_row)
             target = self._view(data.target[target_row], "target shift")
             views_of_target = self.method.target_strong_views
             target_strong = self._strong(data.target[target_row], "target strong", views_of_target)
@@ -344,34 +349,10 @@ class Trainer:
         inputs = self.data.inputs
         x = inputs.x[inputs.positions(rows)]
         if inputs.is_pictures:
-            step = self.progress.total, *((self._ranks.rank,) if self._ranks.rank else ())
             make, training = (views.strong if strong else views.weak), self.training
-            drawn = rng(self.seed, "baselines", purpose, *step)
+            drawn = rng(self.seed, "baselines", purpose, self.progress.total)
             x = make(x, drawn, shift=training.shift, flip=training.flip)
         return self.prepared(x)
-
-    def _mine(self, drawn: Any) -> Any:
-        """What this process takes of a batch that all of them draw alike."""
-        return drawn[self._ranks.rank :: self._ranks.world]
-
-    def _share_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """The mean of the gradients of all processes; what none has a gradient of stays where it is."""
-        if self._ranks.world == 1:
-            return
-        parameters = [one for group in optimizer.param_groups for one in group["params"]]
-        moves = torch.tensor([one.grad is not None for one in parameters], device=self.device).int()
-        torch.distributed.all_reduce(moves)
-        for parameter in (one for one, some in zip(parameters, moves.tolist(), strict=True) if some):
-            if parameter.grad is None:  # every process must take part in every sum
-                parameter.grad = torch.zeros_like(parameter)
-            torch.distributed.all_reduce(parameter.grad)
-            parameter.grad /= self._ranks.world
-
-    def _share_buffers(self) -> None:
-        """The running means of the first process for all: each has seen its own rows."""
-        if self._ranks.world > 1:
-            for buffer in self.method.buffers():
-                torch.distributed.broadcast(buffer, 0)
 
 
 def _freeze_norms(encoder: torch.nn.Module) -> None:

@@ -28,6 +28,8 @@ from shiftdata.files import absolute, cache_folder, locked, whole_file
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import content_hash
 
+#: Raised where files of before must not be read again: version 1 may have rows with another row's inputs.
+CACHE_VERSION = 2
 #: Bytes of all folders together; those that nobody used for a while make room.
 LIMIT = 20 << 30
 #: Seconds for which what was used is left alone.
@@ -51,7 +53,7 @@ class FeatureCache:
     def __init__(self, root: Path | None, about: Mapping[str, Any], size: int, limit: int = LIMIT) -> None:
         self.root = cache_folder("features") if root is None else absolute(root)
         self.size, self.limit = size, limit
-        self.about = json.dumps({**about, "rows": size}, sort_keys=True)
+        self.about = json.dumps({**about, "rows": size, "version": CACHE_VERSION}, sort_keys=True)
         self.folder = self.root / content_hash(self.about)[:32]
         self.x: NDArray[Any] | None = None
         self._checks = np.zeros(size, np.uint64)

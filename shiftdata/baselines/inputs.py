@@ -158,16 +158,16 @@ def _kept_or_made(
     made, not_kept = [], []
     if len(new):
         examples = Examples(metadata, new, size=size)
-        describe, at = _described(examples, mode), 0
-        for x, *_ in Loader(examples, None, batch_size=BATCH):
-            one, some = describe(x), new[at : at + len(x)]
+        describe = _described(examples, mode)
+        # Every process reads all rows: it trains on batches that all of them draw, and caches what it read.
+        for x, _, known in Loader(examples, None, batch_size=BATCH, rank=0, world=1):
+            one, some = describe(x), new[np.asarray(known["position"])]
             if kept is None or not kept.put(some, one):
                 made.append(one)
                 not_kept.append(some)
-            at += len(some)
             on_rows(len(some))
     if kept is None:
-        return np.concatenate(made), np.arange(len(rows))
+        return np.concatenate(made), np.argsort(np.concatenate(not_kept))  # of sorted rows
     lost = np.setdiff1d(rows[kept.missing(rows)], np.concatenate([rows[:0], *not_kept]))
     if len(lost):  # another process has thrown them away meanwhile
         return _kept_or_made(metadata, mode, size, rows, None, lambda _: None)
@@ -182,7 +182,7 @@ def _together(
     """In memory, what was made and could not be kept, and the rest from the files."""
     x = np.empty((len(rows), *made.shape[1:]), made.dtype)
     is_new = np.isin(rows, new)
-    x[is_new] = made
+    x[np.searchsorted(rows, new)] = made
     if kept.x is not None and not is_new.all():
         x[~is_new] = kept.x[rows[~is_new]]
     return x, np.arange(len(rows))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
 import torch
@@ -11,6 +15,7 @@ from torch import Tensor, nn
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.arrays import IntArray
+from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from shiftdata.baselines.engine import Trainer
@@ -152,7 +157,8 @@ class Method(nn.Module):
     target_strong_views: int = 0
     #: Whether it fits the rows to select by: then its score there cannot choose between runs.
     trains_on_select: bool = False
-    #: Raised with every change that changes a result: it is in the record of each run.
+    #: Raised with every change that changes a result: it is in the record of each run. Of a method of your
+    #: own the source counts too.
     code_version: ClassVar[int] = 1
 
     network: Network
@@ -302,6 +308,29 @@ def method(name: str) -> Callable[[type[Method]], type[Method]]:
         return one
 
     return named
+
+
+def code_of(method: Method) -> dict[str, Any]:
+    """Return what tells the code of a method and its parts from that of another time.
+
+    The methods that ship have a `code_version`; of one's own the source of the module counts too, as parsed,
+    so that comments do not.
+    """
+    parts = [one for one in method.modules() if isinstance(one, Method)]
+    own = {kind for one in parts for kind in type(one).__mro__ if issubclass(kind, Method)}
+    modules = {kind.__module__ for kind in own if kind.__module__.partition(".")[0] != "shiftdata"}
+    source = {name: text for name in sorted(modules) if (text := _source_hash(name))}
+    versions = {"code_version": [one.code_version for one in parts]}
+    return versions | ({"own_code": source} if source else {})
+
+
+@cache
+def _source_hash(module: str) -> str:
+    """A hash of a module's source when it was first asked for; empty where it has none, as in a notebook."""
+    try:
+        return content_hash(ast.dump(ast.parse(inspect.getsource(sys.modules[module]))))[:32]
+    except (OSError, TypeError, KeyError, SyntaxError):
+        return ""
 
 
 def check_1d(**tensors: Any) -> None:

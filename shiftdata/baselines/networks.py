@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -27,14 +27,16 @@ class Network(nn.Module):
         super().__init__()
         self.encoder, self.head, self.n_features = encoder, head, features
         self.maps = tuple(maps)  # a tuple: torch has them as parts of the encoder already
+        #: Calls the encoder where several processes share a batch.
+        self.shared: Callable[[nn.Module, Tensor], Tensor] | None = None
 
     def features(self, x: Tensor) -> Tensor:
         """The numbers that the head reads, a row each."""
-        features: Tensor = self.encoder(x)
+        features: Tensor = self.encoder(x) if self.shared is None else self.shared(self.encoder, x)
         return features
 
     def forward(self, x: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.encoder(x))
+        scores: Tensor = self.head(self.features(x))
         return scores
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -19,10 +20,11 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines.data import Data
+from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.estimators import FittedEstimator, fit_estimator, is_estimator
 from shiftdata.baselines.inputs import Inputs
-from shiftdata.baselines.method import Method
+from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, build
 from shiftdata.baselines.networks import Network
@@ -303,7 +305,7 @@ def _identity(
         "task_id": task.content_id(),
         "method": name if isinstance(name, str) else type(method).__name__,
         "variant": method.variant,
-        "code_version": [one.code_version for one in method.modules() if isinstance(one, Method)],
+        **code_of(method),
         "hyper": method.hyper,
         "trains_on_select": method.trains_on_select,
         "backbone": about.name,
@@ -326,9 +328,10 @@ def _save(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
 
 
 def _resume(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
-    if not path.exists():
+    saved = from_first(path.read_bytes() if path.exists() else None)  # the others may have no such folder
+    if saved is None:
         return
-    state = torch.load(path, weights_only=True)
+    state = torch.load(io.BytesIO(saved), weights_only=True)
     if state["of"] != _hash(identity):
         raise InputError(f"{path} is of another run: delete it, or give another folder")
     trainer.load_state_dict(state)

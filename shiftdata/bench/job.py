@@ -15,7 +15,7 @@ import torch
 from shiftdata import __version__
 from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.frozen import fingerprint
-from shiftdata.baselines.method import Method
+from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.models import BACKBONES, efficientnet_weights
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
@@ -180,8 +180,7 @@ def identity(job: Job, facts: TaskFacts, device: str = "cpu") -> Identity:
     refused = facts.refused
     try:
         method = job.made_method()
-        versions = [one.code_version for one in method.modules() if isinstance(one, Method)]
-        about |= {"hyper": method.hyper, "code_version": versions}
+        about |= {"hyper": method.hyper, **code_of(method)}
     except InputError as error:
         refused = refused or str(error)
     return Identity(job=job, task=facts.task, about=about, refused=refused)

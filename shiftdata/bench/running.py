@@ -29,6 +29,8 @@ from shiftdata.stable import content_hash
 SWEEP, LOCK = "sweep.json", ".lock"
 #: What may differ between a sweep and the one that its folder was begun with: more of the same.
 MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports")
+#: Where a run stands in its study, and what of a run is the code of its method.
+PLACE, CODE = ("trial", "seed", "held_out"), ("code_version", "own_code")
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def run_sweep(
     _begin(sweep, folder)
     plan, executor, again = Plan(sweep, device), executor or Here(), set(retry)
     setting = Setting(folder.absolute(), device, code_commit(), sweep.imports, rank.number)
+    _drop_other_code(folder, plan)
     tried: set[str] = set()
     while True:
         records = read_records(folder)
@@ -147,6 +150,30 @@ def _begin(sweep: Sweep, folder: Path) -> None:
             raise InputError(f"{folder} was begun as another sweep ({shown:.400}): give it another folder")
     write_text(path, json.dumps(mine, indent=1) + "\n")
     (folder / RECORDS).mkdir(exist_ok=True)
+
+
+def _drop_other_code(folder: Path, plan: Plan) -> None:
+    """Remove the records of runs that are to be trained again as the code of their method has changed."""
+    with locked(folder / LOCK, f"another process changes the records of {folder}", wait=600):
+        records = read_records(folder)
+        if records is None:
+            return
+        runs = plan.runs(records)
+        known = {(one.job.study, *(one.about[name] for name in PLACE)): one for one in runs}
+        places = zip(*(records.column(name) for name in ("study", *PLACE)), strict=True)
+        old = []
+        for run, place in enumerate(places):
+            now, about = known.get(place), json.loads(records.column("about")[run])
+            if now and any(now.about.get(name) != about.get(name) for name in CODE):
+                old.append(records.column("id")[run])
+        for path, rows in records.files if old else ():
+            table = pq.read_table(path, schema=SCHEMA).take(pa.array(rows))
+            with whole_file(path) as temporary:
+                pq.write_table(
+                    table.filter(pc.invert(pc.is_in(table["id"], pa.array(old)))),
+                    temporary,
+                    compression="zstd",
+                )
 
 
 def _file(folder: Path, unit: Unit) -> Path:

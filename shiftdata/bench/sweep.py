@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -124,8 +125,7 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
     for key in ("tasks", "methods"):
         if not raw.get(key):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    for name in raw.get("imports", ()):
-        import_module(name)  # methods of one's own: their names are known from here on
+    import_methods(_texts(raw.get("imports", ())))
     places = list(datasets) or list(raw.get("datasets", ()))
     tasks = [spec for one in raw["tasks"] for spec in _tasks(one, places, where)]
     backbones = _texts(raw.get("backbones", "small-cnn"))
@@ -147,6 +147,21 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
         keep=raw.get("keep", "chosen"),
         imports=_texts(raw.get("imports", ())),
     )
+
+
+def import_methods(modules: Sequence[str]) -> None:
+    """Import the modules that register methods of one's own: from here on their names are known."""
+    here = str(Path.cwd())
+    if modules and here not in sys.path:  # the command `shiftdata` does not look there by itself
+        sys.path.append(here)
+    for name in modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"the sweep imports {name}, and that fails in {here} ({error}): run this in the folder that "
+                f"has {name.partition('.')[0]}, or put that folder into PYTHONPATH"
+            ) from error
 
 
 def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -225,7 +240,8 @@ def _plain(value: Any) -> Any:
 
 
 def restored(plain: Mapping[str, Any]) -> Sweep:
-    """The sweep that `plain_sweep` gave."""
+    """The sweep that `plain_sweep` gave, its methods imported."""
+    import_methods(plain["imports"])
     search = dict(plain["search"])
     search["space"] = {
         name: Hyper(**{**one, "choices": tuple(one["choices"])}) for name, one in search["space"].items()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from shiftdata.baselines.sets import TaskSets
 from shiftdata.bench.elsewhere import predicted_elsewhere
 from shiftdata.bench.job import HEADS, Identity, Job, TaskSpec, base_of
 from shiftdata.bench.records import DONE, evaluated, write_task
+from shiftdata.bench.sweep import import_methods
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.files import remove
 from shiftdata.metrics.arrays import IntArray
@@ -65,8 +65,7 @@ class Setting:
 
 def start(setting: Setting) -> Callable[[Unit], list[dict[str, Any]]]:
     """Load what units need, and give what does one."""
-    for name in setting.imports:
-        import_module(name)
+    import_methods(setting.imports)
     return partial(rows_of, setting)
 
 

@@ -114,6 +114,7 @@ def command(
             on_step=stepped,
             **_numbers(given),
         )
+    _leave_processes()
     if first:
         _print_run(run, shape, folder)
     return None
@@ -144,6 +145,13 @@ def _join_processes(device: str) -> bool:
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     return torch.distributed.get_rank() == 0
+
+
+def _leave_processes() -> None:
+    import torch
+
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _print_run(run: Any, shape: str, folder: str | None) -> None:

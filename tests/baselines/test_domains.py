@@ -103,12 +103,15 @@ def test_one_domain_is_a_reason(name):
 def test_batches_of_few_rows_or_domains(data, name, sizes):
     trainer, batch = ready(name, data, sizes)
     loss = trainer.method.loss(batch)
-    made = gradients(loss, trainer)
     assert torch.isfinite(loss)
-    assert all(torch.isfinite(one).all() for one in made)
+    assert all(torch.isfinite(slope).all() for slope in gradients(loss, trainer))
+    # The same code without its penalty: equal bits on every processor, which the loss of ERM's code is not.
+    unpenalised, same_batch = ready(name, data, sizes, trade_off=0)
+    fitted = unpenalised.method.loss(same_batch)
+    assert torch.allclose(fitted, erm_loss(trainer, batch), rtol=1e-5)
     compared = {"coral": 2, "mmd": 2, "irm": 1, "fishr": 2}[name]
     usable = sum(size > (name in ("irm", "fishr")) for size in sizes)
-    assert torch.equal(loss, erm_loss(trainer, batch)) == (usable < compared)
+    assert torch.equal(loss, fitted) == (usable < compared)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -402,7 +405,7 @@ def test_a_linear_head_has_one_mask_a_class(data):
     trainer, batch = ready("rsc", data)
     z = trainer.network.features(batch.x)
     made = rsc.class_gradients(trainer.network.head, z, batch.y)
-    assert torch.equal(made, trainer.network.head.weight[batch.y])
+    assert torch.allclose(made, trainer.network.head.weight[batch.y])
     assert not made.requires_grad
     assert trainer.network.head.weight.grad is None
 
@@ -507,7 +510,7 @@ def test_fishr_scales_by_the_square_of_its_average(data):
 
 def test_fishr_takes_averages_before_the_anneal(data):
     trainer, batch = ready("fishr", data, progress=0.1)
-    assert torch.equal(trainer.method.loss(batch), erm_loss(trainer, batch))
+    assert torch.allclose(trainer.method.loss(batch), erm_loss(trainer, batch), rtol=1e-6)
     kept = trainer.method.get_buffer("averages")
     assert kept.abs().sum() > 0
     assert not kept.requires_grad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import multiprocessing
 import os
 import shutil
@@ -15,6 +16,7 @@ import shiftdata as sd
 from shiftdata.baselines import Training, features, inputs, read_inputs
 from shiftdata.baselines.features import ABOUT, CHECKS, ROWS, FeatureCache, FeatureWarning
 from shiftdata.baselines.models import Standardised
+from shiftdata.stable import content_hash
 
 SIDE = 24
 ABOUT_TEST = {"mode": "test"}
@@ -252,3 +254,12 @@ def test_two_at_once_end_with_the_same_rows(tmp_path):
     assert all(child.exitcode == 0 for child in children)
     who = np.round((cache.x[:] - numbers_of(np.arange(400))) * 1e3)
     assert (who == who[:, :1]).all()
+
+
+def test_what_an_earlier_version_wrote_is_not_read(tmp_path):
+    """Version 1 could have the inputs of other rows."""
+    old = json.dumps({**ABOUT_TEST, "rows": 4}, sort_keys=True)
+    cache = FeatureCache(tmp_path, ABOUT_TEST, 4)
+    assert cache.put(np.arange(4), np.ones((4, 2), np.float32))
+    assert cache.folder.exists()
+    assert cache.folder.name != content_hash(old)[:32]

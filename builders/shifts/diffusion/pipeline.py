@@ -107,17 +107,21 @@ class Diffusion(OnDevice):
         drawn: Tensor = torch.randn(shape, generator=generator, dtype=self.kind).to(self.place)
         return drawn
 
-    def texts(self, prompts: Sequence[str]) -> Tensor:
-        """What the denoiser reads of some prompts."""
-        networks = self.networks
-        tokens = networks.tokenizer(
+    def tokens(self, prompts: Sequence[str]) -> Tensor:
+        """Return the token ids of each prompt, padded or cut to the model's length."""
+        tokenizer = self.networks.tokenizer
+        ids: Tensor = tokenizer(
             list(prompts),
             padding="max_length",
-            max_length=networks.tokenizer.model_max_length,
+            max_length=tokenizer.model_max_length,
             truncation=True,
             return_tensors="pt",
-        )
-        read: Tensor = networks.text_encoder(tokens.input_ids.to(self.place))[0]
+        ).input_ids
+        return ids
+
+    def texts(self, prompts: Sequence[str]) -> Tensor:
+        """Return the embeddings of prompts, which the denoiser attends to."""
+        read: Tensor = self.networks.text_encoder(self.tokens(prompts).to(self.place))[0]
         return read
 
     def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:

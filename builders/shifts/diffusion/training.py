@@ -114,7 +114,9 @@ class _Trainer:
                 one.repeat(training.batch, 1, 1)
                 for one in diffusion.texts(["", without, within]).unsqueeze(1)
             )
-        if self.neutral.equal(self.positive):
+        # Tokens, not embeddings: those of one text differ in their last bits with its place in a batch.
+        tokens = diffusion.tokens([without, within])
+        if tokens[0].equal(tokens[1]):
             raise InputError(
                 f"the model reads {within!r} as it reads {without!r}: the shift says nothing, or stands "
                 f"beyond the {self.neutral.shape[1]} tokens that it reads"

@@ -12,8 +12,7 @@ often a group is seen, not what it weighs when it is. With all rows in one batch
 "group-dro-domains" takes domains for groups, with as many rows of each in a batch and eta 0.01, as DomainBed.
 
 `code` (group_DRO): eta 0.01, rows drawn as they are, and a group that is not in the batch grows as well, by
-its adjustment. BalancingGroups begins with q = 1, which the first division makes 1/G. Of several processes
-each has the q of its own rows.
+its adjustment. BalancingGroups begins with q = 1, which the first division makes 1/G.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class MCD(Method):
                 module.reset_parameters()  # equal heads would never disagree
 
     def step(self, batch: Batch, trainer: Trainer) -> float:
-        encoder, heads = self.network.encoder, (self.network.head, self.other)
+        heads = self.network.head, self.other
         unmoved = heads if self.variant == "code" and batch.step else ()
         with frozen(*unmoved):
             fitted = trainer.descend(self.fitted(self.network.features(batch.x), batch))
@@ -73,7 +73,7 @@ class MCD(Method):
             trainer.descend(self.fitted(z, batch) - self.apart(z_target))
         with frozen(*heads):
             for _ in range(int(self.moves)):
-                trainer.descend(self.apart(encoder(batch.unlabelled)))
+                trainer.descend(self.apart(self.network.features(batch.unlabelled)))
         return fitted
 
     def fitted(self, z: Tensor, batch: Batch) -> Tensor:

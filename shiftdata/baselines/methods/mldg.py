@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from shiftdata.baselines.distributed import average
 from shiftdata.baselines.method import Batch, Hyper, mean
 from shiftdata.baselines.methods.domains import AcrossDomains
 
@@ -85,6 +86,7 @@ class MLDG(AcrossDomains):
         own = self.domain_loss(batch, rows, {} if self.variant == "fixed" else self.copied())
         found = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
         gradients = {name: one for name, one in zip(moved, found, strict=True) if one is not None}
+        average(gradients.values())
         steps = inner_steps(gradients, rates, adam=self.variant == "code")
         clone = {name: moved[name] + step for name, step in steps.items()}
         return own + self.beta * self.domain_loss(batch, others, self.copied() | clone)

@@ -177,10 +177,12 @@ class Wanted:
 
 
 def code_versions(methods: Sequence[str], about: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The code versions of each method, one for each part that it has."""
+    """The code versions of each method, one for each part that it has, and hashes of your own code."""
     found: dict[str, set[str]] = {}
     for method, one in zip(methods, about, strict=True):
-        found.setdefault(clean(method), set()).add("+".join(map(str, one.get("code_version", []))) or "-")
+        version = "+".join(map(str, one.get("code_version", []))) or "-"
+        own = (source[:8] for source in one.get("own_code", {}).values())
+        found.setdefault(clean(method), set()).add(" ".join([version, *own]))
     return {name: " and ".join(sorted(of)) for name, of in found.items()}
 
 

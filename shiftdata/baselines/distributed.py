@@ -1,0 +1,160 @@
+"""One training in several processes: each holds the whole batch and encodes its share of the rows.
+
+The encoder takes nearly all of the time. Everything else (losses over a batch, such as the means of groups
+and the covariances of domains; a method's memory; its draws) is computed by every process from the same
+numbers. So a method that knows nothing of processes takes the steps that it takes in one, and the state of
+one process is the state of all: a checkpoint needs no more.
+
+    z = gather(encoder(x of this process))     the features of all rows, in every process
+    dz -> world * dz of this process           backwards
+
+Then the mean of the gradients over the processes is the sum over the rows for the encoder, and for all other
+parameters, which have equal gradients everywhere, what it was. Batch norm takes its statistics of the rows of
+all processes, so that a step does not depend on their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm
+from torch.overrides import TorchFunctionMode
+
+from shiftdata.sampling import Ranks
+from shiftdata.stable import hash64
+
+
+class SharedEncoder:
+    """Calls an encoder on this process's share of a batch, and returns the features of the whole batch.
+
+    In eval mode every process encodes all rows, as one process may predict while the others do not; so it
+    does with inputs that need a gradient, and with fewer rows than processes. Random layers draw what no
+    other process draws, and leave the draws outside of the encoder as they are.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self._seed = self._calls = 0
+
+    def __deepcopy__(self, memo: Any) -> SharedEncoder:
+        return self  # a copied network draws from the same count
+
+    def __call__(self, encoder: nn.Module, x: Tensor) -> Tensor:
+        rank, world = self.ranks.rank, self.ranks.world
+        if not encoder.training or x.requires_grad or len(x) < world:
+            whole: Tensor = encoder(x)
+            return whole
+        shares = torch.tensor_split(x, world)
+        with self._draws(x.device), _GlobalStatistics():
+            own = encoder(shares[rank])
+        return _gather(own, [len(share) for share in shares], rank)
+
+    @contextmanager
+    def _draws(self, device: torch.device) -> Iterator[None]:
+        """Seed random layers by the step's seed, the calls since it was set, and the process."""
+        seed = torch.initial_seed()
+        self._calls = self._calls + 1 if seed == self._seed else 0
+        self._seed = seed
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(hash64(seed, "encoder", self._calls, self.ranks.rank))
+            yield
+
+
+class _GlobalStatistics(TorchFunctionMode):
+    """Batch norm, of whatever module calls it, with the statistics of the rows of all processes."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return (_batch_norm if func is batch_norm else func)(*args, **(kwargs or {}))
+
+
+def _batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Do as `torch.nn.functional.batch_norm` does, over all processes where it trains."""
+    if not training:
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    axes, shape = [0, *range(2, x.ndim)], [1, -1, *[1] * (x.ndim - 2)]
+    wide = x.float()
+    count = wide.new_tensor([x.numel() / x.shape[1]])
+    totals = _sum(torch.cat([wide.sum(axes), count]))
+    mean, n = totals[:-1] / totals[-1], totals[-1]
+    centred = wide - mean.view(shape)  # the mean first: E x^2 - (E x)^2 loses digits
+    variance = _sum(centred.square().sum(axes)) / n
+    if running_mean is not None and running_var is not None:
+        with torch.no_grad():
+            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+            running_var.lerp_((variance * n / (n - 1)).to(running_var.dtype), momentum)
+    scale = torch.rsqrt(variance + eps) * (1 if weight is None else weight)
+    normed: Tensor = centred * scale.view(shape) + (0 if bias is None else bias.view(shape))
+    return normed.to(x.dtype)
+
+
+class _Gather(torch.autograd.Function):
+    """The rows of all processes, in order; the gradient of this process's rows times the processes."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, sizes: Sequence[int], rank: int) -> Tensor:
+        begin = sum(sizes[:rank])
+        ctx.own, ctx.world = slice(begin, begin + sizes[rank]), len(sizes)
+        sent = own.new_zeros(max(sizes), *own.shape[1:])  # processes send equally many rows
+        sent[: len(own)] = own
+        received = [torch.empty_like(sent) for _ in sizes]
+        torch.distributed.all_gather(received, sent)
+        return torch.cat([part[:size] for part, size in zip(received, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient[ctx.own] * ctx.world, None, None
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over all processes; so is its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor) -> Tensor:
+        total = own.clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return _sum(gradient)
+
+
+_gather: Callable[[Tensor, Sequence[int], int], Tensor] = _Gather.apply
+_sum: Callable[[Tensor], Tensor] = _Sum.apply
+
+
+def average(gradients: Iterable[Tensor]) -> None:
+    """Replace the gradients of each process by their mean over all of them."""
+    world = Ranks.of().world
+    if world > 1:
+        for gradient in gradients:
+            torch.distributed.all_reduce(gradient)
+            gradient /= world
+
+
+def same_everywhere(tensors: Iterable[Tensor]) -> None:
+    """Give every process what the first has: weights that each drew, sums that processors round otherwise."""
+    if Ranks.of().world > 1:
+        for tensor in tensors:
+            torch.distributed.broadcast(tensor, 0)
+
+
+def from_first(value: Any) -> Any:
+    """Return what the first process gives."""
+    given = [value]
+    if Ranks.of().world > 1:
+        torch.distributed.broadcast_object_list(given, 0)
+    return given[0]

@@ -1,0 +1,119 @@
+"""Sweeps of methods of one's own: one truth for the run, its status and its report, in any process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shiftdata.baselines.method import _OWN, _source_hash
+from shiftdata.bench import Records, progress_of, read_sweep, run_sweep
+from shiftdata.cli.sweep import kept_sweep
+from shiftdata.errors import InputError
+
+MODULE = "methods_of_an_import_test"
+CODE = """
+from torch.nn.functional import cross_entropy
+from shiftdata.baselines import Method, method
+
+@method("imported-by-a-test")
+class Imported(Method):
+    def loss(self, batch):
+        return {loss}
+"""
+LOSS = "cross_entropy(self.network(batch.x), batch.y)"
+
+
+def write_methods(folder: Path, loss: str = LOSS, end: str = "") -> None:
+    (folder / f"{MODULE}.py").write_text(CODE.format(loss=loss) + end, encoding="utf-8")
+
+
+def write_sweep(folder: Path, dataset: Path, kind: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(
+        f'datasets = ["{dataset}"]\nmethods = ["erm", "imported-by-a-test"]\nimports = ["{MODULE}"]\n'
+        '[[tasks]]\nprotocol = "group-fairness"\nk = 4\nmu = 0.2\n[training]\nsteps = 2\nbatch = 8\n'
+        f'[search]\nkind = "{kind}"\ntrials = {1 if kind == "defaults" else 2}\nseeds = 2\n'
+    )
+    return path
+
+
+@pytest.fixture
+def forgotten(monkeypatch):
+    """Calls that make this process one that has imported no method of a test."""
+
+    def forget() -> None:
+        sys.modules.pop(MODULE, None)
+        _OWN.pop("imported-by-a-test", None)
+        _source_hash.cache_clear()
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield forget
+    forget()
+
+
+@pytest.mark.parametrize("kind", ["defaults", "random"])
+def test_a_finished_sweep_is_finished_for_a_process_that_has_not_imported_its_methods(
+    tiny, tmp_path, monkeypatch, forgotten, kind
+):
+    monkeypatch.chdir(tmp_path)
+    write_methods(tmp_path)
+    runs = tmp_path / "runs"
+    run_sweep(read_sweep(write_sweep(tmp_path, tiny, kind)), runs)
+    count = {"defaults": 4, "random": 8}[kind]
+    forgotten()
+    now = progress_of(kept_sweep(runs), runs)
+    assert (now.runs, now.left, now.recorded["done"]) == (count, 0, count)
+    forgotten()
+    trained = []
+    run_sweep(kept_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
+    assert trained == []
+
+    write_methods(tmp_path, end="# Code as before.\n")
+    forgotten()
+    assert progress_of(kept_sweep(runs), runs).left == 0
+    write_methods(tmp_path, loss=f"2 * {LOSS}")
+    forgotten()
+    assert progress_of(kept_sweep(runs), runs).left == count // 2
+    run_sweep(kept_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
+    assert {one.runs[0].job.method for one in trained} == {"imported-by-a-test"}
+    assert len(trained) == count // 2
+    assert len(Records.read(runs)) == count  # in the place of those of the code before
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_what_to_do(tiny, tmp_path, monkeypatch, forgotten):
+    path = write_sweep(tmp_path, tiny, "defaults")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"imports {MODULE}, and that fails in {tmp_path}.*PYTHONPATH"):
+        read_sweep(path)
+
+
+@pytest.mark.slow
+def test_the_command_says_the_same_of_a_sweep_in_every_process(tiny, tmp_path):
+    def command(*words: str, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        # As the command on the PATH is: it does not look for modules in the folder it runs in.
+        start = "import sys; sys.path.remove(''); from shiftdata.cli.app import main; sys.exit(main())"
+        known = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        return subprocess.run(
+            [sys.executable, "-c", start, *words], cwd=cwd, env=known, capture_output=True, text=True
+        )
+
+    write_methods(tmp_path, loss="1 / 0")  # a mistake, which is corrected
+    write_sweep(tmp_path, tiny, "defaults")
+    failed = command("sweep", "mine.toml", "--workers", "2", "--quiet")
+    assert "4 runs: 2 done, 2 error, 0 not complete" in failed.stdout
+    write_methods(tmp_path)
+    ended = command("sweep", "--resume", "runs/mine", "--workers", "2", "--quiet")
+    assert "4 runs: 4 done, 0 not complete" in ended.stdout
+    records = {path: path.read_bytes() for path in (tmp_path / "runs" / "mine" / "records").iterdir()}
+    for words in (["--status", "runs/mine"], ["--resume", "runs/mine", "--quiet"], ["mine.toml", "--quiet"]):
+        assert "4 runs: 4 done, 0 not complete" in command("sweep", *words).stdout
+    assert {path: path.read_bytes() for path in records} == records
+    assert "4 in 2 studies: 4 done" in command("report", "runs/mine").stdout
+    elsewhere = command("sweep", "--status", str(tmp_path / "runs" / "mine"), cwd=tmp_path.parent)
+    assert elsewhere.returncode == 1
+    assert f"error: the sweep imports {MODULE}" in elsewhere.stderr
