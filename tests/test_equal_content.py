@@ -20,6 +20,7 @@ from builders.make.equal import listed
 from builders.make.near import inspect
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
+from shiftdata.format import written
 from shiftdata.format.manifest import Manifest
 from shiftdata.verifying import verify
 
@@ -101,15 +102,35 @@ def test_new_build_verify_and_the_card_say_so_and_no_task_leaks(photos, capsys):
     assert seen
 
 
-def test_verify_names_equal_examples_of_other_origins_in_other_splits(photos, monkeypatch):
-    """As they were published before origins were joined."""
-    monkeypatch.setattr(FolderAlbum, "digests", lambda self: {})
+@pytest.fixture
+def resaved(photos) -> Path:
+    """A picture whose pixels lie in other files too, of other bytes."""
+    for copy, suffix in zip(COPIES, (".bmp", ".tif"), strict=True):
+        (photos / copy).unlink()
+        Image.open(photos / "art/cat/3.png").save((photos / copy).with_suffix(suffix))
     assert main(["new", "photos", *OWNER]) == 0
-    assert main(["build", "photos.py", "--workers", "1", "--quiet"]) == 0
-    problems = [str(problem) for problem in verify(Path("build/shift/photos"))]
-    assert len(problems) == 1
-    assert "is equal to the byte to" in problems[0]
-    assert "copy" in problems[0]
+    return photos
+
+
+def test_equal_examples_of_unequal_files_are_counted_and_named(resaved, capsys):
+    assert not listed(folder_album(resaved)).equal
+    assert main(["build", "photos.py", "--workers", "1"]) == 0
+    warning = "warning: 1 sets of equal untouched examples in the base 'all'"
+    assert warning in capsys.readouterr().out
+    built = Path("build/shift/photos")
+    notes: list[str] = []
+    assert verify(built, on_note=notes.append) == []
+    assert any(warning in note for note in notes)
+    card = (built / "README.md").read_text(encoding="utf-8")
+    assert "In the base `all`, 1 sets of equal examples have several origins in several splits" in card
+
+
+def test_verify_refuses_equal_examples_that_the_manifest_does_not_count(resaved, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(written, "equal_apart", lambda rows: [])
+        assert main(["build", "photos.py", "--workers", "1", "--quiet"]) == 0
+    (problem,) = map(str, verify(Path("build/shift/photos")))
+    assert "has 1 sets of equal examples of several origins in several splits, such as cat--" in problem
 
 
 def test_joined_origins_do_not_depend_on_the_order_of_the_items(photos):

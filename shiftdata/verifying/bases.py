@@ -17,13 +17,13 @@ from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import metadata_file
 from shiftdata.format.records import CanonicalSplit, Split
 from shiftdata.format.writer import Indices
-from shiftdata.format.written import groups_of, size_of, untouched
+from shiftdata.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import BaseRows
 from shiftdata.verifying.tables import first_line, plain_texts, read_table
 
-MOST_EQUAL = 3  # rows that a problem names
+MOST_EQUAL = 3  # keys of a set that a problem names
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 
 
@@ -35,11 +35,17 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
         yield from _count_problems(path, "has", groups_of(table), base.splits[split], sizes[split])
     yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
-    yield from _equal_problems(rows)
     if len(rows.splits) == len(base.splits):
         if (starts := untouched(rows.table)) != base.untouched:
             what = f"has {starts} at severity 0, the manifest says {base.untouched}"
             yield Problem(f"metadata/{base.name}", what, "counts")
+        if len(sets := equal_apart(rows.table)) != base.equal_apart:
+            named = "".join(f", such as {', '.join(keys[:MOST_EQUAL])}" for keys in sets[:1])
+            what = (
+                f"has {len(sets)} sets of equal examples of several origins in several splits{named}; the "
+                f"manifest says {base.equal_apart}: they leak, so build the dataset again from one of each"
+            )
+            yield Problem(f"metadata/{base.name}", what, "equal examples")
         found = base_content_id(rows.table, rows.manifest, base)
         if found != base.content_id:
             what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"
@@ -110,32 +116,6 @@ def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
         )
         split = bad["split"] if bad["split"] in rows.splits else next(iter(rows.splits))
         yield Problem(metadata_file(rows.base.name, split), what, "trajectory", bad["key_min"])
-
-
-def _equal_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Untouched examples that are equal to the byte, of several origins, in several splits: a leak."""
-    severity = pc.fill_null(rows.table["severity"], 0.0)  # without a scale, strong shifts are not to be told
-    table = rows.table.filter(pc.equal(severity, 0.0)).select(["sha256", "key", "origin", "split"])
-    counts = pc.value_counts(table["sha256"])
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    found = table.filter(pc.is_in(table["sha256"], value_set=repeated)).group_by("sha256")
-    for equal in found.aggregate([(name, "list") for name in ("key", "origin", "split")]).to_pylist():
-        if len(set(equal["origin_list"])) > 1 and len(set(equal["split_list"])) > 1:
-            members = sorted(zip(equal["key_list"], equal["split_list"], equal["origin_list"], strict=True))
-            key, split, _ = members[0]
-            what = (
-                f"is equal to the byte to {_few(members[1:])}: equal examples must be of one origin, or "
-                "they leak; give the items one origin, or delete all but one, and build it again"
-            )
-            yield Problem(metadata_file(rows.base.name, split), what, "equal bytes", key)
-
-
-def _few(members: Sequence[tuple[str, str, str]]) -> str:
-    """Name some rows by key, split and origin."""
-    named = [f"{key!r} (in {split}, of the origin {origin!r})" for key, split, origin in members[:MOST_EQUAL]]
-    return ", ".join(named) + (
-        f" and {len(members) - len(named):,} more" if len(members) > MOST_EQUAL else ""
-    )
 
 
 def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
