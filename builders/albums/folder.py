@@ -238,14 +238,19 @@ class FolderAlbum:
             yield row
 
 
-def picture_of(file: Path | BinaryIO) -> Image.Image:
-    """A picture as every viewer shows it, in RGB or RGBA; raises `BadItem` where it cannot be used."""
+def picture_of(file: Path | BinaryIO, least_side: int | None = None) -> Image.Image:
+    """Read a picture as every viewer shows it, in RGB or RGBA; raises `BadItem` where it cannot be used.
+
+    A JPEG is decoded faster, and smaller, if sides of at least `least_side` will do.
+    """
     try:
         with (
             warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
             Image.open(file) as picture,
         ):
             _refuse(picture)
+            if least_side is not None:
+                picture.draft(None, (least_side, least_side))
             upright = _eight_bits(ImageOps.exif_transpose(picture))  # as every viewer shows it
             alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
             return upright.convert("RGBA" if alpha else "RGB")

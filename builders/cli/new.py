@@ -186,7 +186,7 @@ def _print(written: Written, out: Path, dropped: int) -> None:
     for line in written.left_out:
         print(f"canonical split left out: {line}")
     rows = f"{written.rows:,} examples in the base {written.recipe.default_base!r}"
-    rows += f", less what the build leaves out of {dropped:,} items" if dropped else ""
+    rows += f", minus those of the {dropped:,} items that the build will leave out" if dropped else ""
     print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
     print(f"  python -m builders build {recipe}")
     print(f"  python -m builders check {folder} --recipe {recipe}")

@@ -27,7 +27,7 @@ class Listed:
 
     @property
     def counts(self) -> EqualContent:
-        """How much is equal, for the manifest and the card."""
+        """Count equal content for the manifest and the card."""
         return EqualContent(
             items=sum(map(len, self.equal)),
             sets=len(self.equal),
@@ -40,7 +40,7 @@ class Listed:
         return [members for members in self.equal if len({item.label for item in members}) > 1]
 
     def warnings(self) -> Iterator[str]:
-        """What the owner of the content should know before a build."""
+        """Name equal content for its owner before a build, and what to do."""
         counts = self.counts
         if counts.sets:
             yield (
@@ -50,9 +50,9 @@ class Listed:
         if self._conflicts:
             named = "; ".join(map(self._named, self._conflicts[:MOST_SETS]))
             yield (
-                f"warning: equal bytes under several labels ({counts.labels:,}): {named}. At most one "
-                "label is right: keep that item and delete the others. If they stay, no split leaks, but a "
-                "model is told different labels for one input"
+                f"warning: equal bytes under several labels ({counts.labels:,}): {named}. Where only one "
+                "label can be right, keep that item and delete the others. Observations that may differ can "
+                "stay: no split leaks, but a model is told different labels for one input"
             )
         yield from self._large()
 
@@ -97,7 +97,7 @@ def listed(album: Album) -> Listed:
         if item.severity is None and (digest := digests.get(item.key)):
             sets[digest].append(item)
     equal = sorted(
-        (tuple(members) for members in sets.values() if len(members) > 1), key=lambda of: of[0].key
+        (tuple(members) for members in sets.values() if len(members) > 1), key=lambda members: members[0].key
     )
     name = _joined(equal)
     items = tuple(_renamed(item, name) for item in items)

@@ -1,4 +1,4 @@
-"""Look at pictures before a build: those that it will leave out, and near-duplicates of other bytes."""
+"""Inspect pictures before a build: those that it will leave out, and near-duplicates of other bytes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from shiftdata.stable import hash64
 #: Pixels that are decoded: some seconds of work, or all of a small album.
 MOST_DECODED = 400_000_000
 MOST_LOOKED_AT = 5_000
+LEAST_SIDE = 64  # of a decoded JPEG, and of what is hashed
 SIDE = 32  # of the grey thumbnails that confirm what the hashes say
 #: The largest mean difference of grey values (of 255) between the thumbnails of near-duplicates.
 NEAR_GREY = 4.0
@@ -27,7 +28,7 @@ AT_ONCE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Inspected:
-    """What was seen of the pictures in some files: `looked` of them were decoded.
+    """The faults and near-duplicates of pictures, of which `looked` were decoded.
 
     `faults` says why the build will leave an item out. `near` counts the pictures with a near-duplicate of
     another origin, and `pairs` those pairs; `example` is the first.
@@ -40,12 +41,12 @@ class Inspected:
     example: tuple[Item, Item] | None
 
     def warnings(self) -> Iterator[str]:
-        """What the owner of the pictures should know of near-duplicates."""
+        """Count near-duplicates for the owner of the pictures, and name a pair."""
         if self.example:
-            one, other = (shown(str(item.source.get("file", item.key))) for item in self.example)
+            first, second = (shown(str(item.source.get("file", item.key))) for item in self.example)
             yield (
                 f"warning: {self.near:,} of {self.looked:,} pictures look like another one of other bytes "
-                f"({self.pairs:,} pairs), such as {one} and {other}: each is an origin of its own. Where "
+                f"({self.pairs:,} pairs), such as {first} and {second}: each is an origin of its own. Where "
                 "they show the same thing, give them one origin in items.csv, or delete one"
             )
 
@@ -61,14 +62,16 @@ def inspect(album: Files, items: Sequence[Item]) -> Inspected:
                 faults[item.key] = why
             continue
         try:
-            picture = picture_of(album.file(item))
+            picture = picture_of(album.file(item), LEAST_SIDE)
         except BadItem as error:
             faults[item.key] = str(error)
             continue
-        pixels += picture.width * picture.height
+        with Image.open(album.file(item)) as header:
+            pixels += header.width * header.height
+        small = picture.resize((LEAST_SIDE, LEAST_SIDE), Image.Resampling.BOX)  # a hash of all pixels is slow
         seen.append(item)
-        hashes.append(difference_hash(picture))
-        thumbnails.append(_thumbnail(picture))
+        hashes.append(difference_hash(small))
+        thumbnails.append(_thumbnail(small))
     pairs, near, example = 0, set[int](), list[tuple[int, int]]()
     for found in _confirmed(hashes, thumbnails):
         apart = [(a, b) for a, b in found.tolist() if seen[a].origin != seen[b].origin]
@@ -97,6 +100,6 @@ def _confirmed(hashes: Sequence[int], thumbnails: Sequence[NDArray[np.uint8]]) -
     grey = np.stack(thumbnails)
     for pairs, _ in near_pairs(np.array(hashes, np.uint64)):
         for start in range(0, len(pairs), AT_ONCE):
-            some = pairs[start : start + AT_ONCE]
-            apart = np.abs(grey[some[:, 0]].astype(np.int16) - grey[some[:, 1]]).mean(axis=1)
-            yield some[apart <= NEAR_GREY]
+            block = pairs[start : start + AT_ONCE]
+            apart = np.abs(grey[block[:, 0]].astype(np.int16) - grey[block[:, 1]]).mean(axis=1)
+            yield block[apart <= NEAR_GREY]

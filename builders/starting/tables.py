@@ -143,23 +143,20 @@ def look_at_table(
         return Missing(columns=missing, seen=seen)
     label, domain = columns[str(chosen["label"])], columns[str(chosen["domain"])]
     _check(path, label, domain, types, chosen["text"])
-    _check_labels(path, label, drop_unlabelled)
-    dropped = _dropped(label if drop_unlabelled else None, columns.get(chosen["text"] or ""))
-    seen += [f"  left out: {len(rows):,} rows have no {part}" for part, rows in dropped.items() if rows]
-    rows = len(label.cells) - len(set().union(*dropped.values()))
-    decimal = next(iter(columns.values())).decimal
-    says = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
-    says += ["features=FEATURES"] if types else []
-    says += [f"keep={tuple_of(keep)}"] if keep else []
-    more = [f"encoding={quoted(encoding)}"] if encoding else []
-    more += ["drop_unlabelled=True"] if drop_unlabelled else []
-    more += [f"decimal={quoted(decimal)}"] if decimal != "." else []
+    rows, left_out = _rows(path, label, columns.get(chosen["text"] or ""), drop_unlabelled=drop_unlabelled)
+    seen += left_out
     what = "texts" if chosen["text"] else "rows"
     return Draft(
         shift=domains_shift(domain.counts, len(label.counts), column_name(domain.name), labels=True),
         what=f"{rows:,} {what} of {len(label.counts)} classes",
         album="RowsAlbum",
-        arguments=[path_code, f"Columns({', '.join(says)})", *more],
+        arguments=[
+            path_code,
+            _columns_code(chosen, types, keep),
+            *([f"encoding={quoted(encoding)}"] if encoding else []),
+            *(["drop_unlabelled=True"] if drop_unlabelled else []),
+            *([f"decimal={quoted(label.decimal)}"] if label.decimal != "." else []),
+        ],
         encoding="TextEncoding()" if chosen["text"] else "TableEncoding(features=FEATURES)",
         items=rows,
         labels=len(label.counts),
@@ -173,20 +170,26 @@ def look_at_table(
     )
 
 
-def _check_labels(path: Path, label: Column, drop_unlabelled: bool) -> None:
-    """Refuse rows without a label before a recipe is written that would."""
-    empty = len(_empty(label))
-    if empty and not drop_unlabelled:
-        raise InputError(
-            f"{empty:,} rows of {path} have no label: their column {label.name!r} is empty. Fill it in, or "
-            "give --drop-unlabelled to leave them out"
-        )
+def _columns_code(chosen: Mapping[str, str | None], types: Mapping[str, Feature], keep: Sequence[str]) -> str:
+    """Say in code what the columns of a table are for."""
+    says = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
+    says += ["features=FEATURES"] if types else []
+    says += [f"keep={tuple_of(keep)}"] if keep else []
+    return f"Columns({', '.join(says)})"
 
 
-def _dropped(label: Column | None, text: Column | None) -> dict[str, set[int]]:
-    """The rows that the album will leave out, by the part that they lack."""
+def _rows(path: Path, label: Column, text: Column | None, *, drop_unlabelled: bool) -> tuple[int, list[str]]:
+    """Count the rows that the album will use, and say how many it leaves out."""
     without_text = _empty(text) if text else set[int]()
-    return {"text": without_text, "label": (_empty(label) if label else set()) - without_text}
+    without_label = _empty(label) - without_text
+    if without_label and not drop_unlabelled:
+        raise InputError(
+            f"{len(without_label):,} rows of {path} have no label: their column {label.name!r} is empty. "
+            "Fill it in, or give --drop-unlabelled to leave them out"
+        )
+    dropped = {"text": len(without_text), "label": len(without_label)}
+    lines = [f"  left out: {count:,} rows have no {part}" for part, count in dropped.items() if count]
+    return len(label.cells) - sum(dropped.values()), lines
 
 
 def _empty(column: Column) -> set[int]:
