@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import hashlib
 import platform
@@ -17,7 +18,7 @@ import shiftdata
 from builders.albums import Raw
 from builders.parts import RECIPE_MODULE
 from builders.recipe import OfAlbum, Recipe, file_versions
-from shiftdata.errors import InputError, ShiftdataError, not_found
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError
 from shiftdata.files import sha256_of
 from shiftdata.format.records import Calibration
 from shiftdata.format.typed import read_json, record
@@ -96,14 +97,24 @@ def recipe_path(reference: str) -> Path:
         path = Path(named)
         if not path.is_file():
             raise InputError(
-                f"there is no recipe file {named}; name a file, or one of {', '.join(recipe_names())}"
+                f"there is no recipe file {named}: `python -m builders new` writes one for your data"
+                + _nearest(path.stem)
             )
         return path
     for begins in (named, ""):  # most tables are named as their recipes begin, and the others are run last
         for path in _modules():
             if path.stem == named or named in [recipe.name for recipe in _table(path, begins)]:
                 return path
-    raise not_found("recipe", named, recipe_names(), "Or give the path of a .py file that assigns RECIPE.")
+    raise NotFoundError(
+        f"unknown recipe {named!r}{_nearest(named)}, and a .py file that assigns RECIPE will do"
+    )
+
+
+def _nearest(named: str) -> str:
+    """The names of this package that are like a wrong one, and how to see all."""
+    near = difflib.get_close_matches(named, recipe_names(), n=3, cutoff=0.5)
+    guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    return f"{guess} `python -m builders list` lists the recipes of this package"
 
 
 def _place_of(reference: str) -> tuple[str, str]:

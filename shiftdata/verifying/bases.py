@@ -18,12 +18,13 @@ from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import metadata_file
 from shiftdata.format.records import CanonicalSplit, Split
 from shiftdata.format.writer import Indices
-from shiftdata.format.written import groups_of, size_of, untouched
+from shiftdata.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import BaseRows
 from shiftdata.verifying.tables import first_line, plain_texts, read_table
 
+MOST_EQUAL = 3  # keys of a set that a problem names
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 DROPPED_ROWS = pa.schema([(name, pa.large_string()) for name in ("base", "key", "reason")])
 
@@ -40,6 +41,13 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
         if (starts := untouched(rows.table)) != base.untouched:
             what = f"has {starts} at severity 0, the manifest says {base.untouched}"
             yield Problem(f"metadata/{base.name}", what, "counts")
+        if len(sets := equal_apart(rows.table)) != base.equal_apart:
+            named = "".join(f", such as {', '.join(keys[:MOST_EQUAL])}" for keys in sets[:1])
+            what = (
+                f"has {len(sets)} sets of equal examples of several origins in several splits{named}; the "
+                f"manifest says {base.equal_apart}: they leak, so build the dataset again from one of each"
+            )
+            yield Problem(f"metadata/{base.name}", what, "equal examples")
         found = base_content_id(rows.table, rows.manifest, base)
         if found != base.content_id:
             what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"
