@@ -33,6 +33,27 @@ def _repeated(value: str | float, count: int) -> pa.Array:
     return pa.repeat(value, count)
 
 
+def with_small_footer(file: bytes) -> bytes:
+    """A Parquet file whose footer says that each page of its first column has a byte."""
+    size = int.from_bytes(file[-8:-4], "little")
+    footer = file[-8 - size : -8]
+    groups = pq.read_metadata(pa.BufferReader(file))
+    for group in range(groups.num_row_groups):
+        stated = _number(groups.row_group(group).column(0).total_uncompressed_size)
+        assert stated in footer
+        footer = footer.replace(stated, _number(1, len(stated)))
+    return file[: -8 - size] + footer + file[-8:]
+
+
+def _number(value: int, length: int = 0) -> bytes:
+    """A whole number as Thrift's compact protocol has it, in some bytes at least."""
+    value, digits = 2 * value, bytearray()
+    while value > 127 or len(digits) + 1 < length:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*digits, value])
+
+
 def growth(before: str, code: str, *arguments: object) -> tuple[int, str]:
     """Run `code` after `before`; give the bytes by which the peak of the memory grows, and the output."""
     program = f"""

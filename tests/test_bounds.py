@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import sha256_of
 from shiftdata.format import bounds
 from shiftdata.format.bounds import read_flat
+from shiftdata.format.page_headers import pages_fault
 from shiftdata.tasks.prediction_files import read_prediction_file
-from tests.bombs import growth, write_equal_rows
-from tests.tiny import edit_manifest
+from shiftdata.verifying import verify
+from tests.bombs import growth, with_small_footer, write_equal_rows
+from tests.tiny import edit_file, edit_manifest
 
 #: Bytes by which a process may grow that is given a file of equal rows; each took a gigabyte.
 MOST_GROWTH = 300 << 20
@@ -123,3 +127,65 @@ def test_an_archive_of_arrays_is_not_unpacked_to_far_more(tmp_path):
         "a": [0, 1, 2],
         "b": [1, 1],
     }
+
+
+def test_pages_are_larger_than_the_footer_says(tmp_path):
+    """A reader makes room for a page by its own header."""
+    path = tmp_path / "x.parquet"
+    zeros = pa.table({"number": np.zeros(8_000_000), "key": pa.repeat("k", 8_000_000)})
+    pq.write_table(zeros, path, use_dictionary=["key"], compression="zstd", row_group_size=8_000_000)
+    assert pages_of(path) is None
+    path.write_bytes(with_small_footer(path.read_bytes()))
+    assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1
+    with pytest.raises(IntegrityError, match=r"unpack its column 'number' to 64,\d+,\d+ bytes, and 1 by its"):
+        read_flat(path, ["key"], most_rows=10_000_000)
+
+
+def pages_of(path: Path) -> str | None:
+    with path.open("rb") as file:
+        return pages_fault(file, pq.read_metadata(path))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "lz4"])
+def test_headers_of_pages_are_read_whatever_they_have(tmp_path, version, compression):
+    count = 2_000
+    table = pa.table(
+        {
+            "text": [f"{number}" * 20 for number in range(count)],
+            "long": ["x" * 5_000, None] * (count // 2),
+            "lists": [[number, None] for number in range(count)],
+            "records": [{"a": number, "b": str(number)} for number in range(count)],
+            "truth": [True, None] * (count // 2),
+        }
+    )
+    for options in ({}, {"write_page_checksum": True}, {"write_page_index": True}, {"use_dictionary": False}):
+        path = tmp_path / "x.parquet"
+        pq.write_table(table, path, compression=compression, data_page_version=version, **options)
+        assert pages_of(path) is None
+        if compression != "none":
+            path.write_bytes(with_small_footer(path.read_bytes()))
+            assert "would unpack its column 'text'" in str(pages_of(path))
+
+
+def test_damaged_headers_of_pages_are_errors(tmp_path):
+    path, draw = tmp_path / "x.parquet", random.Random(0)
+    pq.write_table(pa.table({"a": [1.5, 2.5], "b": ["x", "y"]}), path)
+    whole = path.read_bytes()
+    start = whole.index(b"PAR1", 4) - int.from_bytes(whole[-8:-4], "little") - 4
+    footer, seen = pq.read_metadata(path), set()
+    for _ in range(2_000):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(4, start)] = draw.randrange(256)
+        try:
+            seen.add((pages_fault(io.BytesIO(damaged), footer) or "")[:18])
+        except IntegrityError as error:
+            seen.add(str(error)[:18])
+    assert {"", "has a damaged page", "would unpack its c"} <= seen
+
+
+def test_verify_names_a_table_whose_footer_is_false(copy):
+    path = "metadata/mini/train.parquet"
+    edit_file(copy, path, with_small_footer)
+    (problem, *_) = [problem for problem in verify(copy) if problem.path == path]
+    assert "and 1 by its footer: it is not read" in problem.what

@@ -7,7 +7,6 @@ candidate, so that the selection can be repeated; a set called fit lists the key
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from shiftdata.bench.card import MOST_CARD, Card, read_card
 from shiftdata.errors import InputError, IntegrityError, ShiftdataError
 from shiftdata.files import open_regular, whole_file
-from shiftdata.format.bounds import flat_batches, texts_in
+from shiftdata.format.bounds import flat_rows
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.tasks import Task
 from shiftdata.tasks.predictions import UNKNOWN
@@ -154,10 +153,7 @@ def _read_rows(stream: BinaryIO, footer: pq.FileMetaData) -> pa.Table:
         raise InputError("it has no rows: give a prediction for each key of the tests")
     if sorted(schema.names) != sorted(SCHEMA.names):
         raise InputError(f"its columns are {', '.join(schema.names)!a:.200}; give {', '.join(SCHEMA.names)}")
-    size = os.fstat(stream.fileno()).st_size
-    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts_in(schema)) as file:
-        batches = flat_batches(file, SCHEMA.names, size=size, most_rows=MOST_ROWS)
-        return pa.Table.from_batches(list(batches))
+    return flat_rows(stream, SCHEMA.names, most_rows=MOST_ROWS)
 
 
 def _typed(rows: pa.Table) -> pa.Table:

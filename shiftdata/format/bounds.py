@@ -1,15 +1,17 @@
 """How much a Parquet file may unpack to: one of a few kilobytes can say that it is gigabytes.
 
-`read_flat` and `flat_batches` read a table of plain columns from anywhere: what its footer declares is
-compared with the limits before a page is read, and what its pages give is counted batch by batch.
+`read_flat` and `flat_batches` read a table of plain columns from anywhere: what its footer declares, and
+the headers of its pages, are compared with the limits before a page is read, and what the pages give is
+counted batch by batch.
 """
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.errors import IntegrityError
+from shiftdata.format.page_headers import pages_fault
 
 #: What a file may have in memory for each of its bytes, and whatever its size is.
 TIMES, ALWAYS = 100, 256 << 20
@@ -77,16 +80,24 @@ def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
 def read_flat(file: Path, columns: Sequence[str], *, most_rows: int) -> pa.Table:
     """Read plain columns of a file from anywhere; one that unpacks to too much is an `IntegrityError`."""
     try:
-        footer = pq.read_metadata(file)
-        schema = footer.schema.to_arrow_schema()
-        with pq.ParquetFile(file, metadata=footer, read_dictionary=texts_in(schema)) as opened:
-            batches = flat_batches(opened, columns, size=file.stat().st_size, most_rows=most_rows)
-            tables = [pa.Table.from_batches([batch]) for batch in batches]
-            return pa.concat_tables(tables or [_decoded_rows(schema.empty_table().select(list(columns)))])
+        with file.open("rb") as stream:
+            return flat_rows(stream, columns, most_rows=most_rows)
     except (pa.ArrowException, OSError) as error:
         raise IntegrityError(f"{file.name} cannot be read as Parquet ({error})") from error
     except IntegrityError as error:
         raise IntegrityError(f"{file.name} {error}") from error
+
+
+def flat_rows(stream: BinaryIO, columns: Sequence[str], *, most_rows: int) -> pa.Table:
+    """Read plain columns of an open file from anywhere."""
+    footer = pq.read_metadata(stream)
+    if fault := pages_fault(stream, footer):
+        raise IntegrityError(fault)
+    schema, size = footer.schema.to_arrow_schema(), stream.seek(0, io.SEEK_END)
+    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts_in(schema)) as opened:
+        batches = flat_batches(opened, columns, size=size, most_rows=most_rows)
+        tables = [pa.Table.from_batches([batch]) for batch in batches]
+        return pa.concat_tables(tables or [_decoded_rows(schema.empty_table().select(list(columns)))])
 
 
 def texts_in(schema: pa.Schema) -> list[str]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import IntegrityError
 from shiftdata.format.bounds import flat_batches, unpacked_fault
+from shiftdata.format.page_headers import pages_fault
 from shiftdata.places.client import NoRangesError
 from shiftdata.places.store import MissingFileError
 
@@ -52,10 +53,13 @@ def pass_columns(
     most_rows: int,
 ) -> None:
     """Pass the rows of plain columns on, a batch at a time; `coded` are all their texts."""
+    footer, size = read_footer(dataset, path, names), dataset.manifest.files[path].bytes
 
     def every(file: pq.ParquetFile) -> None:
-        size = dataset.manifest.files[path].bytes
         try:
+            with dataset.store.open(path) as stream:
+                if fault := pages_fault(stream, footer):
+                    raise IntegrityError(fault)
             for batch in flat_batches(file, names, size=size, most_rows=most_rows):
                 on_batch(batch)
         except IntegrityError as error:

@@ -60,6 +60,7 @@ def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
 def test_a_pass_over_the_target_leaves_no_row_out(data, batch, steps):
     trainer = trainer_of(make_method("bn-adapt"), data, backbone="mlp-bn", batch=batch)
     assert trainer.steps_of(Stage("adapt", passes=1)) == steps  # of 60 rows
+    assert trainer.steps_of(Stage("first", share=0.19)) == 4  # 3.8 of 20
 
 
 def test_each_step_of_all_stages_has_a_seed_of_its_own(data):
