@@ -18,13 +18,14 @@ import shiftdata
 from builders.albums import Raw
 from builders.parts import RECIPE_MODULE
 from builders.recipe import OfAlbum, Recipe, file_versions
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import sha256_of
 from shiftdata.format.records import Calibration
 from shiftdata.format.typed import read_json, record
 from shiftdata.stable import content_hash
 
 RECIPES = Path(__file__).parent / "recipes"
+LISTED = "`python -m builders list` shows all recipes; `python -m builders new FOLDER` writes your own."
 #: How the file of a table begins a line.
 TABLE = re.compile(r"^RECIPES\b", re.MULTILINE)
 
@@ -96,25 +97,21 @@ def recipe_path(reference: str) -> Path:
     if named.endswith(".py"):
         path = Path(named)
         if not path.is_file():
-            raise InputError(
-                f"there is no recipe file {named}: `python -m builders new` writes one for your data"
-                + _nearest(path.stem)
-            )
+            raise _no_file(path)
         return path
     for begins in (named, ""):  # most tables are named as their recipes begin, and the others are run last
         for path in _modules():
             if path.stem == named or named in [recipe.name for recipe in _table(path, begins)]:
                 return path
-    raise NotFoundError(
-        f"unknown recipe {named!r}{_nearest(named)}, and a .py file that assigns RECIPE will do"
-    )
+    raise not_found("recipe", named, recipe_names(), LISTED)
 
 
-def _nearest(named: str) -> str:
-    """The names of this package that are like a wrong one, and how to see all."""
-    near = difflib.get_close_matches(named, recipe_names(), n=3, cutoff=0.5)
-    guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-    return f"{guess} `python -m builders list` lists the recipes of this package"
+def _no_file(path: Path) -> NotFoundError:
+    """The error for a recipe's file that does not exist: files and recipes of similar names."""
+    files = difflib.get_close_matches(str(path), map(str, path.parent.glob("*.py")), n=3)
+    nearest = [*files, *difflib.get_close_matches(path.stem, recipe_names(), n=3)]
+    guess = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
+    return NotFoundError(f"there is no recipe file {path.absolute()}.{guess} {LISTED}")
 
 
 def _place_of(reference: str) -> tuple[str, str]:

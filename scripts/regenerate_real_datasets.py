@@ -1,7 +1,8 @@
-"""What the gallery says of the public datasets that recipes read, from the facts of `builders/raw/facts/`.
+"""What consumers know of recipes and of the public datasets that they read, from `builders/raw/facts/`.
 
-python scripts/regenerate_real_datasets.py            writes shiftdata/gallery/real_datasets.json
-python scripts/regenerate_real_datasets.py --check    ends with status 1 if that file says something else
+python scripts/regenerate_real_datasets.py            writes shiftdata/gallery/real_datasets.json (its front
+                                                      page) and shiftdata/places/recipes.json (errors)
+python scripts/regenerate_real_datasets.py --check    ends with status 1 if a file says something else
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import json
 import sys
 from pathlib import Path
 
-from builders.raw.sources import HOW, Source, size_text, sources
+from builders.raw.sources import HOW, Source, size_text, source, sources
+from builders.recipe_files import embedded_recipes, recipe_names
 from shiftdata.gallery.catalog import REAL
+from shiftdata.places.recipes import FILE_NAME
 
-FILE = Path(__file__).parents[1] / "shiftdata" / "gallery" / REAL
+PACKAGE = Path(__file__).parents[1] / "shiftdata"
 
 
 def entry(one: Source) -> dict[str, object]:
@@ -29,11 +32,25 @@ def entry(one: Source) -> dict[str, object]:
     }
 
 
-def text() -> str:
-    return json.dumps([entry(one) for one in sources().values()], indent=1, ensure_ascii=False) + "\n"
+def recipes() -> dict[str, dict[str, str]]:
+    embedded = embedded_recipes()
+    raw = {name: source(name) for name in recipe_names() if name not in embedded}
+    return {
+        name: {"raw": raw[name].name, "license": raw[name].license} if name in raw else {}
+        for name in recipe_names()
+    }
+
+
+def texts() -> dict[Path, str]:
+    made = {
+        PACKAGE / "gallery" / REAL: [entry(one) for one in sources().values()],
+        PACKAGE / "places" / FILE_NAME: recipes(),
+    }
+    return {path: json.dumps(of, indent=1, ensure_ascii=False) + "\n" for path, of in made.items()}
 
 
 if __name__ == "__main__":
     if "--check" in sys.argv[1:]:
-        sys.exit(FILE.read_text(encoding="utf-8") != text())
-    FILE.write_text(text(), encoding="utf-8")
+        sys.exit(any(path.read_text(encoding="utf-8") != text for path, text in texts().items()))
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")

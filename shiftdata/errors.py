@@ -17,6 +17,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: More names than these make no message that is read to its end.
+MOST_NAMES = 20
+
 
 class ShiftdataError(Exception):
     """Base of every error raised on purpose; catch it to catch them all."""
@@ -51,7 +54,7 @@ class LockedError(StorageError):
 
 
 def not_found(kind: str, name: str, known: Iterable[str], hint: str = "") -> NotFoundError:
-    """Build the error for an unknown name: what was given, the nearest names, all names.
+    """Build the error for an unknown name: what was given, the nearest names, all names or how many.
 
     >>> print(not_found("recipe", "sma_emojy", ["sma_emoji", "dom_emoji"]))
     unknown recipe 'sma_emojy'; did you mean 'sma_emoji' or 'dom_emoji'? Known: dom_emoji, sma_emoji.
@@ -59,5 +62,9 @@ def not_found(kind: str, name: str, known: Iterable[str], hint: str = "") -> Not
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     guess = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else "."
-    listed = f" Known: {', '.join(names)}." if names else " None is known."
+    if len(names) <= MOST_NAMES:
+        listed = f" Known: {', '.join(names)}." if names else " None is known."
+    else:
+        shown = "" if nearest else f": {', '.join(names[:MOST_NAMES])}, ..."
+        listed = f" {len(names):,} are known{shown}."
     return NotFoundError(f"unknown {kind} {name!r}{guess}{listed}{' ' + hint if hint else ''}")

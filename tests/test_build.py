@@ -21,7 +21,7 @@ from builders.cli.app import main
 from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe_files import embedded_recipes, load_recipe
+from builders.recipe_files import embedded_recipes, load_recipe, recipe_names
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format import writer
 from shiftdata.format.manifest import Manifest
@@ -406,8 +406,13 @@ def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
         build("sma_emojy", tmp_path)
     with pytest.raises(NotFoundError, match="unknown base 'maxi'; did you mean 'mini'"):
         build(str(recipe), tmp_path, bases=["maxi"])
-    with pytest.raises(InputError, match=r"there is no recipe file gone\.py"):
-        build("gone.py", tmp_path)
+    (tmp_path / "photo.py").touch()
+    with pytest.raises(NotFoundError, match=r"file \S*photos\.py\. Did you mean \S*photo\.py\?") as caught:
+        build(str(tmp_path / "photos.py"), tmp_path)
+    assert "`python -m builders list` shows all" in str(caught.value)
+    assert sum(name in str(caught.value) for name in recipe_names()) == 0
+    with pytest.raises(NotFoundError, match=r"sma_emoji\.py\. Did you mean sma_emoji or "):
+        build("sma_emoji.py", tmp_path)
 
 
 def test_a_file_without_a_recipe_is_refused(tmp_path):

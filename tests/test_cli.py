@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 
@@ -7,11 +9,14 @@ import click
 import pytest
 from PIL import Image
 
+import shiftdata as sd
 import shiftdata.cli.app
 import shiftdata.cli.fetch
 import shiftdata.cli.list
 from builders.cli import app as builders_cli
 from builders.describe.contact_sheet import CELL, GAP
+from builders.raw.sources import source
+from builders.recipe_files import embedded_recipes
 from shiftdata.cli.app import APP
 from shiftdata.format.manifest import Manifest
 from shiftdata.pictures import margins
@@ -177,3 +182,54 @@ def test_contact_sheet(tiny, tmp_path, capsys):
         assert corners[1] == (122, 120, 244)
         assert corners[4] == (249, 120, 117)
         assert len(set(corners)) == 6
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("evaluate none.parquet p.csv", r"no frozen task none\.parquet: `shiftdata task .* --freeze none"),
+        ("train tiny none.parquet", r"no frozen task none\.parquet: `shiftdata task .* --freeze none"),
+        (
+            "evaluate tiny gf_k2_mu10 p.csv",
+            r"no predictions at p\.csv: name a file .*`shiftdata train .*--folder",
+        ),
+        (
+            "evaluate tiny gf_k2_mu10 p.npy",
+            r"no predictions at p\.npy: name a file .*`shiftdata train .*--folder",
+        ),
+        ("evaluate tiny gf_k2_mu10 runs/erm", r"no predictions at runs/erm: name a file "),
+        ("sweep none.toml", r"no sweep file none\.toml: give .* a preset: .*dg-features"),
+    ],
+)
+def test_a_missing_file_is_named_with_what_makes_it(home, capsys, command, message):
+    status, _, error = run(shiftdata.cli.app.main, capsys, *command.split())
+    assert status == 1
+    assert re.match(rf"error: there (is|are) {message}", error)
+    assert "Errno" not in error
+
+
+def test_an_error_of_the_system_is_said_with_its_path_first(home, capsys, tiny, tmp_path):
+    task = sd.task(tiny, "gf_k2_mu10")
+    (tmp_path / "p.json").write_text(json.dumps(dict.fromkeys(task.keys("test"), task.labels[0])))
+    words = ["evaluate", "tiny", "gf_k2_mu10", "p.json", "--picture", "none/p.png"]
+    status, _, error = run(shiftdata.cli.app.main, capsys, *words)
+    assert status == 1
+    assert re.search(r"^error: \S*none/p\.png: No such file or directory\. Check the path", error)
+
+
+@pytest.mark.parametrize("name", ["sma_brd", "shift/hub_pacs", "sma_glyphs"])
+def test_a_dataset_that_is_not_built_names_its_recipe_licence_and_commands(home, capsys, name):
+    status, _, error = run(shiftdata.cli.app.main, capsys, "info", name)
+    short = name.rpartition("/")[2]
+    assert status == 1
+    assert f"python -m builders build {short}\n" in error
+    if short in embedded_recipes():
+        assert "raw get" not in error
+    else:
+        raw = source(short)
+        assert f"python -m builders raw get {raw.name} " in error
+        assert f"(licence: {raw.license})" in error
+
+
+def test_a_name_like_that_of_a_recipe_names_the_recipe(home, capsys):
+    assert "builders list (sma_brd, " in run(shiftdata.cli.app.main, capsys, "info", "sma_brb")[2]

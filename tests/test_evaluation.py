@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -235,6 +236,29 @@ def test_a_task_without_a_protocol_has_plain_figures():
     assert result["overall"] == pytest.approx(accuracy_score(true, predicted))
     assert result["mean_class"] == pytest.approx(balanced_accuracy_score(true, predicted))
     assert (result["mean"], result["worst"]) == (result.groups.mean, result.groups.worst)
+
+
+@pytest.mark.parametrize("share", [0, 0.7, 1])
+def test_every_evaluation_has_an_accuracy_with_its_rows_and_standard_error(share):
+    task = sd.task(metadata(4, 3, 20))
+    true = truth(task)
+    right = np.arange(len(true)) < share * len(true)
+    result = task.evaluate(np.where(right, true, (true + 1) % 4))
+    accuracy = result["accuracy"]
+    assert accuracy == result["overall"] == result.accuracy == result.overall == np.mean(right)
+    assert isinstance(accuracy, float)
+    assert accuracy.n == len(true)
+    assert accuracy.sem == pytest.approx(np.std(right, ddof=1) / np.sqrt(len(true)))
+    assert result["mean"].n == len(true)
+    assert pickle.loads(pickle.dumps(accuracy)).sem == accuracy.sem
+    with pytest.raises(NotFoundError, match="Known: accuracy, mean, mean_class, overall, worst"):
+        result["acuracy"]
+
+
+def test_an_evaluation_without_an_official_accuracy_has_one_too():
+    result = UNIDA.evaluate(truth(UNIDA))
+    assert "overall" not in result.figures
+    assert (result["accuracy"], result["accuracy"].n) == (1, result.n)
 
 
 def test_the_oracle_a_constant_and_hand_counts_under_group_fairness():

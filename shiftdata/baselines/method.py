@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 import torch
 from torch import Tensor, nn
 
+from shiftdata.baselines.training import setting_hint
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import content_hash
@@ -170,7 +171,8 @@ class Method(nn.Module):
             raise not_found(f"variant of {type(self).__name__}", variant, self.variants)
         for name in given:
             if name not in space:
-                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space)
+                what = f"hyper-parameter of {type(self).__name__}"
+                raise not_found(what, name, space, setting_hint(name))
         defaults = {name: (one.variants or {}).get(variant, one.default) for name, one in space.items()}
         self.variant, self.hyper = variant, defaults | {name: float(value) for name, value in given.items()}
 

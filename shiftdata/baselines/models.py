@@ -29,6 +29,8 @@ Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
 EFFICIENTNET = "EfficientNet-Lite0, supervised on ImageNet-1k"
 #: Its last blocks at a fourth, an eighth, a sixteenth and a 32nd of a picture's side.
 LITE_MAPS = (2, 4, 10, 15)
+#: What layers call the width that they read.
+WIDTH_NAMES = ("in_features", "in_channels", "num_features", "normalized_shape")
 
 
 @dataclass(frozen=True)
@@ -200,11 +202,41 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
     return Backbone(f"transformers:{name}", "texts", "", make, pretraining=f"transformers {name}")
 
 
+def _encoded(encoder: nn.Module, sample: Tensor) -> Any:
+    """Encode a sample; where a layer cannot read it, say which, what it expects and what it got."""
+    running: list[str] = []  # the layer at work; none between two layers
+
+    def enter(name: str, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+        shapes = [tuple(one.shape) for one in inputs if isinstance(one, Tensor)]
+        widths = [f"{one}={getattr(layer, one)}" for one in WIDTH_NAMES if hasattr(layer, one)]
+        about = ", ".join([type(layer).__name__, *widths])
+        running[:] = [
+            f": its layer {name!r} ({about}) got the shape {shapes[0] if shapes else 'of no tensor'}"
+        ]
+
+    hooks = []
+    for name, layer in encoder.named_modules():
+        if not any(layer.children()):
+            hooks.append(layer.register_forward_pre_hook(partial(enter, name)))
+            hooks.append(layer.register_forward_hook(lambda *_: running.clear()))
+    try:
+        with torch.no_grad():
+            return encoder(sample)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise InputError(
+            f"{type(encoder).__name__} cannot encode a batch of shape {tuple(sample.shape)}"
+            f"{''.join(running)} ({error}). Change the backbone to read this shape, or take another; "
+            "pictures of another height and width: side=..."
+        ) from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     """An encoder of your own, with a head for as many numbers as it makes of a sample."""
     encoder.eval()
-    with torch.no_grad():
-        made = encoder(sample)
+    made = _encoded(encoder, sample)
     if not isinstance(made, Tensor) or made.ndim != 2 or len(made) != len(sample):
         shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
         raise InputError(

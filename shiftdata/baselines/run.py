@@ -198,6 +198,8 @@ def train(
     side: int | None = None,
     inputs: Inputs | None = None,
     training: Training | None = None,
+    steps: int | None = None,
+    batch_size: int | None = None,
     seed: int = 0,
     device: str = "cpu",
     test_steps: bool = False,
@@ -220,6 +222,8 @@ def train(
         side: pixels of a picture's height and width; default: the backbone's.
         inputs: the examples, where they were read already; see `read_inputs`.
         training: steps, batch, rate, ..; see `Training`.
+        steps: instead of those of `training`.
+        batch_size: instead of the `batch` of `training`; 0 takes all rows at once.
         seed: of weights, order and draws.
         device: "cpu", "cuda", "cuda:1", "mps".
         test_steps: predict the sets that test at each evaluation too, for rules that choose a step.
@@ -231,6 +235,11 @@ def train(
 
     """
     training = training or TRAINING
+    training = replace(
+        training,
+        steps=training.steps if steps is None else steps,
+        batch=training.batch if batch_size is None else batch_size,
+    )
     made = make_method(method, variant=variant, **hyper)
     sets = TaskSets.of(task, made, name)
     if inputs is None:

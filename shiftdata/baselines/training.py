@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -61,6 +61,24 @@ class Training:
 
 
 TRAINING = Training()
+#: Names that other libraries give to settings of `Training`.
+SYNONYMS = {
+    "batch_size": "batch",
+    "epochs": "steps",
+    "max_steps": "steps",
+    "lr": "learning_rate",
+    "wd": "weight_decay",
+    "optim": "optimizer",
+    "scheduler": "schedule",
+}
+
+
+def setting_hint(name: str) -> str:
+    """Say where a setting of `Training` goes that was given as a hyper-parameter; empty for other names."""
+    setting = SYNONYMS.get(name, name)
+    if setting not in {one.name for one in fields(Training)}:
+        return ""
+    return f"It is a setting of the training: give training=Training({setting}=...)."
 
 
 def optimizer_of(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:

@@ -19,7 +19,7 @@ from shiftdata.bench.job import HEADS, TaskSpec
 from shiftdata.bench.search import Search
 from shiftdata.bench.selection import rule_of
 from shiftdata.dataset import open_dataset
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, NotFoundError, not_found
 
 PRESETS = Path(__file__).parent / "presets"
 #: What linear heads are trained with: all rows in one batch, as `train_heads` does.
@@ -105,6 +105,10 @@ def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
         if str(source) not in known:
             raise not_found("preset", str(source), known, "Or give a .toml file.")
         path = PRESETS / f"{source}.toml"
+    if not path.exists():
+        raise NotFoundError(
+            f"there is no sweep file {path}: give an existing .toml file, or a preset: {', '.join(presets())}"
+        )
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -72,7 +72,7 @@ class Verbs(Verb, click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141  # as a shell says of what a closed pipe ended
         except (ShiftdataError, OSError) as error:
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"error: {_reason(error)}", err=True)
             return 1
 
     def run(self, arguments: Sequence[str] | None) -> int:
@@ -82,6 +82,13 @@ class Verbs(Verb, click.Group):
         except click.ClickException as error:
             error.show()
             return error.exit_code
+
+
+def _reason(error: ShiftdataError | OSError) -> str:
+    """Return an error in words; of the system's errors the path first, without the number."""
+    if isinstance(error, ShiftdataError) or not (error.filename and error.strerror):
+        return str(error)
+    return f"{error.filename}: {error.strerror}. Check the path, and your rights to it"
 
 
 def verb(examples: str, interrupted: str = STARTS_OVER) -> Callable[[Callable[..., int | None]], Verb]:

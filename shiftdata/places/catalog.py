@@ -22,6 +22,7 @@ from shiftdata.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.format.names import is_path_part, line_fault
 from shiftdata.format.typed import read_json
 from shiftdata.places.hubs import config_folder
+from shiftdata.places.recipes import build_advice, recipes
 from shiftdata.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
 from shiftdata.places.store import MissingFileError, is_url
 
@@ -164,8 +165,9 @@ def unknown_dataset(
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
         f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
-        "to build one, from a checkout of shiftdata: python -m builders list",
     ]
+    building = build_advice(short)
+    advice = [*building, *advice] if short in recipes() else [*advice, *building]
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
     if below := datasets_below(Path(name)):

@@ -18,7 +18,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import NUMBERS, resolve
 from shiftdata.sampling.cells import narrowest
 from shiftdata.tasks import Task
-from shiftdata.tasks.making import check_empty, restrict
+from shiftdata.tasks.making import ADVICE, check_empty, restrict
 
 #: What stands for the default of a parameter that must be given.
 REQUIRED = "(required)"
@@ -98,8 +98,12 @@ class Protocol(ABC):
         if not made.leaky:
             made = replace(made, leaky=made.check_leaks(warn=self.variant in self.leaking))
         if on_empty == "error":
-            check_empty(made)
+            check_empty(made, lambda: self.advice(task))
         return made
+
+    def advice(self, task: Task) -> str:
+        """Say what to do where the task that is made of `task` lacks rows of groups."""
+        return ADVICE
 
     def __and__(self, other: Protocol) -> Chain:
         if not isinstance(other, Protocol):

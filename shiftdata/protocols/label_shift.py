@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar, Literal
 
@@ -17,7 +17,7 @@ from shiftdata.protocols.halves import SHARED, Halves, Sides, halves_of
 from shiftdata.sampling.subsets import dirichlet_marginal, largest_counts
 from shiftdata.stable import rng
 from shiftdata.tasks import Role, Task
-from shiftdata.tasks.making import choose, recut
+from shiftdata.tasks.making import check_empty, choose, recut
 from shiftdata.tasks.sets import NewSet
 
 ROLE: Mapping[str, Role] = {
@@ -33,6 +33,12 @@ APART: Shares = {
 SAME: Shares = {
     "source_train": (0, 64), "source_test": (64, 80), "target_train": (80, 96), "target_test": (96, 100)
 }  # fmt: skip
+#: Alphas that an error offers: those of RLSbench, and larger ones, which shift less.
+ALPHAS = (0.5, 1, 3, 10, 30, 100, 300, 1000)
+
+
+class NoRowError(InputError):
+    """A draw without replacement leaves no row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +84,11 @@ class LabelShift(Protocol):
         if self.rlsbench and (self.source or not self.target):
             raise InputError("with rlsbench= give the target alone: the source is that of its dataset")
         if not self.rlsbench and bool(self.source) != bool(self.target):
-            raise InputError("give source and target, or neither to shift the task's own sets")
+            given, missing = ("source", "target") if self.source else ("target", "source")
+            raise InputError(
+                f"{given}={getattr(self, given)!r} goes with {missing}=, another domain or the same; without "
+                "both, the task's own sets are shifted"
+            )
         if self.rlsbench:
             self._halves()
 
@@ -113,6 +123,40 @@ class LabelShift(Protocol):
     def make(self, task: Task) -> Task:
         if self.target:
             task = self._cut(task)
+        shifted = self._shifted(task)
+        if self.alpha is None:
+            return task
+        try:
+            return self._drawn(task, shifted)
+        except NoRowError as error:
+            raise InputError(f"{error}: {self._attainable(task, shifted)}") from None
+
+    def advice(self, task: Task) -> str:
+        """Offer draws that give every group a row, with their sizes: each was tried."""
+        if self.alpha is None:
+            return super().advice(task)
+        cut = self._cut(task) if self.target else task
+        return self._attainable(cut, self._shifted(cut))
+
+    def _attainable(self, task: Task, shifted: list[str]) -> str:
+        """Offer the smallest alpha, without replacement and with it, that leaves no group without a row."""
+        offers = []
+        for replacement in sorted({self.replacement, True}):
+            for alpha in sorted(one for one in {*ALPHAS, self.alpha} if one and one >= (self.alpha or 0)):
+                try:
+                    made = replace(self, alpha=alpha, replacement=replacement)._drawn(task, shifted)
+                    check_empty(made)
+                except InputError:
+                    continue
+                sizes = ", ".join(f"{name} {len(made.sets[name]):,}" for name in shifted)
+                offers.append(f"alpha={alpha:g}, {replacement=} ({sizes} rows)")
+                break
+        if offers:
+            return f"with seed={self.seed} take {' or '.join(offers)}"
+        return f"with seed={self.seed} no alpha up to {ALPHAS[-1]:,} avoids it: take a larger base"
+
+    def _shifted(self, task: Task) -> list[str]:
+        """The sets whose labels are drawn: those without labels, and the first that tests."""
         tests = [name for name, one in task.sets.items() if one.role == "test"][:1]
         shifted = [name for name, one in task.sets.items() if one.role == "unlabelled"] + tests
         if not shifted:
@@ -120,11 +164,12 @@ class LabelShift(Protocol):
                 f"label-shift needs an unlabelled or a test set, and there are {', '.join(task.sets)}: "
                 "give source and target"
             )
-        if self.alpha is None:
-            return task
         for name in shifted:
-            if not len(task.sets[name]):
+            if self.alpha is not None and not len(task.sets[name]):
                 raise InputError(f"{name} has no row to shift: take a larger base, or more target domains")
+        return shifted
+
+    def _drawn(self, task: Task, shifted: list[str]) -> Task:
         own = _label_counts(task, shifted[0])
         variant: Literal["paper", "code"] = "code" if self.variant else "paper"
         p = own / own.sum()
@@ -169,10 +214,7 @@ class LabelShift(Protocol):
         if not self.replacement:
             kept = first_of_each(labels, order, largest_counts(counts, shares))
             if not len(kept):
-                raise InputError(
-                    f"without replacement the drawn labels leave no row of {name}: take replacement=True, "
-                    "a larger alpha, another seed, or several domains as the target"
-                )
+                raise NoRowError(f"without replacement the drawn labels leave no row of {name}")
             return choose(task, name, one.indices[kept], reason)
         generator = rng(self.id, self.seed, name)
         by_label = np.lexsort((order, labels))

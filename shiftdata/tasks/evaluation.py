@@ -72,9 +72,10 @@ class Cells:
 class Evaluation(Record):
     """The figures of one set of a task.
 
-    `figures` are the task's official metrics by name, also as `result["worst"]` or `result.h_score`. `mean`,
-    `worst` and `worst_of(m)` are over groups (label and nuisance), `overall` is the share of rows that are
-    right, whatever the task: see `shiftdata.tasks.official`. `failure_points` are there for continuous shifts
+    `figures` are the task's official metrics by name, also as `result["worst"]` or `result.h_score`: floats
+    that carry their rows `n` and their standard error `sem`. `mean`, `worst` and `worst_of(m)` are over
+    groups (label and nuisance); `overall`, also named `accuracy`, is the share of rows that are right,
+    whatever the task: see `shiftdata.tasks.official`. `failure_points` are there for continuous shifts
     whose trajectories are complete; JSON does not keep them.
     """
 
@@ -91,16 +92,23 @@ class Evaluation(Record):
 
     omitted: ClassVar[tuple[str, ...]] = ("cells", "failure_points")
 
-    def __getitem__(self, name: str) -> float:
+    def __getitem__(self, name: str) -> Figure:
+        if name in ("accuracy", "overall"):
+            return self.accuracy
         if name not in self.figures:
-            raise not_found("figure", name, self.figures, f"It was asked of {self.task}.")
-        return self.figures[name].value
+            raise not_found("figure", name, {*self.figures, "accuracy"}, f"It was asked of {self.task}.")
+        return self.figures[name]
 
-    def __getattr__(self, name: str) -> float:
-        figures = self.__dict__.get("figures", {})
+    def __getattr__(self, name: str) -> Figure:
+        figures: Mapping[str, Figure] = self.__dict__.get("figures", {})
         if name not in figures:
-            raise AttributeError(f"an evaluation has no {name!r}; figures: {', '.join(figures)}")
-        return float(figures[name].value)
+            raise AttributeError(f"an evaluation has no {name!r}; figures: {', '.join(figures)}, accuracy")
+        return figures[name]
+
+    @property
+    def accuracy(self) -> Figure:
+        """The share of rows that are right; without a standard error where no official metric has it."""
+        return self.figures.get("overall", Figure(self.groups.overall, self.n))
 
     @cached_property
     def groups(self) -> GroupAccuracy:
@@ -108,8 +116,9 @@ class Evaluation(Record):
         return self.by("group")
 
     @property
-    def overall(self) -> float:
-        return self.groups.overall
+    def overall(self) -> Figure:
+        """As `accuracy`."""
+        return self.accuracy
 
     @property
     def mean(self) -> float:

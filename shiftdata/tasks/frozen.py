@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, NotFoundError
 from shiftdata.format.typed import read_json
 from shiftdata.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.metadata import Metadata
@@ -166,6 +166,10 @@ def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
 
 
 def _opened(path: Path) -> pq.ParquetFile:
+    if not path.exists():
+        raise NotFoundError(
+            f"there is no frozen task {path}: `shiftdata task DATASET PROTOCOL ... --freeze {path}` writes it"
+        )
     try:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowInvalid) as error:

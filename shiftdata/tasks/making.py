@@ -5,7 +5,7 @@ No task is changed: each function gives a new one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ from shiftdata.tasks.sets import Groups, Indices, NewSet, RowSet
 
 if TYPE_CHECKING:
     from shiftdata.tasks.task import Task
+
+#: What to do about groups without rows, where a protocol knows nothing better.
+ADVICE = "take a larger base or other parameters"
 
 
 def restrict(task: Task, filters: Filters, *, to: Sequence[str] | None = None) -> Task:
@@ -142,8 +145,11 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
     return replace(task, sets=made)
 
 
-def check_empty(task: Task) -> None:
-    """Refuse a task without a test, a set without rows, or groups that should have rows and have none."""
+def check_empty(task: Task, advice: Callable[[], str] = lambda: ADVICE) -> None:
+    """Refuse a task without a test, a set without rows, or groups that should have rows and have none.
+
+    `advice` says what to do about such groups.
+    """
     if all(one.role != "test" for one in task.sets.values()):
         raise InputError(
             f"{task.describe()} has no set to test, only {', '.join(task.sets)}: take a larger base or "
@@ -156,5 +162,5 @@ def check_empty(task: Task) -> None:
             shown = ", ".join(empty[:5]) + (" ..." if len(empty) > 5 else "")
             raise InputError(
                 f"{task.describe()} leaves {len(empty)} groups of {name} without a row ({shown}): "
-                'take a larger base or other parameters, or on_empty="report" to have them as n = 0'
+                f'{advice()}, or on_empty="report" to have them as n = 0'
             )

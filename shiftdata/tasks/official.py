@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,21 @@ from shiftdata.metrics.severity import severity_steps
 from shiftdata.tasks.predictions import UNKNOWN
 
 
-@dataclass(frozen=True)
-class Figure(Record):
-    """A number, how many rows it rests on, what it is taken over, and the standard error over these rows."""
+@dataclass(frozen=True, eq=False)
+class Figure(float, Record):
+    """A number with its rows `n`, what it is taken `of`, and its standard error `sem` over these rows.
+
+    It is a float, so that it compares, rounds and adds as one.
+    """
 
     value: float
     n: int
     of: str = "rows"
     sem: float = math.nan
+
+    def __new__(cls, value: float, *_: object, **__: object) -> Self:
+        """Make the float; the dataclass sets the fields."""
+        return super().__new__(cls, value)
 
     def __str__(self) -> str:
         error = f" ± {number(self.sem)}" if math.isfinite(self.sem) else ""

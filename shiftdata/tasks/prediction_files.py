@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.format.bounds import most_unpacked, read_flat
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".npy", ".npz")
@@ -21,6 +21,11 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".npy", ".npz")
 def read_prediction_file(path: Path, most_rows: int) -> Any:
     """Read a table, an array, or what JSON holds, from a file of one of the `SUFFIXES`."""
     kind = path.suffix.lower()
+    if kind in (*SUFFIXES, "") and not path.exists():
+        raise NotFoundError(
+            f"there are no predictions at {path}: name a file ({', '.join(SUFFIXES)}) with the columns key "
+            "and prediction, or the folder that `shiftdata train ... --folder` wrote"
+        )
     if kind not in SUFFIXES:
         raise InputError(f"predictions: {path} ends in {kind!r}; give a file of {', '.join(SUFFIXES)}")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from torch.nn.functional import cross_entropy
 
 import shiftdata as sd
 from shiftdata.baselines import (
+    METHODS,
     DivergedError,
     Hyper,
     Inputs,
@@ -26,6 +28,7 @@ from shiftdata.baselines import (
     make_method,
     mean,
     method,
+    method_class,
     read_inputs,
 )
 from shiftdata.cli.app import main as cli
@@ -137,6 +140,22 @@ def test_a_checkpoint_of_another_run_is_refused(task, inputs, tmp_path):
     with pytest.raises(InputError, match="of another run: delete it, or give another folder"):
         sd.train(task, "erm", training=QUICK, seed=1, **settings)
     sd.train(task, "erm", training=QUICK, **settings)
+
+
+def test_steps_and_batch_size_are_given_directly(task, inputs):
+    direct = sd.train(task, "erm", steps=3, batch_size=8, inputs=inputs)
+    assert direct.about["training"] == {**QUICK.__dict__, "steps": 3, "batch": 8, "evaluate_every": 0}
+    assert sd.train(task, "erm", training=QUICK, steps=3, inputs=inputs).about["training"]["batch"] == 16
+
+
+def test_a_setting_of_the_training_says_where_it_goes(task, inputs):
+    for name, setting in {"learning_rate": "learning_rate", "lr": "learning_rate", "epochs": "steps"}.items():
+        with pytest.raises(NotFoundError, match=rf"{name}.*give training=Training\({setting}=\.\.\.\)"):
+            sd.train(task, "erm", inputs=inputs, **{name: 0.1})
+    with pytest.raises(InputError, match=r"give it its hyper-parameters itself\. .*Training\(learning_rate="):
+        sd.train(task, make_method("erm"), inputs=inputs, lr=0.1)
+    own = {name for known in METHODS for name in method_class(known).space()}
+    assert not own & set(inspect.signature(sd.train).parameters)  # they would never reach the method
 
 
 def test_what_cannot_be_trained_says_why(task, inputs, tiny):

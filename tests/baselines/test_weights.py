@@ -35,7 +35,9 @@ def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone
     return trainer, Batch(x, y, group, domain, torch.from_numpy(at), weight, step=step)
 
 
-@pytest.mark.parametrize(("name", "hyper"), [("stablenet", {"steps": 0}), ("adaclust", {"multiple": 0})])
+@pytest.mark.parametrize(
+    ("name", "hyper"), [("stablenet", {"weight_steps": 0}), ("adaclust", {"multiple": 0})]
+)
 @pytest.mark.parametrize("backbone", ["mlp", "mlp-bn"])
 @pytest.mark.parametrize("variant", ["fixed", "code"])
 def test_at_its_limit_it_is_erm_bit_for_bit(data, name, hyper, backbone, variant):

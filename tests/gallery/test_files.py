@@ -314,6 +314,6 @@ def test_look_alikes_are_shown_beside_each_other(page, tmp_path, monkeypatch):
     quiet(page)
 
 
-def test_the_public_datasets_are_those_that_recipes_read():
+def test_the_public_datasets_and_recipes_that_consumers_know_are_those_of_the_checkout():
     script = Path(__file__).parents[2] / "scripts" / "regenerate_real_datasets.py"
     assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0

@@ -143,7 +143,7 @@ def test_the_leaking_variant_warns_only_where_it_leaks(name):
         ("uda", {}, "give source and target, or scenario"),
         ("uda", {"scenario": 26}, "from 1 to 25"),
         ("label-shift", {"alpha": 0}, "alpha is above 0"),
-        ("label-shift", {"alpha": 1, "source": "rock"}, "give source and target"),
+        ("label-shift", {"alpha": 1, "source": "rock"}, "source='rock' goes with target=, "),
         ("classic-dg", {"split": 4}, "split is 1, 2 or 3"),
         ("leave-one-group-out", {"group": 4}, "from 1 to 3"),
         ("leave-one-group-out", {"group": 1, "groups": "nico"}, "did you mean 'nico\\+\\+'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -219,6 +220,24 @@ def test_label_shift_with_replacement_draws_as_many_rows():
         protocol("label-shift", alpha=1)(made, on_empty="report")
     with pytest.raises(InputError, match=r"oracle cuts the sets anew, and label-shift@1.* put oracle first"):
         protocol("oracle", test="rock")(made)
+
+
+OFFER = re.compile(r"alpha=([0-9.]+), replacement=(\w+) \(([^)]*) rows\)")
+PAIR = {"source": "rock", "target": "dim"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("asked", [{}, {"replacement": True}, PAIR, {"variant": "code"}])
+def test_a_label_shift_that_empties_groups_offers_what_succeeds(asked, seed):
+    with pytest.raises(InputError, match=r"leaves .*no row|without a row.* on_empty=") as caught:
+        sd.task(SHARED, "label-shift", alpha=0.05, seed=seed, **asked)
+    offers = OFFER.findall(str(caught.value))
+    assert len(offers) == (1 if asked.get("replacement") else 2)
+    for alpha, replacement, sizes in offers:
+        params = asked | {"alpha": float(alpha), "replacement": replacement == "True"}
+        made = sd.task(SHARED, "label-shift", seed=seed, **params)
+        for name, size in (words.split() for words in sizes.split(", ")):
+            assert len(made.sets[name]) == int(size.replace(",", ""))
 
 
 @pytest.mark.parametrize("variant", ["", "code"])

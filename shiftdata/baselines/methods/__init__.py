@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from shiftdata.baselines.method import _OWN, Method, Wrapper
+from shiftdata.baselines.training import setting_hint
 from shiftdata.errors import InputError, not_found
 
 #: Name: module and class. Wrappers go around another method: "rs+rw+dann".
@@ -67,7 +68,7 @@ def method_class(name: str) -> type[Method]:
     if name in _OWN:
         return _OWN[name]
     if name not in _HOMES:
-        raise not_found("method", name, {*_HOMES, *_OWN})
+        raise not_found("method", name, {*_HOMES, *_OWN}, "`shiftdata train` lists all.")
     module, _, kind = _HOMES[name].partition(".")
     found: type[Method] = getattr(import_module(f"{__name__}.{module}"), kind)
     return found
@@ -80,7 +81,9 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
     """
     if isinstance(name, Method):
         if hyper or variant != "fixed":
-            raise InputError(f"{type(name).__name__} was made already: give it its hyper-parameters itself")
+            hints = " ".join(filter(None, map(setting_hint, hyper)))
+            message = f"{type(name).__name__} was made already: give it its hyper-parameters itself."
+            raise InputError(f"{message} {hints}".rstrip())
         return name
     *around, inner = name.split("+")
     if issubclass(method_class(inner), Wrapper):

@@ -12,7 +12,7 @@ A single row has no covariance, and as the sum grows with the number of features
 they are very many (here 20,000) or `penalty` is small: a batch then teaches one row.
 
 The memory is a moving average of the first rows of the batches and of their w, slot by slot: the plain mean
-of the first ten, then `keep` of the old and the rest of the new. With steps = 0 it is ERM.
+of the first ten, then `keep` of the old and the rest of the new. With weight_steps = 0 it is ERM.
 
 `code`: one omega for all features; phases are stretched to 0 .. pi/2 within each *row*, so that a feature's
 own size is lost; cos + sin, which is nearly constant there. Weights then stay about 1 / B.
@@ -83,7 +83,7 @@ class StableNet(Method):
     """ERM with rows weighed so that features depend on each other as little as they can."""
 
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
-    steps = Hyper(20, choices=(20,), source="the authors: epochb")
+    weight_steps = Hyper(20, choices=(20,), source="the authors: epochb")
     rate = Hyper(1.0, low=0.1, high=10.0, log=True, source="the authors: lrbl 1, no range")
     penalty = Hyper(70.0, low=10.0, high=700.0, log=True, source="the authors: lambdap 70, no range")
     memory = Hyper(128, choices=(128,), source="the authors: n_feature, their batch")
@@ -99,7 +99,7 @@ class StableNet(Method):
     def loss(self, batch: Batch) -> Tensor:
         z = self.network.features(batch.x)
         losses = cross_entropy(self.network.head(z), batch.y, reduction="none")
-        if not self.steps:
+        if not self.weight_steps:
             return mean(losses, batch.weight)
         return mean(losses, batch.weight * torch.softmax(self.learned(z.detach()), 0))
 
@@ -111,7 +111,7 @@ class StableNet(Method):
                 z,
                 self.get_buffer("kept")[filled],
                 self.get_buffer("kept_w")[filled],
-                steps=int(self.steps),
+                steps=int(self.weight_steps),
                 rate=self.rate,
                 penalty=self.penalty,
                 released=self.variant == "code",
