@@ -45,7 +45,7 @@ def test_equal_rows_of_what_was_dropped_do_not_fill_the_memory(tiny, copy):
     begin = "import shiftdata as sd\nassert sd.verify(sys.argv[2]) == []"
     code = "print(*[one.what for one in sd.verify(sys.argv[1]) if one.path == 'dropped.parquet'])"
     bytes_more, printed = growth(begin, code, copy, tiny)
-    assert "would unpack" in printed
+    assert printed.startswith("would unpack")
     assert "12,000,000 rows" in printed
     assert bytes_more < MOST_GROWTH
 
