@@ -40,6 +40,11 @@ def read_prediction_file(path: Path, most_rows: int) -> Any:
         parse = pa.csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
         as_text = pa.csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
         return pa.csv.read_csv(path, parse_options=parse, convert_options=as_text)
+    except IntegrityError as error:
+        hint = "give the columns key and prediction, a row for each example of the set"
+        raise InputError(f"predictions: {error}; {hint}") from error
+    except FileNotFoundError as error:
+        raise NotFoundError(f"predictions: there is no file {path}") from error
     except (pa.ArrowException, ValueError, RecursionError, MemoryError, zipfile.BadZipFile) as error:
         raise InputError(f"predictions: {path} cannot be read as {kind[1:]}: {error}") from error
 
@@ -47,11 +52,7 @@ def read_prediction_file(path: Path, most_rows: int) -> Any:
 def _read_parquet(path: Path, most_rows: int) -> pa.Table:
     names = pq.read_schema(path).names
     wanted = [name for name in ("key", "prediction") if name in names] if "prediction" in names else names
-    try:
-        return read_flat(path, wanted, most_rows=most_rows)
-    except IntegrityError as error:
-        hint = "give the columns key and prediction, a row for each example of the set"
-        raise InputError(f"predictions: {path}: {error}; {hint}") from error
+    return read_flat(path, wanted, most_rows=most_rows)
 
 
 def _read_arrays(path: Path) -> Any:

@@ -247,7 +247,8 @@ def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
     try:
         rows = read_flat(local.file, DROPPED_ROWS.names, most_rows=most).cast(DROPPED_ROWS)
     except (IntegrityError, pa.ArrowException) as error:
-        what = f"{error}: the manifest says that {most:,} were dropped; fetch it or build the dataset again"
+        fault = str(error).removeprefix(f"{local.file.name} ")
+        what = f"{fault} (the manifest says that {most:,} were dropped): fetch it or build the dataset again"
         yield Problem(local.path, what, "unreadable")
         return
     for base in manifest.bases:
