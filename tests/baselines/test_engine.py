@@ -42,6 +42,21 @@ def test_an_epoch_without_rows_is_a_reason():
         Stream(lambda epoch, begins: np.zeros(0, np.int64), 3).take()
 
 
+def test_what_a_method_may_know_are_counts_and_the_class_and_domain_of_each_group(data):
+    known = data.known(7)
+    assert (known.classes, known.groups, known.domains, known.features) == (3, 9, 3, 7)
+    assert (known.rows, known.target_rows) == (240, 60)
+    for counts, numbers in (
+        (known.class_counts, data.y),
+        (known.group_counts, data.group),
+        (known.domain_counts, data.domain),
+    ):
+        assert counts.tolist() == [(numbers == one).sum() for one in range(len(counts))]
+        assert counts.sum() == 240
+    assert (known.group_class[data.group].numpy() == data.y).all()
+    assert (known.group_domain[data.group].numpy() == data.domain).all()
+
+
 def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
     """A step of plain descent on all rows, weighted by groups: the gradient of the mean of group means."""
     weighted = replace(data, sampler=make_sampler("rwg", groups=data.group))
