@@ -6,8 +6,10 @@ import dataclasses
 import inspect
 from collections.abc import Collection, Mapping
 from pathlib import PurePath
+from types import FunctionType
 from typing import Any
 
+from builders.own_code import own_code
 from shiftdata.errors import InputError, not_found
 
 #: How the name of a recipe file's module begins, which only `load_recipe` can import.
@@ -17,7 +19,8 @@ RECIPE_MODULE = "recipe_"
 def part_identity(part: Any) -> Any:
     """The identity of an album, a step, a shift, an encoding or a scorer (or a tuple of such): code included.
 
-    Beside fields or fingerprint, the name and the `code_version` of its class count.
+    Beside fields or fingerprint, the name and the `code_version` of its class count, and of a class outside
+    this package its code.
     """
     if isinstance(part, tuple | list):
         return [part_identity(one) for one in part]
@@ -76,10 +79,19 @@ def identity_of(value: Any) -> Any:
         return [[str(key), identity_of(one)] for key, one in value.items()]
     record = dataclasses.is_dataclass(value)
     known = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)} if record else {}
-    identity = {"class": type(value).__name__, "code_version": getattr(type(value), "code_version", None)}
+    if isinstance(value, FunctionType) and (code := own_code(value)):
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        return {"function": code, "with": identity_of([*held, *(value.__defaults__ or ())])}
+    identity: dict[str, Any] = {
+        "class": type(value).__name__,
+        "code_version": getattr(type(value), "code_version", None),
+    }
+    if code := own_code(type(value)):
+        identity |= {"code": code, "bases": _versions(type(value))}
     if hasattr(value, "fingerprint"):
-        parts = {name: one for name, one in known.items() if hasattr(type(one), "code_version")}
-        within = {name: part_identity(one) for name, one in parts.items()}
+        coded = {name for name, one in known.items() if hasattr(type(one), "code_version")}
+        coded |= {name for name, one in known.items() if isinstance(one, FunctionType) and own_code(one)}
+        within = {name: identity_of(known[name]) for name in known if name in coded}
         fingerprint = value.fingerprint()
         if not isinstance(fingerprint, str):
             raise InputError(
@@ -93,6 +105,13 @@ def identity_of(value: Any) -> Any:
         f"a recipe cannot contain {value!r}: use a frozen dataclass, a tuple, text or numbers, or write "
         "`fingerprint`, so that the recipe can be identified by what it says"
     )
+
+
+def _versions(kind: type) -> list[tuple[str, int]]:
+    """The code versions of the steps of this package that a class is derived from."""
+    return [
+        (base.__name__, vars(base)["code_version"]) for base in kind.mro() if "code_version" in vars(base)
+    ]
 
 
 def _check_paths(record: str, fields: Mapping[str, Any]) -> None:

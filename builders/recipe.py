@@ -28,6 +28,7 @@ from shiftdata.tasks import OnEmpty
 
 #: The fields that determine no row and no pixel: they can change without building anything again.
 DESCRIPTION = (
+    "version",
     "title",
     "summary",
     "creators",
@@ -43,7 +44,7 @@ DESCRIPTION = (
 PIXEL_LIBRARIES = ("numpy", "onnxruntime", "pillow", "resvg_py")
 
 #: Part of every identity: raise it when a build itself (folds, bases, what steps are given) gives other rows.
-BUILD_VERSION = 1
+BUILD_VERSION = 2
 
 #: The fields whose code makes rows and pixels: each needs a `code_version`.
 PARTS = ("album", "prepare", "shift", "encoding", "filters")

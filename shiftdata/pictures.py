@@ -47,15 +47,22 @@ class Panel:
 
 
 def panel_of(
-    title: str, labels: Sequence[str], nuisances: Sequence[str], counts: NDArray[np.int64]
+    title: str,
+    labels: Sequence[str],
+    nuisances: Sequence[str],
+    counts: NDArray[np.int64],
+    most: int | None = None,
 ) -> Panel | None:
-    """A panel of counts, of what has rows; None where nothing has or there is too much to read."""
+    """A panel of counts, of what has rows; None where nothing has or there is too much to read.
+
+    A square of `most` rows is the darkest. [default: the largest count]
+    """
     rows, columns = (np.flatnonzero(counts.any(axis=axis)).tolist() for axis in (1, 0))
     if not rows or max(len(rows), len(columns)) > MOST_CELLS:
         return None
     shown = counts[np.ix_(rows, columns)]
     names = [labels[y] for y in rows], [nuisances[x] for x in columns]
-    shares = np.where(shown > 0, shown / shown.max(), np.nan)
+    shares = np.where(shown > 0, shown / (most or shown.max()), np.nan)
     return Panel(title, *names, shares, [[_short(count) for count in row] for row in shown.tolist()])
 
 

@@ -236,10 +236,10 @@ def test_a_dropped_picture_keeps_its_place_and_is_named_in_the_identity(own, tin
     assert "does not list dropped.parquet" in "\n".join(map(str, verify(lost)))
     assert "1 left out of `content`: not a readable picture." in (folder / "README.md").read_text()
     assert not check(folder)
-    Image.new("CMYK", (32, 32)).save(bad.with_suffix(".tif"))
+    Image.new("F", (32, 32)).save(bad.with_suffix(".tif"))
     bad.unlink()
-    other = Manifest.read(build(str(own), tmp_path / "cmyk", workers=1, quiet=True))
-    assert other.base("content").dropped == {"colour mode CMYK, which has no one conversion to RGB": 1}
+    other = Manifest.read(build(str(own), tmp_path / "float", workers=1, quiet=True))
+    assert other.base("content").dropped == {"colour mode F, which has no one conversion to RGB": 1}
     assert len({made.content_id for made in (whole, cut, other)}) == 3
     assert other.base("content").splits == cut.base("content").splits
 
@@ -293,8 +293,8 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
 
 
 def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
-    for file in (own.parent / "pictures").rglob("*.png"):
-        Image.new("1", (4, 4)).save(file)
+    for number, file in enumerate((own.parent / "pictures").rglob("*.png")):
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(file)
     with pytest.raises(
         InputError, match=r"all 160 pictures of tiny were dropped: 160: a side below 8 pixels"
     ):

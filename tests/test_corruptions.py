@@ -148,7 +148,7 @@ def test_any_size_gives_a_picture_of_that_size_twice(name, size, step):
     first, second = (corrupt(name, picture, step, key=KEY) for _ in range(2))
     assert (first.size, first.mode) == (size, "RGB")
     assert first.tobytes() == second.tobytes()
-    # Below 32 pixels the mildest step can leave all as it was: a disc narrower than a pixel, impulses that hit none.
+    # Below 32 pixels the mildest step can change nothing: a disc within one pixel, impulses that hit none.
     assert min(size) < 32 or first.tobytes() != picture.tobytes()
 
 

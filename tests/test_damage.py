@@ -95,8 +95,8 @@ def test_line_endings_of_a_clone_are_reported(copy):
 
 def test_an_album_of_which_nothing_can_be_used_is_refused(tmp_path):
     recipe = Path(own_recipe(tmp_path, {"a": 8, "b": 8}))
-    for path in recipe.parent.glob("pictures/*/*/*.png"):
-        Image.new("RGB", (3, 3)).save(path)
+    for number, path in enumerate(recipe.parent.glob("pictures/*/*/*.png")):
+        Image.new("RGB", (3, 3), (number, 0, 0)).save(path)
     with pytest.raises(
         InputError, match=r"all 16 pictures of own were dropped: 16: a side below 8 pixels \(3 x 3\)"
     ):

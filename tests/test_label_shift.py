@@ -19,6 +19,7 @@ from shiftdata.label_shift import (
     EstimationError,
     NotConvergedError,
     SingularMatrixError,
+    calibration,
     estimate_marginal,
     estimators,
     fit_calibrator,
@@ -82,6 +83,9 @@ def test_the_table_by_hand():
     assert found.weights.tolist() == pytest.approx([0.75, 2])
     assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
     assert (found.method, found.iterations, found.converged) == ("bbse-paper-hard", 1, True)
+    soft = np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]
+    names = [bbse(*soft, hard=hard).method for hard in (False, True)]
+    assert names == ["bbse-paper-soft", "bbse-paper-hard"]
 
 
 def test_negative_weights_become_zero():
@@ -157,7 +161,19 @@ def test_the_optimum_is_scipys(seed, with_prior):
     assert (found.weights >= 0).all()
     assert found.objective == pytest.approx(objective(found.weights))
     assert found.objective <= best + 1e-7
-    assert found.gap <= 1e-6 * found.objective
+    assert found.gap <= 1e-8 * found.objective
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_where_no_digit_is_left_the_best_that_was_found_is_returned(with_prior):
+    for seed in range(30):
+        confusion, observed, prior, rho = random_problem(seed)
+        problem = regularized._Problem(confusion, observed, 1e-4 * rho, prior if with_prior else None)
+        curvature = confusion.T @ confusion
+        kappa = regularized.SMALLEST * np.linalg.norm(curvature, 2)
+        first = regularized._fitted(problem, curvature, kappa, 1e-9)
+        found = solve(confusion, observed, problem.rho, problem.prior)
+        assert found.gap <= first.gap + 1e-9 * first.objective
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
@@ -188,6 +204,29 @@ def test_quadratic_problems_are_solved_both_ways(seed, exponent):
     assert single == pytest.approx(oracle, abs=1e-6)
     together = regularized.ridge(confusion.T @ confusion, confusion.T @ observed, kappa, prior, ones)
     assert regularized._one_by_one(matrix, aim, prior, ones) == pytest.approx(together, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [14, 32, 44, 48, *range(8)])
+def test_quadratic_problems_have_no_slope_that_the_constraints_allow(seed):
+    """The conditions of Karush, Kuhn and Tucker; in the first four weights leave and return without end."""
+    generator = np.random.default_rng(seed)
+    size = int(generator.integers(2, 6))
+    factor = generator.normal(size=(size, size)) * 10 ** generator.uniform(-1, 1, size)
+    observed, shares = 3 * generator.normal(size=size), generator.dirichlet(np.ones(size))
+    curvature, pull, kappa, ones = factor.T @ factor, factor.T @ observed, 1e-3, np.ones(size)
+    matrix, aim = curvature + kappa * np.eye(size), pull + kappa
+    for prior in (None, shares):
+        for found in (
+            regularized.ridge(curvature, pull, kappa, prior, ones),
+            regularized._one_by_one(matrix, aim, prior, ones),
+        ):
+            free, slope = found > 0, matrix @ found - aim
+            if prior is not None:
+                assert found @ prior == pytest.approx(1)
+                slope = slope - prior * np.mean(slope[free] / prior[free])
+            assert (found >= 0).all()
+            assert np.allclose(slope[free], 0, atol=1e-9 * np.abs(matrix).max())
+            assert (slope >= -1e-9 * np.abs(matrix).max()).all()
 
 
 def test_rlls_paper_and_code_solve_their_own_problems():
@@ -302,6 +341,75 @@ def test_mlls_maximises_the_likelihood(variant):
     assert found.iterations > 1
 
 
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
+def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
+    source, labels, target = World(2, n=300).given
+    ratios = target / (np.bincount(labels) / len(labels))
+    marginal, steps, change = target.mean(axis=0), 0, np.inf
+    while change >= tolerance:
+        posterior = ratios * marginal
+        before, marginal = marginal, (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+        change, steps = np.abs(marginal - before).sum(), steps + 1
+    found = mlls(source, labels, target, tolerance=tolerance)
+    assert found.iterations == steps
+    assert found.marginal == pytest.approx(marginal, abs=1e-9)
+
+
+def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps():
+    """Of a share a of class 0, 45 % + 10 % a of the rows look like it: 52.5 % for a = 3 / 4."""
+    looks = np.array([[0.55, 0.45], [0.45, 0.55]])
+    given = looks, [0, 1], looks[np.repeat([0, 1], [21, 19])]
+    found = mlls(*given)
+    assert found.iterations == mlls(*given, tolerance=1e-6).iterations > 500
+    assert found.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
+
+
+def test_rlls_is_regularised_by_the_size_of_the_hold_out():
+    source, labels, target = World(1, n=60, radius=0.5).given
+    found = rlls(source, labels, target[:10]).marginal
+    assert (found == rlls(source, labels, target[:10], rho=rlls_rho(60, 5)).marginal).all()
+    assert not np.allclose(found, rlls(source, labels, target[:10], rho=rlls_rho(10, 5)).marginal)
+
+
+@pytest.mark.parametrize(("apart", "refused"), [(1e-7, False), (2e-8, True)])
+def test_bbse_refuses_classes_that_are_nearly_predicted_alike(apart, refused):
+    """The condition of [[1/2 + e, 1/2 - e], [1/2 - e, 1/2 + e]] is 1 / 2e; 1e7 is the most."""
+    source = np.array([[0.5 + apart, 0.5 - apart], [0.5 - apart, 0.5 + apart]])
+    given = (source, [0, 1], [[0.5, 0.5]])
+    if refused:
+        with pytest.raises(SingularMatrixError, match=r"condition 2.5e\+07"):
+            bbse(*given)
+    else:
+        assert bbse(*given).marginal == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+def test_a_rare_class_that_is_well_predicted_can_be_estimated():
+    """What counts is the condition given the class, 1e6, and not that of the joint matrix, 1e9."""
+    prediction = np.array([[0.5 + 5e-7, 0.5 - 5e-7], [0.5 - 5e-7, 0.5 + 5e-7]])
+    labels = np.array([0] * 1000 + [1])
+    assert bbse(prediction[labels], labels, prediction).marginal == pytest.approx([0.5, 0.5], abs=1e-4)
+
+
+def test_probabilities_are_divided_by_their_sum_where_it_is_nearly_1():
+    world = World(2, n=200)
+    scale = np.linspace(0.9955, 1.0045, 200)[:, None]
+    nearly = world.source * scale, world.labels, world.target * scale[::-1]
+    for method in ESTIMATORS:
+        exact = estimate_marginal(method, *world.given).marginal
+        assert estimate_marginal(method, *nearly).marginal == pytest.approx(exact, abs=1e-6)
+    for wrong in (0.994, 1.006):
+        with pytest.raises(InputError, match="each row summing to 1"):
+            mean_prediction(world.source * wrong, world.labels, world.target)
+
+
+def test_five_classes_are_named():
+    few, many = np.repeat(np.eye(6), 2, axis=0), np.repeat(np.eye(7), 2, axis=0)
+    with pytest.raises(AbsentClassError, match="classes 1, 2, 3, 4, 5 of 6"):
+        bbse(few, np.zeros(12, int), few)
+    with pytest.raises(AbsentClassError, match=r"classes 1, 2, 3, 4, 5, \.\.\. of 7"):
+        bbse(many, np.zeros(14, int), many)
+
+
 def test_the_variants_of_mlls_agree_when_calibrated():
     world = World(4, n=20_000)
     paper, code = (mlls(*world.given, variant=variant).marginal for variant in ("paper", "code"))
@@ -346,6 +454,46 @@ def test_calibration_undoes_what_was_done():
     fitted = fit_calibrator(distorted(world.source, 4, [0.5, 0, 0, -0.5, 0]), world.labels, "bias-corrected")
     assert fitted.temperature == pytest.approx(4, abs=0.1)
     assert fitted.bias * 4 == pytest.approx([-0.5, 0, 0, 0.5, 0], abs=0.2)
+
+
+@pytest.mark.parametrize("kind", ["temperature", "bias-corrected"])
+@pytest.mark.parametrize("scale", [5, 10])
+def test_calibration_of_what_is_far_too_sure(scale, kind):
+    """A full step of Newton's method leads beyond every number from here."""
+    world = World(5, n=200, radius=1.0)
+    usual, sure = (fit_calibrator(distorted(world.source, by, 0), world.labels, kind) for by in (1, scale))
+    assert sure.temperature == pytest.approx(scale * usual.temperature, rel=1e-4)
+    assert sure.bias == pytest.approx(usual.bias, abs=1e-4)
+
+
+def test_at_the_fitted_temperature_the_likelihood_has_no_slope():
+    for seed in range(30):
+        world = World(seed, n=100)
+        logs = np.log(distorted(world.source, 1 + seed / 10, 0))
+        fitted = fit_calibrator(np.exp(logs), world.labels)
+        expected = (fitted(np.exp(logs)) * logs).sum(axis=1)
+        assert expected.mean() == pytest.approx(logs[np.arange(100), world.labels].mean(), abs=1e-5)
+
+
+def test_derivatives_of_calibration_are_those_of_differences():
+    generator = np.random.default_rng(0)
+    logs, labels = np.log(generator.dirichlet(np.ones(3), size=12)), generator.integers(3, size=12)
+    point, step = np.array([0.7, 0.0, 0.4, -0.3]), 1e-5 * np.eye(4)
+    gradient, curvature = calibration._derivatives(logs, labels, point)
+    differences = [
+        calibration._loss(logs, labels, point + one) - calibration._loss(logs, labels, point - one)
+        for one in step
+    ]
+    assert gradient == pytest.approx(np.array(differences) / 2e-5, abs=1e-8)
+    for row, one in zip(curvature, step, strict=True):
+        above, below = (calibration._derivatives(logs, labels, point + by)[0] for by in (one, -one))
+        assert row == pytest.approx((above - below) / 2e-5, abs=1e-8)
+
+
+def test_a_temperature_just_below_0_is_worse_than_chance_too():
+    source = np.tile([0.6, 0.4], (20, 1))  # of the class that it prefers 9 rows of 20: 1 / T is -0.5
+    with pytest.raises(NotConvergedError, match="worse than chance"):
+        fit_calibrator(source, np.arange(20) >= 9)
 
 
 def test_calibration_without_a_finite_best_is_refused():
@@ -456,6 +604,7 @@ def test_weights_of_known_marginals():
     for wrong, message in [
         ((target, [0.5, 0.5, 0.5]), "source is a marginal"),
         (([0.5, 0.6, -0.1], source), "target is a marginal"),
+        (([0.5, 0.4, 0], source), "target is a marginal"),
         (([0.5, 0.4, 0.1], source), "classes 2 are in the target and not in the source"),
         (([0.5, 0.5], source), "lengths differ"),
     ]:

@@ -32,7 +32,7 @@ def here(tmp_path, monkeypatch) -> Path:
 def pictures(
     folder: str, number: int = 6, size: tuple[int, int] = (40, 40), mode: str = "RGB", ending: str = "png"
 ) -> None:
-    rng = np.random.default_rng(len(folder))
+    rng = np.random.default_rng([*folder.encode()])
     Path(folder).mkdir(parents=True)
     for at in range(number):
         pixels = rng.integers(0, 255, (size[1], size[0], len(mode)), dtype=np.uint8)
@@ -352,3 +352,25 @@ def test_a_written_recipe_is_formatted(capsys):
             *files,
         ]
         assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_rows_without_a_label_and_columns_to_keep(capsys):
+    rows = [[f"text {at}", "ab"[at % 2], ("de", "en", "fr")[at % 3], at] for at in range(120)]
+    odd = [["unlabelled", "", "de", 120], ["", "", "en", 121]]
+    table("texts.csv", ["text", "label", "language", "when"], [*rows, *odd])
+    assert "give --drop-unlabelled" in refused(
+        capsys, "texts.csv", "--text", "text", "--label", "label", *OWNER
+    )
+    album = new(
+        "texts.csv", "--text", "text", "--label", "label", "--drop-unlabelled", "--keep", "when"
+    ).album
+    said = capsys.readouterr().out
+    assert "left out: 1 rows have no text" in said
+    assert "left out: 1 rows have no label" in said
+    assert "(120 examples" in said
+    assert sorted(item.source["when"] for item in album.items()) == sorted(str(at) for at in range(120))
+    assert album.left_out == {"line 122": "no label", "line 123": "no text"}
+    assert main(["build", "texts.py", "--workers", "1"]) == 0
+    progress = capsys.readouterr().err
+    assert "texts/s" in progress
+    assert "img" not in progress

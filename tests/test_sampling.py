@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ from shiftdata.sampling import (
     row_weights,
 )
 from shiftdata.sampling.batches import STRETCH, draw_distinct
+from shiftdata.sampling.samplers import InOrder
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
@@ -39,7 +40,19 @@ N = len(GROUPS)
 #: Numbers that some rule needs, each for every row.
 CODES = {"labels": LABELS, "groups": GROUPS, "nuisances": NUISANCES}
 
-PINNED = {"suby": [3, 4, 1, 0], "rwy": [4, 0, 1, 3, 2]}
+PAIRS = {"name": "n-groups", "batch_size": 2, "n_groups_per_batch": 2}
+#: What the rows 0, 0, 0, 1, 1, 2 are drawn as.
+PINNED = [
+    ({"name": "shuffle"}, [0, 3, 5, 1, 2, 4]),
+    ({"name": "suby"}, [1, 5, 4]),
+    ({"name": "rwy"}, [5, 0, 1, 5, 4, 5]),
+    ({"name": "dirichlet", "alpha": 3.0, "replacement": True}, [5, 5, 2, 4, 3, 5]),
+    ({"name": "per-domain", "batch_size": 3}, [[2, 4, 5], [1, 3, 5]]),
+    (PAIRS, [[3, 0], [5, 4], [1, 5]]),
+    (PAIRS | {"proportional": True}, [[2, 5], [5, 0], [5, 3]]),
+    (PAIRS | {"distinct": False}, [[1, 5], [5, 5], [1, 1]]),
+    (PAIRS | {"distinct": False, "proportional": True}, [[0, 5], [5, 4], [1, 1]]),
+]
 
 #: What each rule needs beside labels, groups and a seed.
 EXTRA = {
@@ -230,6 +243,10 @@ def test_a_state_is_of_one_world_and_any_rank():
     for other in ({}, {"rank": 0, "world": 3}, {"rank": 0, "world": 2, "drop_last": True}):
         with pytest.raises(InputError, match="is not of this sampler"):
             sampler_of("rwg", **other).restore(state)
+    state = sampler_of("rwg").state
+    for options in ({"name": "rwy"}, {"seed": 1}, {"names": ("a",)}, {"epoch_size": 9}):
+        with pytest.raises(InputError, match="is not of this sampler"):
+            sampler_of(**{"name": "rwg", **options}).restore(state)
 
 
 @pytest.mark.parametrize("given", [(0, None), (None, 2), (2, 2), (-1, 2)])
@@ -259,9 +276,15 @@ def test_a_place_outside_an_epoch_is_refused(name):
     assert list(sampler) == []
 
 
-def test_draws_do_not_change_between_versions():
-    assert list(make_sampler("suby", labels=[0, 0, 0, 1, 1], seed=1)) == PINNED["suby"]
-    assert list(make_sampler("rwy", labels=[0, 0, 0, 1, 1], seed=1)) == PINNED["rwy"]
+@pytest.mark.parametrize(("options", "drawn"), PINNED)
+def test_draws_do_not_change_between_versions(options, drawn):
+    codes = [0, 0, 0, 1, 1, 2]
+    assert list(make_sampler(labels=codes, groups=codes, nuisances=codes, seed=1, **options)) == drawn
+
+
+def test_draws_of_an_unfinished_stretch_do_not_change_either():
+    batches = list(make_sampler(groups=np.arange(600) % 3, seed=1, **PAIRS))
+    assert [batches[at] for at in (STRETCH - 1, STRETCH, -1)] == [[378, 133], [382, 135], [362, 277]]
 
 
 def test_it_loads_no_torch():
@@ -290,6 +313,27 @@ def test_smaller_subsets_are_parts_of_larger_ones(sizes, seed, data):
     kept = [set(make_sampler("subg", groups=groups, per_cell=k, seed=seed)) for k in (small, large)]
     assert kept[0] <= kept[1]
     assert [len(rows) for rows in kept] == [small * len(sizes), large * len(sizes)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"name": "suby"}, {"name": "dirichlet", "marginal": [0.5, 0.5]}, {"name": "dirichlet", "alpha": 30.0}],
+)
+def test_rows_that_are_chosen_once_depend_on_seed_and_names(options):
+    def chosen(**given):
+        return tuple(sorted(make_sampler(labels=LABELS, **{"seed": 0, **options, **given})))
+
+    every = [chosen(), chosen(seed=1), chosen(names=("a",)), chosen(names=("b",))]
+    assert len(set(every)) == 4
+    assert chosen() == every[0]
+
+
+def test_marginals_depend_on_seed_and_names_and_subsets_on_the_rule():
+    drawn = [dirichlet_marginal([0.5, 0.5], 3.0, **one)[0] for one in ({}, {"seed": 1}, {"names": ("a",)})]
+    assert len({round(one, 9) for one in drawn}) == 3
+    by_label, by_group = (make_sampler(one, labels=LABELS, groups=LABELS, seed=0) for one in ("suby", "subg"))
+    assert sorted(by_label) != sorted(by_group)
+    assert make_sampler("suby", labels=LABELS, per_cell=2).per_cell == 2
 
 
 def test_each_row_of_a_group_is_as_likely_kept():
@@ -328,6 +372,15 @@ def test_an_empty_group_is_never_passed_over_in_silence(name):
     assert list(sampler_of(name, **options, **named)) == list(dropping.items_of(0))
 
 
+def test_one_empty_group_is_one_too_many():
+    with pytest.raises(InputError, match="1 of 3 groups have no row: 1"):
+        cells_of([0, 2])
+    with pytest.raises(InputError, match=r"8 of 9 groups have no row: 0, 1, 2, 3, 4, 5, 6, 7\. Pass"):
+        cells_of([8])
+    with pytest.raises(InputError, match=r"9 of 10 groups have no row: .*6, 7, \.\.\.\. Pass"):
+        cells_of([9])
+
+
 def test_rows_of_a_group_that_was_not_named_are_refused():
     with pytest.raises(InputError, match="some rows are of group 4, 5, not among the 4 of group_ids"):
         sampler_of("subg", group_ids=range(4))
@@ -345,12 +398,13 @@ def test_cells_hold_every_row_once(codes):
     assert cells.dropped == tuple(sorted(set(range(max(codes) + 1)) - set(codes)))
 
 
-def test_more_groups_than_sixteen_bits_number():
-    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
+@pytest.mark.parametrize("groups", [300, 70_000])
+def test_more_groups_than_eight_or_sixteen_bits_number(groups):
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(groups), 2))
     cells = cells_of(codes)
     assert (np.diff(codes[cells.order]) >= 0).all()
     kept = make_sampler("subg", groups=codes, per_cell=1)
-    assert sorted(codes[kept.rows].tolist()) == list(range(70_000))
+    assert sorted(codes[kept.rows].tolist()) == list(range(groups))
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -416,6 +470,7 @@ def test_weights_make_the_mean_of_group_means():
 def test_group_dros_adjustment_is_per_expected_group():
     cells = cells_of([0, 0, 0, 0, 3], expected=range(5), on_empty="drop")
     assert group_adjustment(cells, 3.0).tolist() == [1.5, 0, 0, 3.0, 0]
+    assert not group_adjustment(cells, 0.0).any()
     with pytest.raises(InputError, match="strength must be at least 0"):
         group_adjustment(cells, -1)
 
@@ -424,6 +479,20 @@ def test_other_names_for_the_same_rule_draw_the_same():
     assert list(sampler_of("uniform-groups")) == list(sampler_of("rwg"))
     assert list(sampler_of("class-balanced")) == list(sampler_of("rwy"))
     assert list(sampler_of("rwg")) != list(sampler_of("rwy"))
+
+
+def test_pseudo_labels_are_one_a_row():
+    sampler = make_sampler("pseudo-balanced", pseudo_labels=[0, 1, 1])
+    for wrong in ([0, 1], [0, 1, 1, 0]):
+        with pytest.raises(InputError, match=f"there are 3 rows, and {len(wrong)} pseudo-labels"):
+            sampler.set_pseudo_labels(wrong)
+
+
+def test_rows_in_order_are_known_by_their_rows():
+    state = InOrder(np.array([3, 1, 2])).state
+    InOrder(np.array([3, 1, 2])).restore(state)
+    with pytest.raises(InputError, match="is not of this sampler"):
+        InOrder(np.array([1, 2, 3])).restore(state)
 
 
 def test_pseudo_labels_are_renewed():
@@ -507,6 +576,89 @@ def test_different_groups_in_proportion_are_those_of_numpys_choice():
         [np.bincount(pairs.max(axis=1) * 4 + pairs.min(axis=1), minlength=16) for pairs in (drawn, oracle)]
     )
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("proportional", [False, True])
+def test_groups_of_a_batch_stand_in_any_order(proportional):
+    """A large group comes before a small one half of the time."""
+    drawn = many_batches([2, 3, 4, 30], 2, proportional=proportional)
+    for low, high in combinations(range(4), 2):
+        both = drawn[(np.sort(drawn, axis=1) == [low, high]).all(axis=1)]
+        ordered = int((both[:, 0] == low).sum())
+        assert stats.binomtest(ordered, len(both), 0.5).pvalue > 1e-4
+
+
+def test_groups_with_no_more_rows_than_needed_are_drawn_with_replacement():
+    """WILDS: `replace=len(indices) <= n_points_per_group`; equality is the edge."""
+    groups = np.repeat([0, 1, 2], [3, 4, 5])
+    batches = GroupBatches(cells_of(groups), batch_size=4, n_groups_per_batch=1)
+    repeats = dict.fromkeys(range(3), 0)
+    for epoch in range(60):
+        batches.set_epoch(epoch)
+        for batch in batches:
+            repeats[groups[batch[0]]] += len(set(batch)) < 4
+    assert repeats[0] > 0
+    assert repeats[1] > 0
+    assert repeats[2] == 0
+
+
+def test_group_batches_at_their_limits():
+    """All rows in one batch, all groups in each; a state of other groups is another sampler's."""
+    assert len(next(iter(sampler_of("n-groups", batch_size=96, n_groups_per_batch=2)))) == 96
+    (first, *_) = sampler_of("n-groups", batch_size=12, n_groups_per_batch=6)
+    assert sorted(Counter(GROUPS[first].tolist())) == list(range(6))
+    with pytest.raises(InputError, match="is not of this sampler"):
+        sampler_of("n-groups", n_groups_per_batch=2).restore(sampler_of("n-groups").state)
+    (every, *_) = sampler_of("n-groups", batch_size=12, n_groups_per_batch=6, proportional=True)
+    assert sorted(Counter(GROUPS[every].tolist())) == list(range(6))
+
+
+def test_every_row_is_drawn_in_proportion_the_first_and_the_last_too():
+    options = {"batch_size": 1, "n_groups_per_batch": 1, "proportional": True, "distinct": False}
+    batches = make_sampler("n-groups", groups=[0, 1, 2], **options)
+    drawn = Counter(row for epoch in range(400) for (row,) in batches.items_of(epoch))
+    assert all(abs(drawn[row] - 400) < 5 * np.sqrt(1200 * 2 / 9) for row in range(3))
+
+
+def test_an_epoch_does_not_repeat_a_stretch_of_the_epoch_before():
+    groups = np.arange(3 * STRETCH * 4) % 4
+    batches = make_sampler("n-groups", groups=groups, batch_size=4, n_groups_per_batch=2)
+    stretches = [
+        list(batches.items_of(epoch))[at : at + STRETCH]
+        for epoch in range(3)
+        for at in range(0, 3 * STRETCH, STRETCH)
+    ]
+    assert len({str(one) for one in stretches}) == 9
+
+
+def test_batches_made_directly_leave_out_what_does_not_fill_one():
+    rows = make_sampler("shuffle", labels=np.zeros(7, int))
+    assert [len(one) for one in Batches(rows, 3, drop_last=True)] == [3, 3]
+    assert [len(one) for one in Batches(rows, 3)] == [3, 3, 1]
+    with pytest.raises(InputError, match="is not of this sampler"):
+        Batches(rows, 2).restore(Batches(rows, 3).state)
+
+
+def test_weights_are_one_on_average_without_the_dropped_cells():
+    cells = cells_of([0, 2, 2, 5], on_empty="drop")
+    assert np.allclose(row_weights(cells), [4 / 3, 2 / 3, 2 / 3, 4 / 3])
+
+
+def test_the_largest_id_is_allowed(monkeypatch):
+    monkeypatch.setattr("shiftdata.sampling.cells.LARGEST_ID", 5)
+    assert cells_of([5], on_empty="drop").ids.tolist() == [5]
+    with pytest.raises(InputError, match="at most 5, got 6"):
+        cells_of([6], on_empty="drop")
+
+
+def test_marginals_are_rescaled_and_code_counts_every_class():
+    nearly = dirichlet_marginal([0.25, 0.7500005], None)
+    assert nearly.tolist() == pytest.approx([0.25, 0.75], abs=1e-6)
+    assert nearly.sum() == pytest.approx(1, abs=1e-12)
+    with pytest.raises(InputError, match="sum to 1"):
+        dirichlet_marginal([0.25, 0.7501], None)
+    base = [0.5, 0.5, 0]  # RLSbench's K is the number of classes, those without a row too
+    assert (dirichlet_marginal(base, 2.0, variant="code") == dirichlet_marginal(base, 6.0)).all()
 
 
 def test_distinct_draws_are_uniform_over_ordered_sets():
@@ -678,6 +830,15 @@ def test_dropped_labels_leave_their_share_to_the_others():
         make_sampler(
             "dirichlet", labels=CLASSES, label_ids=range(5), marginal=[0, 0, 0, 0, 1], on_empty="drop"
         )
+    drawn = make_sampler(
+        "dirichlet",
+        labels=np.tile([0, 1], 1000),
+        label_ids=range(3),
+        marginal=[0.2, 0.2, 0.6],
+        on_empty="drop",
+        replacement=True,
+    )
+    assert abs(drawn.counts[0] - 1000) < 5 * np.sqrt(2000 / 4)
 
 
 # --- make_sampler ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.pictures import MANY, SIDE
 from shiftdata.protocols import parse_protocol, protocols, severity
 from shiftdata.stable import hash64
 from tests.properties import share
@@ -83,6 +84,15 @@ def test_report_and_picture(tiny):
     picture = made.picture()
     assert picture.width > picture.height > 100  # three panels side by side
     assert (picture.getcolors(1 << 20) or [])[0]
+
+
+def test_the_panels_of_a_task_share_one_scale(tiny):
+    made = sd.task(tiny, "group-fairness", k=3, mu=0.3)
+    counts = [count for one in made.report().sets.values() for row in one.counts for count in row]
+    darkest = counts.count(max(counts))
+    assert darkest < len(counts) - counts.count(0)
+    pixels = sum(n for n, colour in made.picture().getcolors(1 << 20) if colour == tuple(MANY))
+    assert 0.5 * darkest < pixels / (SIDE - 1) ** 2 <= darkest
 
 
 def test_an_empty_group_is_an_error_or_a_zero():

@@ -105,6 +105,8 @@ def test_what_needs_examples_says_how_to_build_them(published, tmp_path):
     with pytest.raises(NotFoundError, match=SAID):
         export(published, tmp_path / "tars")
     with pytest.raises(NotFoundError, match=SAID):
+        sd.fetch(str(published), out=tmp_path / "part", split="test")
+    with pytest.raises(NotFoundError, match=SAID):
         sd.export(sd.task(published), "lists", tmp_path / "folders")
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from builders.sample import Example, Item
 
-__all__ = ["Album", "Files", "LeavesOut", "Raw"]
+__all__ = ["Album", "Files", "Hashed", "LeavesOut", "Raw"]
 
 
 @runtime_checkable
@@ -34,6 +34,14 @@ class Album(Protocol):
 
     def fingerprint(self) -> str:
         """A hash of everything the album would hand out: content, never a path."""
+
+
+@runtime_checkable
+class Hashed(Protocol):
+    """An album that compares the content of its items: equal content becomes one origin."""
+
+    def digests(self) -> Mapping[str, str]:
+        """By key, a hash of the content as it was given; items without an equal may be missing."""
 
 
 @runtime_checkable

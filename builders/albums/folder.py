@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NoReturn
 
+import numpy as np
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
@@ -27,7 +28,8 @@ from shiftdata.stable import content_hash, hash64
 TABLE = "items.csv"
 LEVELS = ("label", "domain")
 SKIPPED = "-"  # a level of folders that says nothing
-MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
+DEEP = ("I;16", "I;16B", "I;16L")  # grey in 16 bits
+MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", *DEEP)
 MIN_SIDE = 8
 MAX_PIXELS = 64_000_000
 MOST_PIXELS = f"{MAX_PIXELS // 10**6} million"
@@ -53,8 +55,8 @@ class FolderAlbum:
     level named `"-"` says nothing, such as one of splits.
     `items.csv` has the columns `file` and `label`, and optionally `domain`, `origin`, `license`,
     `attribution`; every other file is then ignored. Without an origin each picture is its own; an origin of
-    the table is shared by all domains of a label. `allowed` fixes the allowed labels; without it they are
-    those of the pictures.
+    the table is shared by all its rows, whatever their label and domain. `allowed` fixes the allowed labels;
+    without it they are those of the pictures.
 
     An item is a file with the ending of a picture and a header that Pillow can read; of a table, any file
     with such a header. All else changes nothing: no fold, no identity. What was meant as a picture (an empty
@@ -62,7 +64,7 @@ class FolderAlbum:
     picture that cannot be decoded later keeps its place, and is dropped with its reason.
     """
 
-    code_version: ClassVar[int] = 1
+    code_version: ClassVar[int] = 2
 
     root: Path
     license: str
@@ -105,14 +107,29 @@ class FolderAlbum:
         """A hash of names, labels and pictures; the folder's own path does not count."""
         return self._fingerprint
 
+    def digests(self) -> Mapping[str, str]:
+        sizes = {item.key: self.file(item).stat().st_size for item in self.items()}
+        counts = Counter(sizes.values())
+        return {item.key: self._digest(item) for item in self.items() if counts[sizes[item.key]] > 1}
+
     @cached_property
     def _fingerprint(self) -> str:
         parts = []
         for item in self.items():
             file = str(item.source["file"])
             fields = (item.key, item.label, item.nuisance or "", item.origin, item.license, item.attribution)
-            parts.append("\t".join((*fields, file, sha256_of(self.root / file))))
+            parts.append("\t".join((*fields, file, self._digest(item))))
         return content_hash(*self.labels, *parts)
+
+    def _digest(self, item: Item) -> str:
+        """Hash a file, once: its fingerprint and the search for equal files share it."""
+        if item.key not in self._hashes:
+            self._hashes[item.key] = sha256_of(self.file(item))
+        return self._hashes[item.key]
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        return {}
 
     @cached_property
     def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
@@ -135,16 +152,18 @@ class FolderAlbum:
 
     def _items(self, rows: Sequence[Mapping[str, str]]) -> Iterator[Item]:
         """The items, each with a key of its own: `1.jpg` beside `1.png` needs more than its name."""
-        items = [self._item(row, Path(row["file"]).stem) for row in rows]
+        heads = dict(sorted(((row.get("origin", ""), row["label"]) for row in rows), reverse=True))
+        items = [self._item(row, Path(row["file"]).stem, heads) for row in rows]
         keys, files = (Counter(each) for each in ([one.key for one in items], [row["file"] for row in rows]))
         for row, item in zip(rows, items, strict=True):
             file = row["file"]
             if files[file] > 1:
                 raise InputError(f"{TABLE} in {self.root} lists {file} {files[file]} times: list it once")
             stem = f"{Path(file).stem} {hash_digits(file, DIGITS_OF_MANY)}"
-            yield item if keys[item.key] == 1 else self._item(row, stem)
+            yield item if keys[item.key] == 1 else self._item(row, stem, heads)
 
-    def _item(self, row: Mapping[str, str], stem: str) -> Item:
+    def _item(self, row: Mapping[str, str], stem: str, heads: Mapping[str, str]) -> Item:
+        """The item of a row; `heads` has the first label of each origin that the table gives."""
         label = row["label"]
         if fault := line_fault(row["file"]):
             raise InputError(f"the name of the file {row['file']!a} in {self.root} {fault}: rename it")
@@ -152,11 +171,12 @@ class FolderAlbum:
             raise InputError(
                 f"{row['file']} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
             )
-        domain = row.get("domain")
+        domain, given = row.get("domain"), row.get("origin")
+        head = heads[given] if given else label
         return Item(
             key=key_of(label, stem, domain),
             label=label,
-            origin=origin_of(label, stem, domain, row.get("origin")),
+            origin=origin_of(head, stem, domain, given),
             license=row.get("license") or self.license,
             attribution=row.get("attribution") or self.attribution,
             nuisance=domain,
@@ -218,15 +238,20 @@ class FolderAlbum:
             yield row
 
 
-def picture_of(file: Path | BinaryIO) -> Image.Image:
-    """A picture as every viewer shows it, in RGB or RGBA; raises `BadItem` where it cannot be used."""
+def picture_of(file: Path | BinaryIO, least_side: int | None = None) -> Image.Image:
+    """Read a picture as every viewer shows it, in RGB or RGBA; raises `BadItem` where it cannot be used.
+
+    A JPEG is decoded faster, and smaller, if sides of at least `least_side` will do.
+    """
     try:
         with (
             warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
             Image.open(file) as picture,
         ):
             _refuse(picture)
-            upright = ImageOps.exif_transpose(picture)  # as every viewer shows it
+            if least_side is not None:
+                picture.draft(None, (least_side, least_side))
+            upright = _eight_bits(ImageOps.exif_transpose(picture))  # as every viewer shows it
             alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
             return upright.convert("RGBA" if alpha else "RGB")
     except Image.DecompressionBombError as error:  # over twice `Image.MAX_IMAGE_PIXELS`
@@ -235,6 +260,26 @@ def picture_of(file: Path | BinaryIO) -> Image.Image:
         if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
             _unreadable(error)
         raise BadItem("not a readable picture") from error
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """A picture with 16 bits of grey in 8: 0 stays 0, 65,535 becomes 255."""
+    if picture.mode not in DEEP:
+        return picture
+    grey = (np.asarray(picture).astype(np.uint32) + 128) // 257
+    return Image.fromarray(grey.astype(np.uint8))
+
+
+def header_fault(file: Path) -> str | None:
+    """Why a picture cannot be used, as far as its header tells."""
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(file) as picture:
+            _refuse(picture)
+    except BadItem as error:
+        return str(error)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return "not a readable picture"
+    return None
 
 
 @lru_cache(4096)  # labels, domains and names come again and again

@@ -25,7 +25,7 @@ from builders.parts import check_chosen
 from builders.sample import BadItem, Item
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.stable import rng
+from shiftdata.stable import content_hash, rng
 
 ASSETS = Path(__file__).parent / "assets" / "glyphs"
 FONT_CLASSES = ("blackletter", "display", "mono", "sans", "script", "serif", "slab")
@@ -86,10 +86,8 @@ class GlyphAlbum:
 
     def load(self, item: Item) -> Image.Image:
         """The letter in its ink as square RGBA, as large as fits."""
-        face = f"{item.source.get('face')}.tsv"
         try:
-            lines = _outlines(self.assets).read(face).decode().splitlines()
-            path = dict(line.split("\t") for line in lines)[item.label]
+            path = _paths(self.assets, str(item.source.get("face")))[item.label]
         except (KeyError, ValueError) as error:
             raise BadItem("no outline of the letter") from error
         image = Image.open(io.BytesIO(_drawn(path, self.size, self._ink(item)))).convert("RGBA")
@@ -103,6 +101,15 @@ class GlyphAlbum:
         random = rng("ink", item.key)
         hue, strong, bright = random.uniform(0, 1), random.uniform(0.5, 1), random.uniform(0.35, 1)
         return tuple(round(255 * part) for part in colorsys.hsv_to_rgb(hue, strong, bright))
+
+    def digests(self) -> Mapping[str, str]:
+        """By key, the outline: some fonts share their bar of an I, and so one origin."""
+        paths = {item.key: _paths(self.assets, str(item.source["face"])) for item in self.items()}
+        return {
+            item.key: content_hash(paths[item.key][item.label])
+            for item in self.items()
+            if item.label in paths[item.key]
+        }
 
     def fingerprint(self) -> str:
         """SHA-256 over the parameters, the table of families and the outlines."""
@@ -130,6 +137,13 @@ def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:
 def _families(assets: Path) -> tuple[dict[str, str], ...]:
     text = (assets / "families.tsv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+@lru_cache(maxsize=1024)
+def _paths(assets: Path, face: str) -> dict[str, str]:
+    """The outline of each letter of a face."""
+    lines = _outlines(assets).read(f"{face}.tsv").decode().splitlines()
+    return dict(line.split("\t") for line in lines)
 
 
 @lru_cache(maxsize=8)

@@ -5,8 +5,9 @@ Keys and origins come from what a row says, never from where it stands: the orde
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from builders.albums.folder import DIGITS_OF_MANY, slug
 from builders.albums.table_file import ENDINGS, TableFile, read_table_file
 from builders.cells import Cell, misfit, read_cell
-from builders.sample import BadItem, Example, Item
+from builders.sample import BadItem, Example, Item, Json
 from builders.terms import check_license
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.schema import Feature
@@ -28,6 +29,9 @@ from shiftdata.stable import content_hash
 
 #: What a column can say about an example.
 PARTS = ("label", "domain", "key", "origin", "license", "attribution")
+
+#: What the params of a row say besides the columns that are kept.
+RESERVED = frozenset({"content", "row"})
 
 LABEL_LENGTH = 48  # of a label in a key: a hash, a number and the name of a style may follow
 HASH_DIGITS = 16
@@ -40,8 +44,8 @@ class Columns:
     The example is a `text`, or the `features`: each column with its type or the names of its categories, as
     in the recipe's `TableEncoding`. `domain` is what shifts, used as spelled. `key` is a unique name of each
     row; without it, keys are made from label, domain and example. `origin` is what rows come from, such as an
-    author: rows of one origin and label share a split; where it is empty, equal examples of a label have one
-    origin. An empty `license` or `attribution` is the album's.
+    author: rows of one origin share a split; where it is empty, equal examples have one origin. An empty
+    `license` or `attribution` is the album's. The columns to `keep` come along in the `params` of each row.
     """
 
     label: str
@@ -52,6 +56,7 @@ class Columns:
     origin: str | None = None
     license: str | None = None
     attribution: str | None = None
+    keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Mapping):
@@ -63,6 +68,11 @@ class Columns:
             raise InputError(
                 "name the columns of an example: text='a column', or features={'a column': 'int64', ...}, "
                 f"and not both; got text={self.text!r}, features={self.features!r}"
+            )
+        if isinstance(self.keep, str) or set(self.keep) & RESERVED:
+            raise InputError(
+                f"keep is a tuple of columns, none of them named {' or '.join(sorted(RESERVED))}, which "
+                f"params already have; got {self.keep!r}"
             )
         if self.label in self.features:
             raise InputError(f"the label {self.label!r} is one of the features: a model would read it there")
@@ -79,11 +89,12 @@ class RowsAlbum:
 
     A row without a text is named in `left_out` and changes nothing: no fold, no identity. A feature is read
     as its type by `builders.cells.read_cell`; a row with one that cannot be is dropped later: it keeps its
-    place. A row without a label, or with an empty cell for its domain or key, is an error. Equal rows share
-    their origin, and have a number behind their key.
+    place. A row without a label is an error, or left out like one without a text with `drop_unlabelled`; one
+    with an empty cell for its domain or key is an error. Equal rows share their origin, and have a number
+    behind their key.
     """
 
-    code_version: ClassVar[int] = 2
+    code_version: ClassVar[int] = 3
 
     path: Path
     columns: Columns
@@ -92,6 +103,7 @@ class RowsAlbum:
     allowed: tuple[str, ...] | None = None
     encoding: str | None = None
     decimal: Literal[".", ","] = "."
+    drop_unlabelled: bool = False
 
     def __post_init__(self) -> None:
         if self.path.suffix.lower() not in ENDINGS:
@@ -124,9 +136,14 @@ class RowsAlbum:
     def place(self, item: Item) -> str:
         return self._place(self._rows[item.key])
 
+    def digests(self) -> Mapping[str, str]:
+        return {key: self._digests[row] for key, row in self._rows.items() if row not in self._unreadable}
+
     @property
     def left_out(self) -> Mapping[str, str]:
-        return {self._file.place(row): "no text" for row in np.flatnonzero(self._blank).tolist()}
+        blank = {"no text": self._without_text, "no label": self._without_label & ~self._without_text}
+        places = {why: np.flatnonzero(rows).tolist() for why, rows in blank.items()}
+        return {self._file.place(row): why for why, rows in places.items() for row in rows}
 
     def fingerprint(self) -> str:
         """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""
@@ -137,7 +154,7 @@ class RowsAlbum:
         parts = [str(len(self.labels)), *self.labels, *sorted(self.columns.features)]
         for item in self._items:
             parts += (item.key, item.label, item.origin, item.license, item.attribution, item.nuisance or "")
-            parts += (str(item.source.get("row", "")), self._digests[self._rows[item.key]])
+            parts += (json.dumps(dict(item.source), sort_keys=True), self._digests[self._rows[item.key]])
         return content_hash(*parts)
 
     @cached_property
@@ -146,16 +163,17 @@ class RowsAlbum:
 
     def _item(self, key: str, row: int) -> Item:
         parts = {part: values[row] for part, values in self._parts.items()}
-        own = self._digests[row][:HASH_DIGITS]  # shared by equal examples, so that they share a split
-        unit = slug(parts["origin"], digits=DIGITS_OF_MANY) if parts["origin"] else own
+        unit, label = self._digests[row][:HASH_DIGITS], parts["label"]
+        if given := parts["origin"]:
+            unit, label = slug(given, digits=DIGITS_OF_MANY), self._first_labels[given]
         return Item(
             key=key,
             label=parts["label"],
-            origin=f"{self._heads[parts['label']]}/{unit}",
+            origin=f"{self._heads[label]}/{unit}",
             license=parts["license"] or self.license,
             attribution=parts["attribution"] or self.attribution,
             nuisance=parts["domain"] or None,
-            source={"row": parts["key"]} if parts["key"] else {},
+            source=({"row": parts["key"]} if parts["key"] else {}) | self._kept[row],
         )
 
     @cached_property
@@ -192,6 +210,20 @@ class RowsAlbum:
         }
 
     @cached_property
+    def _kept(self) -> Sequence[dict[str, Json]]:
+        """What comes along with each row."""
+        columns = [_cells(self.path, name, self._table[name]) for name in self.columns.keep]
+        if not columns:
+            return [{}] * len(self._parts["label"])
+        return [dict(zip(self.columns.keep, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+    @cached_property
+    def _first_labels(self) -> dict[str, str]:
+        """The first label of each given origin, so that an author of several labels is one origin."""
+        pairs = zip(self._parts["origin"], self._parts["label"], strict=True)
+        return dict(sorted(pairs, reverse=True))
+
+    @cached_property
     def _digests(self) -> list[str]:
         """A hash of each example, equal for equal ones: the order of the features does not count."""
         examples = [self._examples[name] for name in sorted(self._examples)]
@@ -211,6 +243,7 @@ class RowsAlbum:
                 raise InputError(
                     f"{self._place(parts[part].index(''))} of {self.path} has no {part}: "
                     f"its column {name!r} is empty; fill it in, or take the row out"
+                    + (" (RowsAlbum(..., drop_unlabelled=True) leaves such rows out)" * (part == "label"))
                 )
         for terms in sorted(set(parts["license"]) - {""}):
             check_license(terms, f"{self._place(parts['license'].index(terms))} of {self.path}")
@@ -265,16 +298,29 @@ class RowsAlbum:
 
     @cached_property
     def _blank(self) -> NDArray[np.bool_]:
-        columns = self._file.columns
-        if self.columns.text is None:
-            return np.zeros(len(columns[self.columns.label]), dtype=bool)
-        texts = _as_texts(self.path, self.columns.text, columns[self.columns.text])
+        """Which rows of the file are no items."""
+        return self._without_text | self._without_label
+
+    @cached_property
+    def _without_text(self) -> NDArray[np.bool_]:
+        return self._empty(self.columns.text)
+
+    @cached_property
+    def _without_label(self) -> NDArray[np.bool_]:
+        return self._empty(self.columns.label if self.drop_unlabelled else None)
+
+    def _empty(self, name: str | None) -> NDArray[np.bool_]:
+        """Which rows of the file have nothing in a column; none without one."""
+        if name is None:
+            return np.zeros(len(self._file.columns[self.columns.label]), dtype=bool)
+        texts = _as_texts(self.path, name, self._file.columns[name])
         return np.array([not (text or "").strip() for text in texts.to_pylist()], dtype=bool)
 
     @cached_property
     def _file(self) -> TableFile:
         parts = [getattr(self.columns, part) for part in (*PARTS, "text")]
-        names = list(dict.fromkeys(name for name in (*parts, *self.columns.features) if name is not None))
+        used = (*parts, *self.columns.features, *self.columns.keep)
+        names = list(dict.fromkeys(name for name in used if name is not None))
         file = read_table_file(self.path, names, self.encoding)
         if not len(file.columns[self.columns.label]):
             raise InputError(f"{self.path} has a header and no row: give it content")

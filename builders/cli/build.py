@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 import pyarrow.parquet as pq
 
-from builders.cli.check import print_shortcuts
+from builders.cli.check import print_warnings
 from builders.filters import Stages, judged_rows, slider_report
 from builders.make.build import Format, build
 from builders.make.dropped import NO_ITEM, read_report, report_path
@@ -90,7 +90,7 @@ def _print_built(folder: Path, recipe: str, out: Path, *, both: bool, verbose: b
             _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(folder, base.name, recipe)
-    print_shortcuts(manifest)
+    print_warnings(manifest)
     for one in [folder, folder.with_name(f"{folder.name}_wds")] if both else [folder]:
         _print_size(one)
     _print_dropped(report_path(out, manifest.name.removesuffix("_wds")), verbose)

@@ -13,6 +13,7 @@ from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.written import leak_warnings
 from shiftdata.places import search as places
 from shiftdata.verifying import shortened
 
@@ -37,17 +38,17 @@ def command(dataset: str, recipe: str | None) -> int:
     for line in shortened(problems):
         print(line)
     manifest = Manifest.read(folder)
-    print_shortcuts(manifest)
+    print_warnings(manifest)
     if stale := calibration_warning(manifest):
         print(f"warning: {stale}")
     print(f"{folder}: {len(problems)} problems" if problems else f"{folder}: all well")
     return 1 if problems else 0
 
 
-def print_shortcuts(manifest: Manifest) -> None:
-    """Warn of what the pictures give away, and say where to read what helps."""
+def print_warnings(manifest: Manifest) -> None:
+    """Warn of leaks and of what the pictures give away, and say where to read what helps."""
     lines = warnings(manifest)
-    for line in lines:
+    for line in (*leak_warnings(manifest), *lines):
         print(line)
     if any(line.startswith("warning") for line in lines):
         print("  what helps: docs/own_data.md, Shortcuts")

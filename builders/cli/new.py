@@ -48,6 +48,8 @@ PARTS = ("label", "text", "domain", "origin", "key")
 @click.option("--features", metavar="COLUMN,...", help="Of a table: the features. [default: what can be one]")
 @click.option("--origin", metavar="COLUMN", help="Of a table: what rows come from, such as an author.")
 @click.option("--key", metavar="COLUMN", help="Of a table: a name for each row.")
+@click.option("--keep", metavar="COLUMN,...", help="Of a table: columns that come along, in params.")
+@click.option("--drop-unlabelled", is_flag=True, help="Of a table: leave out rows without a label.")
 @click.option("--encoding", metavar="NAME", help="Of a CSV file, if it is not in UTF-8.")
 @click.option("--name", metavar="NAME", help="Of the dataset. [default: as the folder or file]")
 @click.option("--license", metavar="SPDX", help="Of the content, such as CC-BY-4.0.")
@@ -72,7 +74,7 @@ def command(path: Path, name: str | None, out: Path | None, force: bool, **optio
     written = write(draft, owner, name, out)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, written.text)
-    _print(written, out)
+    _print(written, out, draft.dropped)
 
 
 def _name(path: Path) -> str:
@@ -144,7 +146,7 @@ def _typed() -> str:
             if flag == "shift" and one:
                 words.append(f"--{one}")
             elif one and flag != "path":
-                words += [f"--{flag}"] if one is True else [f"--{flag}", str(one)]
+                words += [f"--{flag.replace('_', '-')}"] if one is True else [f"--{flag}", str(one)]
     return f" {shlex.join(words)}" if words else ""
 
 
@@ -158,7 +160,14 @@ def _look(path: Path, name: str, out: Path, options: dict[str, Any]) -> Draft | 
         raise InputError(f"--{options['shift']} is for pictures, and {path} is a file")
     features = options["features"].split(",") if options["features"] else ()
     parts = {part: options[part] for part in PARTS}
-    return look_at_table(path, code, parts=parts, features=features, encoding=options["encoding"])
+    return look_at_table(
+        path,
+        code,
+        parts=parts,
+        features=features,
+        keep=options["keep"].split(",") if options["keep"] else (),
+        **{name: options[name] for name in ("encoding", "drop_unlabelled")},
+    )
 
 
 def _code(data: Path, beside: Path) -> str:
@@ -168,13 +177,16 @@ def _code(data: Path, beside: Path) -> str:
     return f"Path({quoted(data.as_posix())})"
 
 
-def _print(written: Written, out: Path) -> None:
+def _print(written: Written, out: Path, dropped: int) -> None:
     """Where the recipe is, what it lacks and why, and what to do next, as typed from here."""
     recipe = shlex.quote(os.path.relpath(out))
     folder = f"build/shift/{written.recipe.name}"
+    for line in written.warnings:
+        print(line)
     for line in written.left_out:
         print(f"canonical split left out: {line}")
     rows = f"{written.rows:,} examples in the base {written.recipe.default_base!r}"
+    rows += f", minus those of the {dropped:,} items that the build will leave out" if dropped else ""
     print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
     print(f"  python -m builders build {recipe}")
     print(f"  python -m builders check {folder} --recipe {recipe}")

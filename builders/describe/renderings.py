@@ -29,7 +29,6 @@ def draft(recipe: Recipe) -> Manifest:
     return Manifest(
         name=recipe.name,
         family=recipe.family,
-        version=recipe.version,
         **description_of(recipe),
         **terms(credited(pairs)),
         seed=recipe.seed,
@@ -61,6 +60,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
     """The part of a manifest that can change without building anything again."""
     album = recipe.album
     return {
+        "version": recipe.version,
         "title": recipe.title,
         "summary": recipe.summary,
         "creators": list(recipe.creators),

@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from builders.albums import Files
 from builders.describe.renderings import describe, description_of
 from builders.filters import Filters
 from builders.filters.scorers import View
@@ -23,6 +24,8 @@ from builders.filters.scoring import UnscoredError, decoded, score
 from builders.make import assign
 from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
+from builders.make.equal import Listed, listed
+from builders.make.near import inspect
 from builders.make.pack import Rendered, pack
 from builders.make.plan import plan_blocks
 from builders.make.progress import Reporter, Status, statuses
@@ -31,7 +34,7 @@ from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_
 from builders.objects import writable
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe, node_versions
-from builders.sample import BadItem, Item
+from builders.sample import BadItem
 from builders.spool import Spool
 from shiftdata.errors import InputError, LockedError
 from shiftdata.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
@@ -44,6 +47,8 @@ from shiftdata.threads import available_cores
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
 
+#: What progress counts.
+UNITS: Mapping[str, str] = {"image": "img", "text": " texts", "table": " rows"}
 #: Seconds to wait for a finished dataset to be seen, when its spool has gone: NFS shows it late.
 PATIENCE = 60.0
 
@@ -180,15 +185,28 @@ class _Build:
         """Where the blocks are, as they are rendered today."""
         return Spool(f"{self.spools}/spool-{self.recipe.pixels_id()[:16]}")
 
+    @property
+    def _unit(self) -> str:
+        return UNITS[self.recipe.encoding.modality]
+
     @cached_property
-    def _content(self) -> tuple[Sequence[Item], dict[str, int]]:
+    def _content(self) -> tuple[Listed, dict[str, int]]:
         """The album's items, and their folds by origin; both are checked."""
-        items = self.recipe.album.items()
+        content = listed(self.recipe.album)
+        items = content.items
         assign.check_items(self.recipe, items)
         fold_of = assign.folds(items)
         assign.check_splits(self.recipe, fold_of)
         check_protocols(self.recipe, items, fold_of)
-        return items, fold_of
+        if not self.quiet:
+            for line in (*content.warnings(), *self._near_duplicates(content)):
+                _say(line)
+        return content, fold_of
+
+    def _near_duplicates(self, content: Listed) -> Iterator[str]:
+        """Warn, once, of pictures that look like others, where they are files at hand."""
+        if self.rank.number == 0 and isinstance(content.album, Files):
+            yield from inspect(content.album, content.items).warnings()
 
     def _check_others(self) -> dict[str, str]:
         """Refuse to work beside processes that have other code or libraries; give those of this one."""
@@ -200,7 +218,8 @@ class _Build:
 
     def _render(self, state: _State, reporter: Reporter) -> Rendered | None:
         """Render and score what is missing; None where the spool was removed meanwhile."""
-        items, fold_of = self._content
+        content, fold_of = self._content
+        items = content.items
         plan = plan_blocks(self.recipe, state.wanted, items, fold_of)
         blocks = {block.id: block for of_base in plan.values() for block in of_base}
         own = set(list(blocks)[self.rank.number :: self.rank.world])
@@ -215,7 +234,7 @@ class _Build:
             reporter.made(block.weight)
 
         status.own_total = sum(blocks[name].weight for name in own)
-        with reporter.phase("render", sum(block.weight for block in blocks.values()), "img"):
+        with reporter.phase("render", sum(block.weight for block in blocks.values()), self._unit):
             render(
                 self.reference,
                 list(blocks.values()),
@@ -226,7 +245,9 @@ class _Build:
                 on_listed=on_listed,
             )
         ids = {base: [block.id for block in of_base] for base, of_base in plan.items()}
-        rendered = Rendered(recipe=self.recipe, items=items, fold_of=fold_of, spool=self.spool, blocks=ids)
+        rendered = Rendered(
+            recipe=self.recipe, content=content, fold_of=fold_of, spool=self.spool, blocks=ids
+        )
         shifted = {name: block.items for name, block in blocks.items() if block.layer == "shift"}
         if self.recipe.filters is not None and self.spool.is_open():
             load = alike(partial(_filters, self.reference), partial(node_versions, self.reference))
@@ -304,13 +325,13 @@ class _Build:
     def _pack(self, rendered: Rendered, workshop: Workshop, reporter: Reporter) -> None:
         """Pack into a folder beside the finished one, then swap."""
         shutil.rmtree(workshop.fresh, ignore_errors=True)
-        with reporter.phase("pack", None, "img"):
+        with reporter.phase("pack", None, self._unit):
             pack(rendered, workshop.fresh, reporter.made)
         workshop.swap()
 
     def _export(self, workshop: Workshop, reporter: Reporter) -> None:
         """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
-        with reporter.phase("tars", Manifest.read(workshop.folder).rows, "img"):
+        with reporter.phase("tars", Manifest.read(workshop.folder).rows, self._unit):
             export(workshop.folder, workshop.tars, overwrite=True, on_samples=reporter.made)
 
     def _remove_spools(self, packed: Sequence[str], token: str) -> None:
@@ -344,7 +365,7 @@ def _filters(reference: str) -> Filters:
 
 def _content(rendered: Rendered) -> Iterator[View]:
     """The untouched content, as it would be published."""
-    for item in rendered.items:
+    for item in rendered.content.items:
         try:
             for sample in render_item(rendered.recipe, "content", item):
                 picture = decoded(rendered.recipe.encoding.encode(sample))

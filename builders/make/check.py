@@ -179,7 +179,8 @@ def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:
     """Whether the dataset is the one of the recipe, and has what the recipe expects."""
     if recipe.recipe_id() != manifest.recipe_id:
         was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
-        what = f"was built from recipe {was}, and {recipe.name} is now {now}: build it again with --replace"
+        what = f"was built from recipe {was}, and {recipe.name} is now {now}: "
+        what += "raise its version and build it again, or build with --replace"
         yield Problem(path=FILE_NAME, what=what)
     elif replace(manifest, **description_of(recipe)) != manifest:
         yield Problem(path=FILE_NAME, what="has another description than the recipe: run the build again")

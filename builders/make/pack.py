@@ -15,11 +15,11 @@ from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe, draft
 from builders.make import row_groups
 from builders.make.canonical import freeze
+from builders.make.equal import Listed
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
 from builders.make.reorder import reordered
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
-from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
 from shiftdata.format.identity import dropped_id
@@ -34,10 +34,10 @@ from shiftdata.threads import available_cores
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """What is packed: a recipe, the album's items with their folds, and the rendered blocks of each base."""
+    """What is packed: a recipe, the album's content with its folds, and the rendered blocks of each base."""
 
     recipe: Recipe
-    items: Sequence[Item]
+    content: Listed
     fold_of: Mapping[str, int]
     spool: Spool
     blocks: Mapping[str, Sequence[str]]
@@ -49,7 +49,7 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
     files: dict[str, FileRecord] = {}
     dropped: dict[str, Sequence[tuple[str, str]]] = {}
     for name, blocks in rendered.blocks.items():
-        gathered = gather(recipe, rendered.items, rendered.fold_of, rendered.spool, blocks)
+        gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
         files |= _write_base(rendered, plain, name, gathered, folder, on_rows)
         dropped[name] = gathered.dropped
         del gathered
@@ -65,7 +65,7 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
         for base in plain.bases
         if base.name in dropped
     ]
-    described = replace(plain, bases=bases, versions=file_versions())
+    described = replace(plain, bases=bases, versions=file_versions(), equal_content=rendered.content.counts)
     manifest = finished(folder, described, {base.name: list(SPLITS) for base in bases}, files)
     splits = freeze(recipe, manifest, folder)
     manifest = replace(manifest, canonical_splits=splits)

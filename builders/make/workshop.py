@@ -57,19 +57,21 @@ class Workshop:
 def earlier(folder: Path, recipe: Recipe, replaced: object | None, *, replace: bool) -> Manifest | None:
     """The manifest of an earlier build of the same recipe; anything else in the way is an error.
 
-    With `replace` it is not, and `replaced` is the mark of a manifest that does not count either.
+    With `replace`, or a raised version, it is not. `replaced` is the mark of a manifest that does not count
+    either.
     """
     while folder.exists():
         if (folder / FILE_NAME).is_file():
             manifest, is_old = Manifest.read(folder), mark(folder) == replaced
             if manifest.recipe_id == recipe.recipe_id():
                 return None if is_old else manifest
-            if replace:
+            if replace or _is_raised(manifest.version, recipe.version):
                 return None
             was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
             raise InputError(
-                f"{folder} was built from another recipe (id {was}, now {now}): "
-                "build into another --out, or pass --replace to overwrite it"
+                f"{folder} was built from another recipe (id {was}, now {now}), version {manifest.version}: "
+                f"raise the version in the recipe ({recipe.version}) if it is the same dataset with other "
+                "content or code; else build into another --out, or pass --replace to overwrite it"
             )
         if not folder.exists():  # it is swapped just now
             continue
@@ -79,6 +81,15 @@ def earlier(folder: Path, recipe: Recipe, replaced: object | None, *, replace: b
             f"{folder} exists and is not a finished dataset: move it away, or pass --replace to delete it"
         )
     return None
+
+
+def _is_raised(before: str, now: str) -> bool:
+    """Whether a version such as 1.2.0 is above another."""
+    try:
+        old, new = ([int(part) for part in version.split(".")] for version in (before, now))
+    except ValueError:
+        return False
+    return new > old
 
 
 def mark(folder: Path) -> object | None:

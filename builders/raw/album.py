@@ -31,6 +31,9 @@ NAMELESS = "nameless"
 #: What `params` call the part of a file that an example is.
 PART = "row"
 
+#: How the digest of an example that cannot be used begins.
+UNUSABLE = "unusable: "
+
 _truncated = threading.Lock()
 
 
@@ -98,7 +101,7 @@ class RawAlbum:
     A picture whose file ends too soon is kept as far as it goes, as the papers' codes keep it.
     """
 
-    code_version: ClassVar[int] = 1
+    code_version: ClassVar[int] = 2
 
     name: str
     layout: Layout
@@ -172,13 +175,21 @@ class RawAlbum:
         assert isinstance(self.layout, InParts), f"{type(self.layout).__name__} lists parts and reads none"
         return self.layout.example(self.tree, file, part)
 
+    def digests(self) -> Mapping[str, str]:
+        return {key: digest for key, digest in self._hashes.items() if not digest.startswith(UNUSABLE)}
+
+    @cached_property
+    def _hashes(self) -> Mapping[str, str]:
+        """Hash what each item is: a file is read once, for the fingerprint and to find equal ones."""
+        hashes = in_threads(self._digest, self.items(), available_cores())
+        return {item.key: digest for item, digest in zip(self.items(), hashes, strict=True)}
+
     def _digest(self, item: Item) -> str:
-        """A hash of what an item is."""
         file, part = str(item.source["file"]), item.source.get(PART)
         try:
             data = self.tree.read(file) if not isinstance(part, int) else bytes_of(self.example(file, part))
         except BadItem as error:
-            data = f"unusable: {error}".encode()
+            return f"{UNUSABLE}{error}"
         return hashlib.sha256(data).hexdigest()
 
     def fingerprint(self) -> str:
@@ -191,9 +202,9 @@ class RawAlbum:
             named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
             named += () if item.severity is None else (f"{item.severity:g}",)
             more = {name: one for name, one in item.source.items() if name != "file"}
-            return "\t".join([*named, json.dumps(more, sort_keys=True), self._digest(item)])
+            return "\t".join([*named, json.dumps(more, sort_keys=True), self._hashes[item.key]])
 
-        return content_hash(*self.labels, *in_threads(described, self.items(), available_cores()))
+        return content_hash(*self.labels, *map(described, self.items()))
 
     @cached_property
     def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
@@ -257,7 +268,7 @@ def bytes_of(example: Example) -> bytes:
 
 
 def as_far_as_it_goes(data: bytes) -> Image.Image:
-    """A picture that is cut short, or in CMYK; raises `BadItem` where nothing helps."""
+    """A picture that is cut short; raises `BadItem` where nothing helps."""
     with _truncated:
         before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, True
         try:

@@ -43,7 +43,8 @@ class Shift:
 class Draft:
     """What looking at the data gives: code for the recipe, and lines to print.
 
-    `album` is the class, `arguments` what it gets before licence and attribution.
+    `album` is the class, `arguments` what it gets before licence and attribution. `dropped` counts the items
+    that the build will leave out, beside those of `items`.
     """
 
     shift: Shift
@@ -57,6 +58,7 @@ class Draft:
     constants: Sequence[str] = ()
     prepare: Sequence[str] = ()
     seen: Sequence[str] = ()
+    dropped: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from builders.make import assign
 from builders.make.canonical import check_planned, planned, planned_splits
+from builders.make.equal import listed
 from builders.recipe import Base, Recipe
 from builders.sample import Item
 from builders.starting.draft import INDENT, WIDTH, Candidate, Draft, quoted, tuple_of, wrapped
@@ -27,19 +28,21 @@ PROTOCOLS = ("GroupFairness", "LabelShift", "LeaveOneDomainOut", "UDA")
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """The text of a recipe, the rows of its default base, and the canonical splits that it lacks, and why."""
+    """A recipe's text, the rows of its default base, what to know of them, and the splits it lacks."""
 
     text: str
     rows: int
     recipe: Recipe
     left_out: Sequence[str]
+    warnings: Sequence[str] = ()
 
 
 def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
     """The recipe of a draft, with those bases and canonical splits that its data can carry."""
     every = [_base(draft, None)]
     plain = _recipe(_text(draft, owner, name, every, ()), path)
-    items = plain.album.items()
+    content = listed(plain.album)
+    items = content.items
     assign.check_items(plain, items)
     fold_of = assign.folds(items)
     assign.check_splits(plain, fold_of)
@@ -70,7 +73,9 @@ def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
         except InputError:
             if virtual == VIRTUAL[-1]:
                 raise
-    return Written(text=text, rows=len(rows), recipe=recipe, left_out=left_out)
+    return Written(
+        text=text, rows=len(rows), recipe=recipe, left_out=left_out, warnings=list(content.warnings())
+    )
 
 
 def _recipe(text: str, path: Path) -> Recipe:
@@ -193,7 +198,7 @@ def _fields(
     """The lines of the recipe's fields."""
     yield f"    name={quoted(name)},"
     yield f"    family={quoted(draft.shift.family)},"
-    yield '    version="1.0.0",  # raise it when the content changes'
+    yield '    version="1.0.0",  # raise it when the content changes, or code of your own'
     yield f"    released={quoted(date.today().isoformat())},"
     yield wrapped("creators=", owner.creators, ",", INDENT)
     yield f"    title={quoted(owner.title)},"

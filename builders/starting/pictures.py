@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from PIL import Image
 
-from builders.albums.folder import SKIPPED, FolderAlbum
+from builders.albums.folder import DEEP, SKIPPED, FolderAlbum
+from builders.make.equal import listed
+from builders.make.near import inspect
 from builders.sample import Item, by_reason
 from builders.starting.draft import Draft, Missing, few, tuple_of
 from builders.starting.folders import layout_of
@@ -75,10 +77,13 @@ def look_at_pictures(
     """A draft for the pictures in a folder; without domains, somebody has to choose a shift."""
     levels = tuple(layout or layout_of(root))
     album = FolderAlbum(root, license="CC0-1.0", attribution="nobody yet", layout=levels)
-    items = album.items()
-    labels = Counter(item.label for item in items)
-    domains = Counter(item.nuisance for item in items if item.nuisance is not None)
-    _check(root, labels, domains, shift)
+    every = listed(album).items
+    _check(root, *_counted(every), shift)
+    inspected = inspect(album, every)
+    items = [item for item in every if item.key not in inspected.faults]
+    if not items:
+        raise InputError(f"none of the pictures in {root} can be read: are they whole?")
+    labels, domains = _counted(items)
     looks = _looks(root, items)
     look = Look(
         sides=[side for of in looks.values() for side in of.sides],
@@ -87,9 +92,11 @@ def look_at_pictures(
     )
     seen = [
         *_seen(root, levels, labels, domains, look),
-        *_left_out(album),
+        *_left_out(album.left_out),
+        *_left_out({album.place(item): why for item in every if (why := inspected.faults.get(item.key))}),
         *_small(labels),
         *_differing(looks),
+        *inspected.warnings(),
     ]
     if not domains and shift is None:
         return Missing(seen=seen)
@@ -105,6 +112,7 @@ def look_at_pictures(
         encoding=f'ImageEncoding(format="jpeg", quality=92{grey})',
         items=len(items),
         labels=len(labels),
+        dropped=len(inspected.faults),
         imports=[
             "builders.albums.folder FolderAlbum",
             "builders.encode ImageEncoding",
@@ -113,6 +121,12 @@ def look_at_pictures(
         prepare=[f"# {about[0].upper()}{about[1:]}.", f"prepare=({step}(size={size}),),"],
         seen=[*seen, *warned, f"  frame: {step}, {size} x {size} pixels: {about}"],
     )
+
+
+def _counted(items: Sequence[Item]) -> tuple[Counter[str], Counter[str]]:
+    """How many items have each label and each domain."""
+    domains = Counter(item.nuisance for item in items if item.nuisance is not None)
+    return Counter(item.label for item in items), domains
 
 
 def _check(root: Path, labels: Counter[str], domains: Counter[str], shift: str | None) -> None:
@@ -154,7 +168,7 @@ def _looks(root: Path, items: Sequence[Item]) -> dict[str, Look]:
             continue  # the build names it
         sides[item.nuisance or ""].append(size)
         clear[item.nuisance or ""].append(clear_somewhere)
-        grey[item.nuisance or ""].append(mode in ("1", "L"))
+        grey[item.nuisance or ""].append(mode in ("1", "L", *DEEP))
     if not sides:
         raise InputError(f"none of the pictures in {root} can be read: are they whole?")
     return {name: Look(sides=sides[name], transparent=clear[name], grey=grey[name]) for name in sorted(sides)}
@@ -211,10 +225,10 @@ def _counts(counts: Counter[str]) -> str:
     return few([f"{shown(name)} {count:,}" for name, count in sorted(counts.items())])
 
 
-def _left_out(album: FolderAlbum) -> Iterator[str]:
-    counts = Counter(album.left_out.values())
+def _left_out(left_out: Mapping[str, str]) -> Iterator[str]:
+    counts = Counter(left_out.values())
     for reason, count in by_reason(counts).items():
-        files = [shown(file) for file, why in sorted(album.left_out.items()) if why.startswith(reason)]
+        files = [shown(file) for file, why in sorted(left_out.items()) if why.startswith(reason)]
         yield f"  left out: {count:,} ({reason}): {few(files)}"
 
 

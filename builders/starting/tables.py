@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from builders.albums.table_file import column_name, read_table_file
 from builders.cells import MISSING, Cell, read_cell
-from builders.starting.draft import Draft, Missing, few, quoted, wrapped
+from builders.starting.draft import Draft, Missing, few, quoted, tuple_of, wrapped
 from builders.starting.shifts import domains_shift
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.names import shown
@@ -111,13 +111,15 @@ def look_at_table(
     parts: Mapping[str, str | None],
     features: Sequence[str] = (),
     encoding: str | None = None,
+    keep: Sequence[str] = (),
+    drop_unlabelled: bool = False,
 ) -> Draft | Missing:
     """A draft for the rows of a table; or the flags that only its owner can give.
 
     `parts` are the columns that were named for label, text, domain, origin and key.
     """
     columns, odd = _columns(path, encoding)
-    named = [*filter(None, parts.values()), *features]
+    named = [*filter(None, parts.values()), *features, *keep]
     for name in named:
         if name not in columns:
             raise not_found("column", name, columns, odd.get(name, f"These are the columns of {path}."))
@@ -129,7 +131,8 @@ def look_at_table(
             free.pop(chosen[part] or "", None)
     types, useless = _features(columns, () if chosen["text"] else features or list(free), features)
     unused = odd | useless
-    roles = {name: part for part, name in chosen.items() if name}
+    roles = dict.fromkeys(keep, "comes along in params")
+    roles |= {name: part for part, name in chosen.items() if name}
     seen = list(_seen(path, columns, roles, types, unused))
     missing = dict[str, tuple[str, str]]()
     for part in ("label", "domain"):
@@ -140,19 +143,22 @@ def look_at_table(
         return Missing(columns=missing, seen=seen)
     label, domain = columns[str(chosen["label"])], columns[str(chosen["domain"])]
     _check(path, label, domain, types, chosen["text"])
-    decimal = next(iter(columns.values())).decimal
-    says = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
-    says += ["features=FEATURES"] if types else []
-    more = [f"encoding={quoted(encoding)}"] if encoding else []
-    more += [f"decimal={quoted(decimal)}"] if decimal != "." else []
+    rows, left_out = _rows(path, label, columns.get(chosen["text"] or ""), drop_unlabelled=drop_unlabelled)
+    seen += left_out
     what = "texts" if chosen["text"] else "rows"
     return Draft(
         shift=domains_shift(domain.counts, len(label.counts), column_name(domain.name), labels=True),
-        what=f"{len(label.cells):,} {what} of {len(label.counts)} classes",
+        what=f"{rows:,} {what} of {len(label.counts)} classes",
         album="RowsAlbum",
-        arguments=[path_code, f"Columns({', '.join(says)})", *more],
+        arguments=[
+            path_code,
+            _columns_code(chosen, types, keep),
+            *([f"encoding={quoted(encoding)}"] if encoding else []),
+            *(["drop_unlabelled=True"] if drop_unlabelled else []),
+            *([f"decimal={quoted(label.decimal)}"] if label.decimal != "." else []),
+        ],
         encoding="TextEncoding()" if chosen["text"] else "TableEncoding(features=FEATURES)",
-        items=len(label.cells),
+        items=rows,
         labels=len(label.counts),
         imports=[
             "builders.albums.rows Columns",
@@ -162,6 +168,34 @@ def look_at_table(
         constants=_constants(types),
         seen=seen,
     )
+
+
+def _columns_code(chosen: Mapping[str, str | None], types: Mapping[str, Feature], keep: Sequence[str]) -> str:
+    """Say in code what the columns of a table are for."""
+    says = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
+    says += ["features=FEATURES"] if types else []
+    says += [f"keep={tuple_of(keep)}"] if keep else []
+    return f"Columns({', '.join(says)})"
+
+
+def _rows(path: Path, label: Column, text: Column | None, *, drop_unlabelled: bool) -> tuple[int, list[str]]:
+    """Count the rows that the album will use, and say how many it leaves out."""
+    without_text = _empty(text) if text else set[int]()
+    without_label = _empty(label) - without_text
+    if without_label and not drop_unlabelled:
+        raise InputError(
+            f"{len(without_label):,} rows of {path} have no label: their column {label.name!r} is empty. "
+            "Fill it in, or give --drop-unlabelled to leave them out"
+        )
+    dropped = {"text": len(without_text), "label": len(without_label)}
+    lines = [f"  left out: {count:,} rows have no {part}" for part, count in dropped.items() if count]
+    return len(label.cells) - sum(dropped.values()), lines
+
+
+def _empty(column: Column) -> set[int]:
+    """The rows in which a column has nothing."""
+    texts = ("" if cell is None else str(cell).strip() for cell in column.cells)
+    return {row for row, text in enumerate(texts) if text in ("", "nan")}
 
 
 def _features(
@@ -280,7 +314,7 @@ def _seen(
             what = kind if isinstance(kind, str) else f"categories {', '.join(kind)}"
             what = f"feature {'' if name == column_name(name) else column_name(name) + ' '}({what})"
         else:
-            what = f"not used: {unused[name]}" if name in unused else "not used beside a text"
+            what = f"not used: {unused.get(name, f'--keep {quoted(name)} takes it along')}"
         yield f"  {shown(name)}: {what}"
     for name in sorted(set(unused) - set(columns)):
         yield f"  {shown(name) if name else '(a column)'}: not used: {unused[name]}"

@@ -31,6 +31,7 @@ from PIL import Image
 
 from builders.encode import ImageEncoding
 from builders.make import assign, pack
+from builders.make.equal import listed
 from builders.make.plan import plan_blocks
 from builders.make.render import ITEMS_PER_BLOCK
 from builders.recipe import Base, Recipe
@@ -123,12 +124,13 @@ def recipe_of(rows: int) -> Recipe:
 def rendered(rows: int, folder: Path) -> pack.Rendered:
     """What is packed."""
     recipe = recipe_of(rows)
-    items = recipe.album.items()
+    content = listed(recipe.album)
+    items = content.items
     fold_of = assign.folds(items)
     blocks = {
         name: [block.id for block in of] for name, of in plan_blocks(recipe, ["all"], items, fold_of).items()
     }
-    return pack.Rendered(recipe=recipe, items=items, fold_of=fold_of, spool=Spool(folder), blocks=blocks)
+    return pack.Rendered(recipe=recipe, content=content, fold_of=fold_of, spool=Spool(folder), blocks=blocks)
 
 
 def picture(size: int) -> bytes:

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.bench.card import MOST_CARD, Card, read_card
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.errors import InputError, IntegrityError, ShiftdataError
 from shiftdata.files import open_regular, whole_file
+from shiftdata.format.bounds import flat_rows
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.tasks import Task
 from shiftdata.tasks.predictions import UNKNOWN
@@ -28,8 +28,7 @@ from shiftdata.tasks.predictions import UNKNOWN
 CARD = b"shiftdata-submission"
 #: The set of keys that were trained on.
 FIT = "fit"
-#: What a file may unfold to.
-MOST_ROWS, MOST_BYTES = 20_000_000, 2 << 30
+MOST_ROWS = 20_000_000
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -43,7 +42,6 @@ SCHEMA = pa.schema(
         ("prediction", _NAME),  # the name of a label; null for keys that were trained on
     ]
 )
-TEXTS = ["task_id", "set", "key", "prediction"]
 
 
 class Part(NamedTuple):
@@ -73,18 +71,14 @@ class Submission:
     def read(cls, path: Path) -> Submission:
         """The submission in a file from anywhere: none of it is run, its size is checked first."""
         try:
-            with open_regular(path) as stream, pq.ParquetFile(stream, read_dictionary=TEXTS) as file:
-                text = (file.metadata.metadata or {}).get(CARD)
+            with open_regular(path) as stream:
+                footer = pq.read_metadata(stream)
+                text = (footer.metadata or {}).get(CARD)
                 if text is None:
                     raise InputError("it has no method card: write it with `shiftdata submit`")
-                card = read_card(text)
-                _check_size(file.metadata)
-                schema = file.schema_arrow
-                if sorted(schema.names) != sorted(SCHEMA.names):
-                    raise InputError(
-                        f"its columns are {', '.join(schema.names)!a:.200}; give {', '.join(SCHEMA.names)}"
-                    )
-                return cls(card, _typed(file.read(columns=SCHEMA.names)))
+                return cls(read_card(text), _typed(_read_rows(stream, footer)))
+        except IntegrityError as error:
+            raise InputError(f"it {error}; give it in several files") from error
         except ShiftdataError:
             raise
         except (OSError, pa.ArrowException, ValueError, TypeError, OverflowError, MemoryError) as error:
@@ -152,15 +146,14 @@ def _plain(name: str) -> pa.DataType:
     return pa.string() if kind == _NAME else kind
 
 
-def _check_size(metadata: pq.FileMetaData) -> None:
-    if not metadata.num_rows:
+def _read_rows(stream: BinaryIO, footer: pq.FileMetaData) -> pa.Table:
+    """The rows of `SCHEMA`, however large the texts are that a file has once."""
+    schema = footer.schema.to_arrow_schema()
+    if not footer.num_rows:
         raise InputError("it has no rows: give a prediction for each key of the tests")
-    unfolded = sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups))
-    if metadata.num_rows > MOST_ROWS or unfolded > MOST_BYTES:
-        raise InputError(
-            f"it has {metadata.num_rows:,} rows and {unfolded:,} bytes: give at most {MOST_ROWS:,} and "
-            f"{MOST_BYTES:,}, in several files"
-        )
+    if sorted(schema.names) != sorted(SCHEMA.names):
+        raise InputError(f"its columns are {', '.join(schema.names)!a:.200}; give {', '.join(SCHEMA.names)}")
+    return flat_rows(stream, SCHEMA.names, most_rows=MOST_ROWS)
 
 
 def _typed(rows: pa.Table) -> pa.Table:
@@ -181,19 +174,8 @@ def _typed(rows: pa.Table) -> pa.Table:
             raise InputError(
                 f"its column {field.name} lacks {nulls:,} of {len(column):,} values: give each row one"
             )
-        longest = max(map(_longest, column.chunks), default=0) if text else 0
-        if longest * len(column) > MOST_BYTES:
-            raise InputError(
-                f"its column {field.name} has a text of {longest:,} bytes: keys and labels are short"
-            )
         columns.append(column.cast(_plain(field.name)))
     return pa.table(columns, names=SCHEMA.names)
-
-
-def _longest(chunk: pa.Array) -> int:
-    """The bytes of the longest text: a dictionary's texts are looked at before each row gets its own."""
-    texts = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
-    return 0 if pa.types.is_null(texts.type) else int(pc.max(pc.binary_length(texts)).as_py() or 0)
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[IntArray, list[Any]]:

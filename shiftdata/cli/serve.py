@@ -108,7 +108,8 @@ def command(
 ) -> int:
     """Serve a folder of datasets to browsers, and to the Hub's own clients, which only need HF_ENDPOINT.
 
-    By default it is read-only and can be reached from this machine only. With --fsck it serves nothing: it
+    By default it is read-only and can be reached from this machine only. A few threads make its pages; the
+    limits are in docs/distribution.md. With --fsck it serves nothing: it
     hashes every uploaded file, moves what is damaged to DIR/.mirror/damaged, removes what no dataset names,
     and ends with status 1 if there are problems.
     """
@@ -137,7 +138,9 @@ def command(
             f"--writable on {host} would let everyone on the network write: set {VARIABLE}, "
             "or give --token-file (on 127.0.0.1 any token is accepted)"
         )
-    library = Library(folder, writable=writable or (fsck and (folder / ".mirror").is_dir()))
+    shown = read_results(results)
+    writes = writable or (fsck and (folder / ".mirror").is_dir())
+    library = Library(folder, writable=writes, results=shown.values())
     try:
         if fsck:
             found = Check(library).run()
@@ -157,7 +160,7 @@ def command(
             sys.setswitchinterval(SWITCH)
             limits = Limits(connections, connections_per_address, proxies=_proxies(trusted_proxy))
             hosts = _hosts(host, allowed_host)
-            mirror = Mirror(library, token, private, results=read_results(results), hosts=hosts)
+            mirror = Mirror(library, token, private, results=shown, hosts=hosts)
             with Background(library):
                 server(mirror, limits=limits, quiet=quiet).run(sockets=[bound])
         return 0

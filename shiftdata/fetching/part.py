@@ -26,7 +26,7 @@ from shiftdata.format.bounds import read_bounded
 from shiftdata.format.conditions import condition_text, rows_matching
 from shiftdata.format.front_matter import virtual_configs
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import README, data_prefix, metadata_file, protocol_file
+from shiftdata.format.paths import README, data_files, data_prefix, metadata_file, protocol_file
 from shiftdata.format.records import CanonicalSet, CanonicalSplit, FileRecord
 from shiftdata.format.renderings import write_renderings
 from shiftdata.format.schema import SPLITS, metadata_schema
@@ -70,12 +70,17 @@ class PartFetch:
 
     def metadata_files(self) -> dict[str, FileRecord]:
         """The metadata in which rows are chosen, and the keys of the canonical split that was asked for."""
+        self.manifest.require_pixels(self.manifest.name)
         paths = [metadata_file(self.selection.base, split) for split in self.selection.files]
         if self.selection.canonical is not None:
             paths.append(protocol_file(self.selection.canonical.name))
-        for path in paths:
-            if path not in self.manifest.files:
-                raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
+        listed, base = self.manifest.files, self.selection.base
+        missing = [path for path in paths if path not in listed]
+        missing += [
+            data_prefix(base, one) for one in self.selection.files if not data_files(listed, base, one)
+        ]
+        for path in missing:
+            raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
         return {path: self.manifest.files[path] for path in paths}
 
     def choose(self, files: Mapping[str, FileRecord], on_bytes: OnBytes) -> dict[str, int]:

@@ -34,10 +34,10 @@ def terms(everyone: Sequence[Credit]) -> dict[str, Any]:
     }
 
 
-def attribution_text(name: str, version: str, everyone: Sequence[Credit]) -> str:
+def attribution_text(name: str, everyone: Sequence[Credit]) -> str:
     """The text of the file, from the credits of all rows of all bases, in whatever order."""
     ordered = sorted(everyone, key=lambda credit: (credit.license, -credit.rows, credit.attribution))
-    parts = [f"# Attribution of {name} {version}", INTRODUCTION]
+    parts = [f"# Attribution of {name}", INTRODUCTION]
     for license_, group in groupby(ordered, key=lambda credit: credit.license):
         parts += _section(license_, list(group))
     return "\n\n".join(parts) + "\n"

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shiftdata.stable import content_hash
+from shiftdata.stable import content_hash, hash_of
 
 if TYPE_CHECKING:
     from shiftdata.format.manifest import Manifest
     from shiftdata.format.records import Base
 
+PAIRS_AT_ONCE = 10_000
 #: What a row is: these columns and its nuisance. `group` and `params` follow from them or from the recipe.
 COLUMNS: dict[str, pa.DataType] = {
     "key": pa.large_binary(),
@@ -52,7 +53,14 @@ def dropped_id(dropped: Iterable[tuple[str, str]]) -> str:
     ('', 'ef78fd3b')
     """
     pairs = sorted(dropped)
-    return content_hash(*(text for pair in pairs for text in pair)) if pairs else ""
+    return hash_of(text for pair in pairs for text in pair) if pairs else ""
+
+
+def dropped_table_id(rows: pa.Table) -> str:
+    """The `dropped_id` of a table with the columns `key` and `reason`, which are not all Python's at once."""
+    ordered = rows.sort_by([("key", "ascending"), ("reason", "ascending")]).to_batches(PAIRS_AT_ONCE)
+    pairs = (pair for batch in ordered for pair in batch.to_pylist())
+    return hash_of(str(pair[name]) for pair in pairs for name in ("key", "reason")) if len(rows) else ""
 
 
 def _rows_id(rows: pa.Table, nuisance: str) -> str:

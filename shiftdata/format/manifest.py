@@ -19,6 +19,7 @@ from shiftdata.format.records import (
     CanonicalSplit,
     Config,
     Credit,
+    EqualContent,
     FileRecord,
     Part,
     Shortcuts,
@@ -88,6 +89,7 @@ class Manifest:
     publishes: Publishes = "all"
     withheld: Mapping[str, FileRecord] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    equal_content: EqualContent | None = None
     shortcuts: Shortcuts | None = None
     calibration: Calibration | None = None
 

@@ -51,7 +51,8 @@ class Base:
 
     `dropped` counts, by reason, what should be here and could not be used; `dropped.parquet` names it, and
     `dropped_id` is the hash of those names and reasons. `untouched` counts the rows
-    at severity 0, where some of them are the same example.
+    at severity 0, where some of them are the same example. `equal_apart` counts the sets of untouched
+    examples that are equal to the byte, of several origins and in several splits.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Base:
     dropped: Mapping[str, int] = field(default_factory=dict)
     dropped_id: str = ""
     untouched: Untouched | None = None
+    equal_apart: int = 0
 
     @property
     def rows(self) -> int:
@@ -128,6 +130,19 @@ class Credit:
     license: str
     attribution: str
     rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualContent:
+    """Content items that are equal to another to the byte: each set of them is one origin.
+
+    `labels` counts the sets whose items have several labels, `nuisances` those of several nuisances.
+    """
+
+    items: int
+    sets: int
+    labels: int
+    nuisances: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,14 @@ def finished(
             }
             rows = pa.concat_tables(tables.values()).unify_dictionaries()
             base_id = base_content_id(rows, manifest, base)
-            described.append(replace(base, content_id=base_id, splits=splits, untouched=untouched(rows)))
+            base = replace(base, untouched=untouched(rows), equal_apart=len(equal_apart(rows)))
+            described.append(replace(base, content_id=base_id, splits=splits))
             terms_of.update(_terms_of_rows(rows))
             origins.append(_pairs(rows, "origin", manifest.roles.nuisance))
     everyone = credited(terms_of)
     default = manifest.default_base
     first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
-    write_text(folder / ATTRIBUTION, attribution_text(manifest.name, manifest.version, everyone))
+    write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
     names = [*_parquet_files(folder), ATTRIBUTION]
     every = {**files, **file_records(folder, [name for name in names if name not in files])}
     return replace(
@@ -94,6 +95,36 @@ def untouched(rows: pa.Table) -> Untouched | None:
         return None
     copied = pc.sum(starts["length"]).as_py() - pc.sum(lengths).as_py()
     return Untouched(rows=len(starts), examples=len(lengths), bytes=copied)
+
+
+def equal_apart(rows: pa.Table) -> list[list[str]]:
+    """The keys of each set of untouched examples, equal to the byte, of several origins in several splits.
+
+    Rows without a scale of severity count as untouched; strong shifts make equal examples by chance.
+    """
+    starts = rows.filter(pc.equal(pc.fill_null(rows["severity"], 0.0), 0.0))
+    counts = pc.value_counts(starts["sha256"])
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    copies = starts.filter(pc.is_in(starts["sha256"], value_set=repeated))
+    texts = {name: copies[name].cast(pa.string()) for name in ("key", "origin", "split")}
+    copies = pa.table({"sha256": copies["sha256"], **texts})
+    sets = copies.group_by("sha256").aggregate(
+        [("key", "list"), ("origin", "count_distinct"), ("split", "count_distinct")]
+    )
+    apart = pc.and_(pc.greater(sets["origin_count_distinct"], 1), pc.greater(sets["split_count_distinct"], 1))
+    return sorted(map(sorted, sets.filter(apart)["key_list"].to_pylist()))
+
+
+def leak_warnings(manifest: Manifest) -> Iterator[str]:
+    """Warn of equal examples that were rendered from unequal files or rows, as the manifest counts them."""
+    for base in manifest.bases:
+        if base.equal_apart:
+            yield (
+                f"warning: {base.equal_apart:,} sets of equal untouched examples in the base {base.name!r} "
+                "have several origins in several splits, so they leak: their files or rows differ, the "
+                "examples do not. `shiftdata gallery` lists them under Duplicates; give each set one origin "
+                "(the column origin of a table or of items.csv), or delete all but one"
+            )
 
 
 def size_of(groups: Indices, sizes: Indices) -> Split:

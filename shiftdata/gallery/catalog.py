@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from PIL import Image
 from shiftdata.dataset import OpenDataset
 from shiftdata.format.manifest import Manifest
 from shiftdata.gallery.pages import calibrated
-from shiftdata.gallery.sprites import as_webp
+from shiftdata.gallery.sprites import as_webp, opened_picture
 from shiftdata.pages.shell import render
 
 #: The pictures of a card of which one stands on the front page.
@@ -86,7 +85,7 @@ def card_picture(dataset: OpenDataset) -> bytes | None:
     known = [name for name in PICTURES if name in dataset.manifest.files]
     if not known:
         return None
-    with Image.open(io.BytesIO(dataset.read_file(known[0]))) as opened:
+    with opened_picture(dataset.read_file(known[0])) as opened:
         picture = opened.convert("RGB")
     width = min(picture.width, max(CARD[0], round(picture.width * 0.6)))
     part = picture.crop((0, 0, width, min(picture.height, width * CARD[1] // CARD[0])))

@@ -12,6 +12,7 @@ from shiftdata.dataset import OpenDataset
 from shiftdata.format.manifest import Manifest
 from shiftdata.protocols import parse_protocol, protocols, task
 from shiftdata.protocols.base import REQUIRED
+from shiftdata.tasks import Task
 
 #: Sets of one task whose counts are shown: a protocol may cut a set into hundreds.
 MOST_SETS = 12
@@ -45,10 +46,20 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
                 "origins": one.origins,
                 "empty": len(one.empty),
                 "counts": np.array(one.counts, np.int64).ravel().tolist(),
+                "untouched": _untouched(made, name),
             }
             for name, one in shown
         ],
     }
+
+
+def _untouched(made: Task, name: str) -> list[int]:
+    """Count the rows of each label in a set that are in no group: those without a nuisance."""
+    rows, metadata = made.sets[name], made.metadata
+    alone = metadata.group[rows.indices] < 0
+    labels = metadata.label[rows.indices][alone]
+    weights = None if rows.counts is None else rows.counts[alone]
+    return [int(count) for count in np.bincount(labels, weights, minlength=len(metadata.labels))]
 
 
 def forms(manifest: Manifest) -> list[dict[str, Any]]:
@@ -71,12 +82,23 @@ def forms(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def grid(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The tasks that pages without a server hold, base and words: canonical splits, and steps around them."""
-    made: dict[tuple[str, str], None] = {(base.name, ""): None for base in manifest.bases}
-    made |= {(split.base, split.name): None for split in manifest.canonical_splits}
+    """The tasks that pages without a server hold, base and words: canonical splits, bases, steps around them.
+
+    Pages show the first of them. A base's own sets are mostly balanced, and say less than a canonical split.
+    """
+    made: dict[tuple[str, str], None] = {
+        (split.base, split.name): None for split in manifest.canonical_splits
+    }
+    made |= {(base, ""): None for base in base_names(manifest)}
     for split in manifest.canonical_splits:
         made |= {(split.base, words): None for words in _around(split.protocol)}
     yield from list(made)[:MOST_TASKS]
+
+
+def base_names(manifest: Manifest) -> list[str]:
+    """The bases, the default one first."""
+    names = (base.name for base in manifest.bases)
+    return sorted(names, key=lambda name: (name != manifest.default_base, name))
 
 
 def _around(words: str) -> list[str]:

@@ -80,8 +80,10 @@ def features(rows: Rows) -> dict[str, Any] | None:
     total = 2 if rows.modality == "text" else len(rows.dataset.manifest.roles.example)
     read_of = f"{len(at):,} of {len(known):,} rows" if step > 1 else f"all {len(known):,} rows"
     shown = f"the {len(drawn)} of {total} whose means differ most" if len(drawn) < total else "each"
-    scaled = "each line is scaled to its highest bar"
-    about = f"{shown.capitalize()} by {known.nuisance_column}, of {read_of}; {scaled}."
+    scaled = "the lines of a chart share one scale, the share of a line's rows"
+    used = len(np.unique(known.nuisance[at]))
+    cut = f", the first {MOST_LINES} of {used:,}" if used > MOST_LINES else ""
+    about = f"{shown.capitalize()} by {known.nuisance_column}{cut}, of {read_of}; {scaled}."
     return {"about": about, "charts": drawn} if drawn else None
 
 
@@ -116,14 +118,19 @@ def _histograms(
         low, high = values[fine].min(), values[fine].max()
     whole = bool((values[fine] == np.round(values[fine])).all()) and high - low < BINS
     bins, half = (round(high - low) + 1, 0.5) if whole else (BINS, 0.0)
-    lines, said = [], []
+    shares, said = {}, []
     for one in np.unique(nuisance[fine])[:MOST_LINES].tolist():
         mine = values[fine & (nuisance == one)]
-        counts = np.histogram(np.clip(mine, low, high), bins, (low - half, high + half))[0]
-        heights = 15 * counts / max(counts.max(), 1)
         line_name = names[one] if one >= 0 else "untouched"
-        lines.append({"name": line_name, "heights": [round(float(height), 1) for height in heights]})
+        shares[line_name] = np.histogram(np.clip(mine, low, high), bins, (low - half, high + half))[0] / len(
+            mine
+        )
         said.append(f"{line_name}: mean {mine.mean():.3g}, n {len(mine):,}")
+    top = max(of.max() for of in shares.values())
+    lines = [
+        {"name": line_name, "heights": [round(float(height), 1) for height in 15 * of / top]}
+        for line_name, of in shares.items()
+    ]
     about = f"{name}, histograms. {'; '.join(said)}"
     return {
         "name": name,
@@ -132,6 +139,7 @@ def _histograms(
         "high": f"{high:.4g}",
         "about": about,
         "step": 320 / bins,
+        "top": f"{100 * top:.0f} %",
     }
 
 
@@ -158,6 +166,8 @@ def duplicates(rows: Rows) -> dict[str, Any]:
     ranked = np.argsort(~leaks, kind="stable")
     if rows.is_continuous:
         ranked = ranked[known.columns["severity"][order[begins[ranked]]] != 0]
+    if len(ranked) > MOST_PAIRS:
+        lines.append(f"The list has a pair of each of the first {MOST_PAIRS} of {len(ranked):,}.")
     pairs = []
     for at in ranked[:MOST_PAIRS].tolist():
         one, two = order[begins[at]], order[begins[at] + 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,15 @@ from shiftdata.dataset import OpenDataset
 from shiftdata.format.manifest import Manifest
 from shiftdata.gallery.pages import COLUMNS, SIDE
 from shiftdata.gallery.rows import Indices, Rows
-from shiftdata.gallery.sprites import sprite
+from shiftdata.gallery.sprites import UNREADABLE, WHOLE, opened_picture, sprite
 from shiftdata.look_alikes import NEAR, Hashes, difference_hash, near_pairs
 
 #: Pictures that are looked at, and pairs that are shown, at most.
 MOST_LOOKED, MOST_SHOWN = 12_000, 24
-#: Pictures that are read at once.
-AT_ONCE = 500
+#: Pictures that are read at once, and pixels that are decoded of all.
+AT_ONCE, MOST_DECODED = 100, 4_000_000_000
+#: The side at which a JPEG is decoded, and pixels of a picture that is made smaller first.
+SMALL, LARGE = 64, 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ class LookAlikes:
                 f"{self.pairs:,} pairs of pictures of different origins look alike, of {of} {total:,} in the "
                 f"base {base}; {self.across:,} of them in two splits"
             )
+        if 2 * self.pairs > len(self.shown):
+            text += f"; the {len(self.shown) // 2} nearest are shown, those in two splits first"
         about = f"{text} (difference hashes that differ in at most {NEAR} of 64 bits)."
         known = self.rows.details(self.shown)
         return {"about": about, "base": base, "columns": COLUMNS, "rows": known}
@@ -68,10 +72,7 @@ def look_alikes(dataset: OpenDataset) -> LookAlikes | None:
 
 def _compared(rows: Rows) -> LookAlikes:
     known = rows.metadata
-    looked = np.sort(rows.order[:: max(1, -(-len(known) // MOST_LOOKED))])
-    hashes = np.concatenate(
-        [hashes_of(rows, some) for some in np.array_split(looked, -(-len(looked) // AT_ONCE))]
-    )
+    looked, hashes = _hashed(rows, np.sort(rows.order[:: max(1, -(-len(known) // MOST_LOOKED))]))
     origin, split = known.origin[looked], known.columns["split"][looked]
     total, across, found = 0, 0, [np.empty((0, 4), np.int64)]
     for pairs, bits in near_pairs(hashes):
@@ -85,11 +86,33 @@ def _compared(rows: Rows) -> LookAlikes:
     return LookAlikes(rows, len(looked), total, across, looked[found[0][:, 2:].ravel()])
 
 
+def _hashed(rows: Rows, looked: Indices) -> tuple[Indices, Hashes]:
+    """The rows whose pictures were decoded, and their hashes; those that cannot be are left out."""
+    pixels, chosen, hashes = 0, list[int](), list[int]()
+    parts = np.array_split(looked, -(-len(looked) // AT_ONCE))
+    pictures = (one for some in parts for one in zip(some.tolist(), rows.examples(some), strict=True))
+    for row, data in pictures:
+        if pixels > MOST_DECODED:
+            break
+        with suppress(*UNREADABLE), opened_picture(data, "L", SMALL) as opened:
+            pixels += opened.width * opened.height
+            hashes.append(_hash(opened))
+            chosen.append(row)
+    return np.array(chosen, np.int64), np.array(hashes, np.uint64)
+
+
 def hashes_of(rows: Rows, some: Indices) -> Hashes:
     """The difference hashes of some rows' pictures."""
     made = []
     for data in rows.examples(some):
-        with Image.open(io.BytesIO(data)) as opened:
-            opened.draft("L", (64, 64))
-            made.append(difference_hash(opened))
+        with opened_picture(data, "L", SMALL) as opened:
+            made.append(_hash(opened))
     return np.array(made, np.uint64)
+
+
+def _hash(picture: Image.Image) -> int:
+    """The difference hash; that of a smaller picture where copies of it would fill the memory."""
+    if picture.width * picture.height > LARGE:
+        picture.load()
+        picture.thumbnail((WHOLE, WHOLE), Image.Resampling.BOX)
+    return difference_hash(picture)

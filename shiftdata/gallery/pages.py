@@ -14,7 +14,7 @@ from shiftdata.extras import require
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import README
 from shiftdata.format.schema import SPLITS
-from shiftdata.gallery.counts import forms, grid
+from shiftdata.gallery.counts import base_names, forms, grid
 from shiftdata.gallery.figures import distributions, duplicates, features
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
@@ -24,6 +24,7 @@ from shiftdata.places.search import NAMESPACE
 SIDE = 96  # of a square of a sprite of a group
 COVER = 64  # of one in the matrix
 COLUMNS = 16
+PLAIN = (60, 40)  # labels and nuisances of the table that stands for the matrix without JavaScript
 WIDE = 200  # squares in a line of the matrix's sprites at most
 #: The scripts of each page, after `data.js`.
 SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
@@ -119,15 +120,7 @@ def tasks_of(manifest: Manifest, place: Place) -> list[tuple[str, str]]:
     """The tasks of a page's list: without a server, those whose counts it holds."""
     if not place.live:
         return list(grid(manifest))
-    first = base_names(manifest)[0]
-    return [(first, ""), *((split.base, split.name) for split in manifest.canonical_splits)]
-
-
-def base_names(manifest: Manifest) -> list[str]:
-    """The bases, the default one first."""
-    return sorted(
-        (base.name for base in manifest.bases), key=lambda name: (name != manifest.default_base, name)
-    )
+    return [*((split.base, split.name) for split in manifest.canonical_splits), (base_names(manifest)[0], "")]
 
 
 def base_data(rows: Rows, place: Place) -> dict[str, Any]:
@@ -140,6 +133,30 @@ def base_data(rows: Rows, place: Place) -> dict[str, Any]:
         "columns": COLUMNS,
         "wide": min(WIDE, max(1, len(rows.nuisances))),
         "sample": {f"{label},{nuisance}": len(one) for (label, nuisance), one in place.sample(rows).items()},
+    }
+
+
+def plain_groups(rows: Rows, place: Place) -> dict[str, Any]:
+    """Return what the page shows of the groups without JavaScript: counts, and a line of pictures a label."""
+    manifest, used = rows.dataset.manifest, rows.nuisances
+    columns = used[: PLAIN[1]]
+    labels = np.flatnonzero(rows.counts.any(axis=1)).tolist()
+    has = rows.modality == "image" and manifest.pixels_included and len(columns) == len(used)
+    step = len(rows.severities) - 1 if rows.is_continuous else 0
+    version = f"?v={place.version}" if place.live else ""
+    return {
+        "base": rows.base,
+        "columns": [manifest.nuisances[one] if one >= 0 else "untouched" for one in columns],
+        "lines": [
+            {
+                "name": manifest.labels[label],
+                "counts": [int(rows.counts[label, one + 1]) for one in columns],
+                "picture": f"{place.here}data/covers/{rows.base}-{label}-{step}.webp{version}" if has else "",
+            }
+            for label in labels[: PLAIN[0]]
+        ],
+        "more": (max(0, len(labels) - PLAIN[0]), len(used) - len(columns)),
+        "side": COVER,
     }
 
 
@@ -162,6 +179,7 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     splits = manifest.canonical_splits
     return {
+        "groups": plain_groups(rows, place),
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "features": rows.keep("features", lambda: features(rows)),
         "duplicates": rows.keep("duplicates", lambda: duplicates(rows)),

@@ -20,8 +20,10 @@ from shiftdata.tasks.predictions import predicted_rows
 
 #: Methods on one page at most.
 MOST_METHODS = 8
-#: Pictures of each group that a method gets wrong, and right.
-WRONG, RIGHT = 8, 4
+#: Examples of each group that are shown first: those that a method gets wrong, and right.
+FIRST = {"wrong": 8, "right": 4}
+#: Examples of each further part of a group, which a page loads when it is asked for more.
+PART = 60
 #: What stands for a label that no model is trained for.
 UNKNOWN = "unknown"
 
@@ -144,21 +146,26 @@ class Compared:
                 "groups": np.column_stack([*places, by_group.reshape(-1, 4)]).tolist(),
             }
 
-    def shown(self) -> dict[int, Indices]:
-        """Which rows of each group are shown: for each method some that it gets wrong, and some right."""
-        made = {}
-        for group in np.unique(self.group).tolist():
-            mine = np.flatnonzero(self.group == group)
-            chosen: dict[int, None] = {}
-            for method in self.predicted:
-                right = self.right(method)[mine]
-                chosen |= dict.fromkeys(mine[~right][:WRONG].tolist())
-            for method in self.predicted:
-                right = self.right(method)[mine]
-                chosen |= dict.fromkeys(mine[right][:RIGHT].tolist())
-            once = {int(self.rows[place]): place for place in reversed(chosen)}  # a row may be drawn twice
-            made[group] = np.array(sorted(once.values()), np.int64)
-        return made
+    def shown(self) -> dict[int, list[Indices]]:
+        """Return which rows of each group are shown, in parts.
+
+        The first part has the first rows that each method gets wrong, and right; the others have all that are
+        left of those that any method gets wrong. A row that was drawn twice is shown once.
+        """
+        _, distinct = np.unique(self.rows, return_index=True)
+        order = distinct[np.argsort(self.group[distinct], kind="stable")]
+        ends = np.flatnonzero(np.diff(self.group[order])) + 1
+        right = {method: self.right(method) for method in self.predicted}
+        return {int(self.group[mine[0]]): self._parts(mine, right) for mine in np.split(order, ends)}
+
+    @staticmethod
+    def _parts(mine: Indices, right: Mapping[str, np.ndarray[Any, np.dtype[np.bool_]]]) -> list[Indices]:
+        wrong_ones = [mine[~of[mine]][: FIRST["wrong"]] for of in right.values()]
+        right_ones = [mine[of[mine]][: FIRST["right"]] for of in right.values()]
+        first = np.unique(np.concatenate(wrong_ones + right_ones))
+        wrong = mine[~np.all([of[mine] for of in right.values()], axis=0)]
+        rest = np.setdiff1d(wrong, first)
+        return [first, *(rest[at : at + PART] for at in range(0, len(rest), PART))]
 
 
 def mcnemar(first: int, second: int) -> float:

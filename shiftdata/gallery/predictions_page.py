@@ -13,12 +13,17 @@ import numpy as np
 from shiftdata.files import write_text
 from shiftdata.gallery import RECORD
 from shiftdata.gallery.pages import COLUMNS, SIDE
-from shiftdata.gallery.predictions import UNKNOWN, Compared, worst_line
+from shiftdata.gallery.predictions import FIRST, PART, UNKNOWN, Compared, worst_line
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
 from shiftdata.metrics.records import number
 from shiftdata.pages.shell import data_script, render, write_assets
 from shiftdata.tasks import Task
+
+#: The first parts of a group, whose examples have pages of their own in a gallery of files too.
+LINKED = 4
+#: Groups of a method that are listed without JavaScript.
+PLAIN = 100
 
 
 def predictions_page(
@@ -45,19 +50,21 @@ def predictions_page(
     """
     compared = Compared.of(task, predictions, name, remap=remap)
     shown = compared.shown()
-    step = begin(f"{compared.set}, {len(predictions)} methods", len(shown))
+    step = begin(f"{compared.set}, {len(predictions)} methods", sum(map(len, shown.values())))
     write_assets(out)
     for folder in ("data/groups", "data/shown"):
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir(parents=True)
     rows = _rows(task)
     keys: list[str] = []
-    for group, places in shown.items():
-        keys += _write_group(compared, rows, group, places, out)
-        step()
+    for group, parts in shown.items():
+        for part, places in enumerate(parts):
+            written = _write_part(compared, rows, f"{group}-{part}", places, out)
+            keys += written if part < LINKED else []
+            step()
     (out / "data" / "place.js").write_text(data_script("place", {"dataset": ""}), encoding="utf-8")
     title = title or " and ".join(predictions)
-    page = _page_data(compared, rows)
+    page = _page_data(compared, rows) | {"parts": {group: len(parts) for group, parts in shown.items()}}
     first = next(iter(compared.results.values()))
     text = render(
         "predictions.html",
@@ -67,6 +74,7 @@ def predictions_page(
         about=f"{first.dataset}, {first.task}; {first.set}: {first.n:,} rows",
         notes=first.notes,
         figures=_figures(compared),
+        plain=_plain(compared),
     )
     write_text(out / "index.html", text)
     write_text(out / RECORD, json.dumps(_record(compared, title, keys), indent=1, ensure_ascii=False) + "\n")
@@ -104,19 +112,45 @@ def _page_data(compared: Compared, rows: Rows | None) -> dict[str, Any]:
         "steps": compared.steps if len(compared.steps) > 1 else [],
         "pairs": list(compared.pairs()),
         "columns": COLUMNS,
+        "linked": LINKED,
+        "first": FIRST,
+        "more": PART,
     }
 
 
-def _write_group(compared: Compared, rows: Rows | None, group: int, places: Indices, out: Path) -> list[str]:
-    """The examples of a group that are shown: what each method takes them for, and their pictures."""
+def _plain(compared: Compared) -> list[dict[str, Any]]:
+    """Return what the page shows without JavaScript: the worst groups of each method, in per cent."""
+    found = []
+    for method in compared.predicted:
+        groups = sorted(compared.groups(method), key=lambda one: (one[3] / one[2], -one[2]))
+        lines = [
+            {
+                "name": compared.task.metadata.group_name(
+                    label * len(compared.task.metadata.nuisances) + nuisance
+                ),
+                "n": n,
+                **{
+                    name: round(100 * share)
+                    for name, share in (("right", right / n), ("low", low), ("high", high))
+                },
+            }
+            for label, nuisance, n, right, low, high in groups[:PLAIN]
+        ]
+        found.append({"name": method, "groups": lines, "more": len(groups) - len(lines)})
+    return found
+
+
+def _write_part(compared: Compared, rows: Rows | None, name: str, places: Indices, out: Path) -> list[str]:
+    """Write examples of a group: what each method takes them for, and their pictures. Return their keys."""
     at = compared.rows[places]
+    times = np.searchsorted(compared.rows, at, "right") - np.searchsorted(compared.rows, at)
     keys = compared.task.metadata.keys(np.sort(at)).to_pylist()
     by_row = dict(zip(np.sort(at).tolist(), keys, strict=True))
     texts: list[Any] = [None] * len(at)
     if rows is not None and rows.dataset.manifest.pixels_included:
         if rows.modality == "image":
             data = sprite(rows.examples(at), SIDE, COLUMNS)
-            (out / "data" / "groups" / f"{group}.webp").write_bytes(data)
+            (out / "data" / "groups" / f"{name}.webp").write_bytes(data)
         else:
             texts = rows.texts(at)
     examples = [
@@ -125,13 +159,13 @@ def _write_group(compared: Compared, rows: Rows | None, group: int, places: Indi
             "predicted": [int(compared.predicted[method][place]) for method in compared.predicted],
             "right": [bool(compared.right(method)[place]) for method in compared.predicted],
             "severity": None if np.isnan(compared.severity[place]) else float(compared.severity[place]),
+            "times": drawn,
             "text": text,
         }
-        for row, place, text in zip(at.tolist(), places.tolist(), texts, strict=True)
+        for row, place, drawn, text in zip(at.tolist(), places.tolist(), times.tolist(), texts, strict=True)
     ]
-    name = f"shown/{group}"
-    script = data_script(name, {"examples": examples})
-    (out / "data" / f"{name}.js").write_text(script, encoding="utf-8")
+    script = data_script(f"shown/{name}", {"examples": examples})
+    (out / "data" / "shown" / f"{name}.js").write_text(script, encoding="utf-8")
     return [str(one["key"]) for one in examples]
 
 

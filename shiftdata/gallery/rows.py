@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,22 +10,22 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.format.bounds import text_lengths
 from shiftdata.format.schema import SPLITS
+from shiftdata.gallery.scores import Scores
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.metadata import Metadata, read_metadata
 
 Indices: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
-#: How the columns of `filters/<base>.parquet` begin that have scores.
-SCORE = "score_"
-#: Rows of one answer at most.
-MOST_ROWS = 1000
+#: Rows of one answer at most, and bytes of their texts.
+MOST_ROWS, MOST_TEXTS = 1000, 4 << 20
+TEXTS = ("origin", "license", "attribution", "params")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +191,12 @@ class Rows:
         names = ["fold", "origin", "quantile", "license", "attribution", "params", "sha256", "length"]
         order = np.argsort(at, kind="stable")
         parts = [part for _, part in self.metadata.blocks(names, at[order])]
+        size = sum(text_lengths(part[name]).sum() for part in parts for name in TEXTS)
+        if size > MOST_TEXTS:
+            raise InputError(
+                f"{len(at):,} rows have {size:,} bytes of texts, at most {MOST_TEXTS:,} are shown at once: "
+                "ask for fewer rows"
+            )
         found = [one for part in parts for one in part.to_pylist()]
         back = np.argsort(order, kind="stable")
         made = []
@@ -202,27 +207,16 @@ class Rows:
             one["quantile"] = _number(one["quantile"])
             made.append(one | row)
         if self.scores is not None:
-            for one in made:
-                one["scores"] = self.scores.get(one["key"], {})
+            measured = self.scores.of(pa.array([one["key"] for one in made], pa.string()))
+            for one, scores in zip(made, measured, strict=True):
+                one["scores"] = scores
         return made
 
     @cached_property
-    def scores(self) -> Mapping[str, Mapping[str, float]] | None:
-        """What filters measured of each rendered sample, by key; None where the base was not filtered."""
+    def scores(self) -> Scores | None:
+        """What filters measured of each rendered sample; None where the base was not filtered."""
         path = f"filters/{self.base}.parquet"
-        if path not in self.dataset.manifest.files:
-            return None
-        judged = pq.read_table(pa.BufferReader(self.dataset.read_file(path)))
-        names = [name for name in judged.column_names if name.startswith(SCORE)]
-        rows = judged.select(["key", *names]).to_pylist()
-        return {
-            row["key"]: {
-                name.removeprefix(SCORE): row[name]
-                for name in names
-                if row[name] is not None and math.isfinite(row[name])
-            }
-            for row in rows
-        }
+        return Scores.read(self.dataset, path) if path in self.dataset.manifest.files else None
 
     def appearances(self, row: int) -> Indices:
         """Every row of the same label and origin: its other nuisances, severities and copies."""

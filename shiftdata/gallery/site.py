@@ -21,10 +21,10 @@ from shiftdata.files import write_text
 from shiftdata.format.paths import README
 from shiftdata.gallery import RECORD
 from shiftdata.gallery.catalog import Entry, card_picture, catalog_page
-from shiftdata.gallery.counts import counts_of
+from shiftdata.gallery.counts import base_names, counts_of
 from shiftdata.gallery.figures import duplicates
 from shiftdata.gallery.look_alikes import look_alikes
-from shiftdata.gallery.pages import COLUMNS, SIDE, Place, base_names, cover, pages_of, tasks_of
+from shiftdata.gallery.pages import COLUMNS, SIDE, Place, cover, pages_of, tasks_of
 from shiftdata.gallery.rows import Indices, Rows
 from shiftdata.gallery.sprites import sprite
 from shiftdata.pages.shell import ROOMS, data_script, write_assets

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
@@ -22,27 +22,32 @@ from shiftdata.serving.blobs import TOO_MANY
 from shiftdata.serving.connections import Connection, Limits
 from shiftdata.serving.logs import log_config
 from shiftdata.serving.names import Refusal
-from shiftdata.serving.request import Mirror, base_url
+from shiftdata.serving.request import Mirror, base_url, mirror_of
 from shiftdata.serving.server import Server
+from shiftdata.serving.turns import Work
 
 API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
+COVER = "{base}-{label:int}-{step:int}.webp"
 LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
 
 
-def _later(module: str, name: str) -> Callable[[Request], Response]:
-    """An endpoint whose module is imported when it is first asked: pages need pandas, files do not."""
+def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that waits for its turn; its module is imported when it is first asked: it needs pandas."""
 
     def answer(request: Request) -> Response:
         made: Response = getattr(import_module(f"shiftdata.serving.{module}"), name)(request)
         return made
 
-    return answer
+    async def in_turn(request: Request) -> Response:
+        return await mirror_of(request).turns[kind].run(answer, request)
+
+    return in_turn
 
 
 ROUTES = [
     Route("/", _later("pages", "front_page")),
-    Route("/catalog.json", _later("pages", "catalog")),
+    Route("/catalog.json", _later("pages", "catalog", "catalog")),
     Route("/sign-in", sign_in.sign_in, methods=["POST"]),
     Route("/assets/{name}", _later("pages", "asset")),
     Route("/results/{name}", _later("pages", "result")),
@@ -73,13 +78,16 @@ ROUTES = [
     Route("/datasets/{owner}/{name}", _later("pages", "dataset_page")),
     Route("/datasets/{owner}/{name}/example.html", _later("pages", "example_page")),
     Route("/datasets/{owner}/{name}/severity.html", _later("pages", "severity_page")),
-    Route("/datasets/{owner}/{name}/card.webp", _later("pages", "card_image")),
+    Route("/datasets/{owner}/{name}/card.webp", _later("pages", "card_image", "picture")),
     Route(f"{DATA}/rows.json", _later("page_data", "rows_json")),
     Route(f"{DATA}/example.json", _later("page_data", "example_json")),
-    Route(f"{DATA}/counts.json", _later("page_data", "counts_json")),
-    Route(f"{DATA}/look_alikes.json", _later("page_data", "look_alikes_json")),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_data", "picture")),
-    Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", _later("page_data", "cover_image")),
+    Route(f"{DATA}/counts.json", _later("page_data", "counts_json", "task")),
+    Route(f"{DATA}/look_alikes.json", _later("page_data", "look_alikes_json", "look-alikes")),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_data", "picture", "picture")),
+    Route(
+        f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp",
+        _later("page_data", "cover_image", "picture"),
+    ),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
 

@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,9 @@ TICK = 0.02
 
 #: Bytes of a manifest at most, for its hashes to count.
 MOST_MANIFEST = 16 << 20
+
+#: Files by which folders of pages, runs and sweeps are known, which nobody takes for datasets.
+OUTPUTS = {"page.json", "made.json", "run.json", "sweep.json"}
 
 #: A folder below the served one: the names that lead to it.
 Parts: TypeAlias = tuple[str, ...]
@@ -75,8 +78,11 @@ def scanned(root: Path, parts: Parts) -> Iterator[Iterator[os.DirEntry[str]]]:
         os.close(descriptor)
 
 
-def find_folders(root: Path) -> dict[tuple[str, str], Parts]:
-    """The repos in a folder, by owner and name; the folder itself, where it is one."""
+def find_folders(root: Path, expected: Collection[str] = ()) -> dict[tuple[str, str], Parts]:
+    """The repos in a folder, by owner and name; the folder itself, where it is one.
+
+    Sub-folders without a repo are reported, but for those that are `expected` and outputs of this package.
+    """
     if _is_repo(root, ()):
         return {(OWNER, root.name): ()} if is_repo_part(root.name) else {}
     found: dict[tuple[str, str], Parts] = {}
@@ -84,9 +90,10 @@ def find_folders(root: Path) -> dict[tuple[str, str], Parts]:
         if _is_repo(root, (child,)):
             found[OWNER, child] = (child,)
             continue
-        below = [parts for parts in _sub_folders(root, (child,)) if _is_repo(root, parts)]
+        inner = _sub_folders(root, (child,))
+        below = [parts for parts in inner if _is_repo(root, parts)]
         found |= {(child, parts[-1]): parts for parts in below}
-        if not below:
+        if not (below or child in expected or _is_output(root, [(child,), *inner])):
             report(child, f"it is not served: a dataset has a {FILE_NAME} or a {README}, and it has neither")
     return found
 
@@ -112,6 +119,10 @@ def _is_repo(root: Path, parts: Parts) -> bool:
     if FILE_NAME in names or README not in names:
         return FILE_NAME in names
     return not any(FILE_NAME in _file_names(root, below) for below in _sub_folders(root, parts))
+
+
+def _is_output(root: Path, folders: Sequence[Parts]) -> bool:
+    return any(not OUTPUTS.isdisjoint(_file_names(root, parts)) for parts in folders)
 
 
 def _file_names(root: Path, parts: Parts) -> set[str]:

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -28,13 +28,15 @@ KEY_BYTES = 32
 class Library:
     """The repos below a folder; uploads are kept in its sub-folder `.mirror`.
 
-    Only one server may be writable there; it has a lock until `close`.
+    Only one server may be writable there; it has a lock until `close`. `results` may lie below it too.
     """
 
-    def __init__(self, root: Path, *, writable: bool = False) -> None:
+    def __init__(self, root: Path, *, writable: bool = False, results: Iterable[Path] = ()) -> None:
         if not root.is_dir():
             raise NotFoundError(f"{root} is not a folder: give the one with your datasets, or make it")
         self.root, self.writable = root.resolve(), writable
+        below = (path.relative_to(self.root).parts for path in results if path.is_relative_to(self.root))
+        self._expected = frozenset(parts[0] for parts in below if parts)
         self.folder = self.root / ".mirror"
         self.blobs = Blobs(self.folder, writable=writable)
         self._uploaded = self.folder / "repos" / "datasets"
@@ -149,7 +151,8 @@ class Library:
         """The folders that are repos; a new one is seen within a second."""
         with self._lock:
             if time.monotonic() - self._looked > BELIEVED or not self._looked:
-                found = (FolderRepo(*key, self.root, parts) for key, parts in find_folders(self.root).items())
+                places = find_folders(self.root, self._expected)
+                found = (FolderRepo(*key, self.root, parts) for key, parts in places.items())
                 known = {(repo.owner, repo.name, repo.parts): repo for repo in self._folders.values()}
                 self._folders = {
                     (repo.owner, repo.name): known.get((repo.owner, repo.name, repo.parts), repo)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -18,7 +16,7 @@ from shiftdata.gallery.counts import counts_of
 from shiftdata.gallery.look_alikes import look_alikes
 from shiftdata.gallery.pages import cover
 from shiftdata.gallery.rows import MOST_ROWS, Choice, Rows
-from shiftdata.gallery.sprites import for_browser
+from shiftdata.gallery.sprites import LargePictureError, for_browser
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal
 from shiftdata.serving.repos import Commit
@@ -26,21 +24,8 @@ from shiftdata.serving.request import base_url, mirror_of, part, repo_of
 
 #: Characters of the words of a task.
 MOST_WORDS = 1000
-#: Tasks that are made at once: a large dataset takes seconds and memory.
-TASKS = threading.BoundedSemaphore(2)
 #: A picture of more bytes goes to a wall of pictures as a smaller one.
 SMALL = 24_000
-
-
-@contextmanager
-def making() -> Iterator[None]:
-    """Wait for a place among those who make what takes seconds and memory."""
-    if not TASKS.acquire(timeout=10):
-        raise Refusal(503, "too many tasks are being made: ask again", headers={"Retry-After": "5"})
-    try:
-        yield
-    finally:
-        TASKS.release()
 
 
 def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], Response]:
@@ -57,6 +42,8 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
             raise Refusal(409, str(error)) from None
         except NotFoundError as error:
             raise Refusal(404, str(error)) from None
+        except LargePictureError as error:
+            raise Refusal(413, str(error)) from None
         except ShiftdataError as error:
             raise Refusal(400, str(error)) from None
         return (
@@ -92,8 +79,8 @@ def rows_json(request: Request, rows: Rows) -> Mapping[str, Any]:
 def example_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     """`data/example.json`: all that is known of one row, and the rows of its origin."""
     row = rows.row_of(_text(request, "key"))
-    same = rows.appearances(row)[:MOST_ROWS]
-    return rows.details([row])[0] | {"appearances": rows.listed(same)}
+    same = rows.appearances(row)
+    return rows.details([row])[0] | {"total": len(same), "appearances": rows.listed(same[:MOST_ROWS])}
 
 
 @for_scripts
@@ -102,18 +89,19 @@ def counts_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     words = _text(request, "task")
     if len(words) > MOST_WORDS:
         raise InputError(f"a task of {len(words):,} characters: at most {MOST_WORDS:,} are read")
-    with making():
-        return counts_of(rows.dataset, rows.base, words)
+    return counts_of(rows.dataset, rows.base, words)
 
 
 @for_scripts
 def look_alikes_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     """`data/look_alikes.json`: pairs of pictures that look alike; looked for when first asked."""
-    with making():
-        found = look_alikes(rows.dataset)
-        if found is None:
+
+    def found() -> Mapping[str, Any]:
+        if (alike := look_alikes(rows.dataset)) is None:
             raise NotFoundError(f"{rows.dataset.manifest.name} has no pictures")
-        return found.data()
+        return alike.data()
+
+    return mirror_of(request).live.answer(rows.dataset, found)
 
 
 @for_scripts

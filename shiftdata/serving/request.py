@@ -23,6 +23,7 @@ from shiftdata.serving.library import Library, Repo
 from shiftdata.serving.live import Live
 from shiftdata.serving.names import Refusal, no_repo
 from shiftdata.serving.repos import Commit
+from shiftdata.serving.turns import turns
 from shiftdata.serving.uploaded import UploadedRepo
 
 #: What clients know as "this token is wrong"; another text of a 401 they take for "no such repo".
@@ -65,7 +66,7 @@ class Mirror:
     hosts: frozenset[str] = frozenset()  # names, beside those of this machine, by which it is known
 
     def __post_init__(self) -> None:
-        self.live = Live()
+        self.live, self.turns = Live(), turns()
         self.writing = asyncio.Semaphore(
             WRITERS
         )  # for one piece of a body at a time: a slow one blocks nobody

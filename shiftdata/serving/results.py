@@ -62,7 +62,9 @@ def answer(request: Request) -> Response:
     if place is None or kind is None or bool(path) != place.is_dir():
         raise no_entry(name)
     if path == PLACE:
-        return Response(data_script("place", {"dataset": _pages_of(request, place)}), media_type=kind)
+        return Response(
+            data_script("place", {"dataset": _pages_of(request, place), "live": True}), media_type=kind
+        )
     root, parts = (place, tuple(path.split("/"))) if path else (place.parent, (place.name,))
     if any(one in ("", ".", "..") for one in parts):
         raise no_entry(path)

@@ -6,7 +6,6 @@ as numbers of labels, names, or a score for each label; in memory or in a file.
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, NotFoundError, not_found
+from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import number_of
 from shiftdata.metrics import align
 from shiftdata.metrics.arrays import IntArray, as_ids, as_numbers
 from shiftdata.metrics.records import some
+from shiftdata.tasks.prediction_files import read_prediction_file
 
 if TYPE_CHECKING:
     from shiftdata.tasks.sets import Role
@@ -31,7 +29,8 @@ if TYPE_CHECKING:
 
 #: What stands for "unknown", the class of universal adaptation that no model is trained for.
 UNKNOWN = -1
-SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".npy", ".npz")
+#: Rows that a file of predictions may have for any set.
+FEW_ROWS = 1_000_000
 
 
 def predicted_rows(
@@ -42,7 +41,7 @@ def predicted_rows(
     In universal adaptation every label that training does not know is `UNKNOWN`, as is an output that stands
     for no label.
     """
-    given = read_predictions(predictions)
+    given = read_predictions(predictions, len(task.row_set(name)))
     keys, role = _of_role(task, name, given.keys)
     labels, rows = _Reader(task, remap, outputs).labels(given), task.rows(name, role)
     counts = task.counts(name, role)
@@ -102,10 +101,13 @@ class Given:
     columns: tuple[str, ...] = ()
 
 
-def read_predictions(predictions: Any) -> Given:
-    """Take predictions apart: keys if there are any, and a value or a row of scores for each."""
+def read_predictions(predictions: Any, examples: int) -> Given:
+    """Take predictions apart: keys if there are any, and a value or a row of scores for each.
+
+    A file may have far more rows than the set has `examples`, so that an error can say what is strange.
+    """
     if isinstance(predictions, str | os.PathLike):
-        predictions = _read_file(Path(predictions))
+        predictions = read_prediction_file(Path(predictions), max(FEW_ROWS, 2 * examples))
     if hasattr(predictions, "to_arrow"):  # polars
         predictions = predictions.to_arrow()
     if isinstance(predictions, Mapping) and not _is_table(predictions):
@@ -124,36 +126,6 @@ def read_predictions(predictions: Any) -> Given:
     named = tuple(map(str, others))
     numbered = named == tuple(map(str, range(len(named))))  # as a plain array is written to a file
     return Given(np.column_stack(scores), keys, () if numbered else named)
-
-
-def _read_file(path: Path) -> Any:
-    kind = path.suffix.lower()
-    if kind in (*SUFFIXES, "") and not path.exists():
-        raise NotFoundError(
-            f"there are no predictions at {path}: name a file ({', '.join(SUFFIXES)}) with the columns key "
-            "and prediction, or the folder that `shiftdata train ... --folder` wrote"
-        )
-    if kind not in SUFFIXES:
-        raise InputError(f"predictions: {path} ends in {kind!r}; give a file of {', '.join(SUFFIXES)}")
-    try:
-        if kind == ".parquet":
-            return pq.read_table(path)
-        if kind in (".npy", ".npz"):
-            loaded = np.load(path, allow_pickle=False)
-            return loaded if kind == ".npy" else _only({name: loaded[name] for name in loaded.files})
-        if kind == ".json":
-            read = json.loads(path.read_text(encoding="utf-8"))
-            records = isinstance(read, list) and bool(read) and isinstance(read[0], dict)
-            return pa.Table.from_pylist(read) if records else read
-        parse = pa.csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
-        as_text = pa.csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
-        return pa.csv.read_csv(path, parse_options=parse, convert_options=as_text)
-    except (pa.ArrowInvalid, ValueError, RecursionError) as error:
-        raise InputError(f"predictions: {path} cannot be read as {kind[1:]}: {error}") from error
-
-
-def _only(arrays: dict[str, Any]) -> Any:
-    return next(iter(arrays.values())) if len(arrays) == 1 else arrays
 
 
 def _is_table(given: Mapping[Any, Any]) -> bool:

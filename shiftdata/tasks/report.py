@@ -68,14 +68,19 @@ class Report:
     __repr__ = __str__
 
     def picture(self) -> Image.Image:
-        """A heat map of each set, side by side; labels and nuisances without examples are left out."""
+        """Draw a heat map of each set, side by side on one scale.
+
+        Labels and nuisances without examples are left out.
+        """
         import numpy as np
 
         from shiftdata.pictures import draw, panel_of
 
+        counts = {name: np.array(one.counts) for name, one in self.sets.items()}
+        most = max((int(of.max(initial=0)) for of in counts.values()), default=0)
         every = (
-            panel_of(f"{name}: {one.examples:,}", self.labels, self.nuisances, np.array(one.counts))
-            for name, one in self.sets.items()
+            panel_of(f"{name}: {one.examples:,}, darkest {most:,}", self.labels, self.nuisances, of, most)
+            for (name, one), of in zip(self.sets.items(), counts.values(), strict=True)
         )
         panels = [panel for panel in every if panel is not None]
         if not panels:

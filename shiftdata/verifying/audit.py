@@ -11,6 +11,7 @@ from pathlib import Path
 from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import OVERRIDES, RENDERINGS
+from shiftdata.format.written import leak_warnings
 from shiftdata.places.http import Hub
 from shiftdata.verifying.contents import file_problems, row_by_row
 from shiftdata.verifying.files import Files, Progress
@@ -77,6 +78,7 @@ def _summary(dataset: OpenDataset, checked: Counter[str], *, deep: bool) -> Iter
     yield f"checked: {counts}" if deep else f"checked: {counts}; rows and examples were not read"
     if deep and dataset.manifest.part is not None:
         yield "not checked: whether the part has every row of its whole that it should have; fetch it again"
+    yield from leak_warnings(dataset.manifest)
     yield (
         f"manifest.json has the sha256 {dataset.sha256}: compare it with a catalog or the publisher's, since "
         "version, citation, datasheet and the like rest on it alone"

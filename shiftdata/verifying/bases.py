@@ -8,22 +8,25 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.errors import IntegrityError
+from shiftdata.format.bounds import read_flat
 from shiftdata.format.conditions import rows_matching
-from shiftdata.format.identity import base_content_id, dropped_id
+from shiftdata.format.identity import base_content_id, dropped_table_id
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import metadata_file
 from shiftdata.format.records import CanonicalSplit, Split
 from shiftdata.format.writer import Indices
-from shiftdata.format.written import groups_of, size_of, untouched
+from shiftdata.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
 from shiftdata.verifying.rows import BaseRows
 from shiftdata.verifying.tables import first_line, plain_texts, read_table
 
+MOST_EQUAL = 3  # keys of a set that a problem names
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
+DROPPED_ROWS = pa.schema([(name, pa.large_string()) for name in ("base", "key", "reason")])
 
 
 def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Problem]:
@@ -38,6 +41,13 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
         if (starts := untouched(rows.table)) != base.untouched:
             what = f"has {starts} at severity 0, the manifest says {base.untouched}"
             yield Problem(f"metadata/{base.name}", what, "counts")
+        if len(sets := equal_apart(rows.table)) != base.equal_apart:
+            named = "".join(f", such as {', '.join(keys[:MOST_EQUAL])}" for keys in sets[:1])
+            what = (
+                f"has {len(sets)} sets of equal examples of several origins in several splits{named}; the "
+                f"manifest says {base.equal_apart}: they leak, so build the dataset again from one of each"
+            )
+            yield Problem(f"metadata/{base.name}", what, "equal examples")
         found = base_content_id(rows.table, rows.manifest, base)
         if found != base.content_id:
             what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"
@@ -233,9 +243,23 @@ def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
     """What was dropped, by name, against the counts and hashes of each base."""
     if local.file is None:
         return
-    rows = pq.read_table(local.file).to_pylist()
+    most = sum(count for base in manifest.bases for count in base.dropped.values())
+    try:
+        rows = read_flat(local.file, DROPPED_ROWS.names, most_rows=most).cast(DROPPED_ROWS)
+    except (IntegrityError, pa.ArrowException) as error:
+        fault = str(error).removeprefix(f"{local.file.name} ")
+        what = f"{fault} (the manifest says that {most:,} were dropped): fetch it or build the dataset again"
+        yield Problem(local.path, what, "unreadable")
+        return
     for base in manifest.bases:
-        pairs = [(row["key"], row["reason"]) for row in rows if row["base"] == base.name]
-        if dropped_id(pairs) != base.dropped_id or Counter(reason for _, reason in pairs) != base.dropped:
+        mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
+        if not _has_counts(mine["reason"], base.dropped) or dropped_table_id(mine) != base.dropped_id:
             what = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
             yield Problem(local.path, what, "dropped")
+
+
+def _has_counts(column: pa.ChunkedArray, expected: Mapping[str, int]) -> bool:
+    found = pc.value_counts(column)
+    if len(found) != len(expected):
+        return False  # neither may be made Python's before: it may have millions of texts
+    return {one["values"]: one["counts"] for one in found.to_pylist()} == expected

@@ -151,7 +151,7 @@ def attribution_problems(
         yield Problem(FILE_NAME, f"has the licence {manifest.license!r}, its rows have {said!r}", "licence")
     if local.file is None:
         return
-    text = attribution_text(manifest.name, manifest.version, everyone)
+    text = attribution_text(manifest.name, everyone)
     if local.file.read_bytes() != text.encode():
         yield Problem(local.path, "does not have the credits of the rows: build the dataset again", "credits")
 

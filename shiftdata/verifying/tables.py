@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.format.bounds import texts_fault, unpacked_fault
+from shiftdata.format.page_headers import pages_fault
 from shiftdata.format.typed import read_json
 from shiftdata.verifying.files import LocalFile
 from shiftdata.verifying.problem import Problem
@@ -28,9 +29,12 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
     try:
         read = pq.read_metadata(local.file)
         found = read.schema.to_arrow_schema()
+        fault = unpacked_fault(read, local.file.stat().st_size)
+        with local.file.open("rb") as stream:
+            fault = fault or pages_fault(stream, read)
     except Exception as error:  # Arrow raises many kinds for bad files
         return False, [unreadable(local.path, error)]
-    if fault := unpacked_fault(read, local.file.stat().st_size):
+    if fault:
         return False, [Problem(local.path, fault, "unreadable")]
     faults = sorted(_column_faults(found, schema))
     readable = not faults

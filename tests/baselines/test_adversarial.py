@@ -271,6 +271,20 @@ def test_each_row_has_the_weight_of_its_class(data, variant):
     assert len({round(float(one.detach()), 5) for one in expected.values()}) == 3
 
 
+def test_rows_count_by_their_weight_in_the_joint_of_prediction_and_label(data):
+    trainer, batch = ready("iw-dann", data)
+    generator = np.random.default_rng(0)
+    scores, scores_target = (torch.from_numpy(generator.normal(size=(size, 3))).float() for size in (30, 20))
+    for _ in range(2):
+        trainer.method._count(batch, scores, scores_target)
+    p, p_target = (torch.softmax(one, 1).numpy() for one in (scores, scores_target))
+    expected = np.zeros((3, 3))
+    for row, (label, weight) in enumerate(zip(batch.y.tolist(), batch.weight.tolist(), strict=True)):
+        expected[:, label] += 2 * weight * p[row]
+    assert np.allclose(trainer.method.confusion.numpy(), expected, atol=1e-4)
+    assert np.allclose(trainer.method.observed.numpy(), 2 * p_target.sum(axis=0), atol=1e-4)
+
+
 def test_weights_are_renewed_once_an_epoch_with_a_moving_average(data):
     trainer = trainer_of(make_method("iw-dann", momentum=0.75), data, steps=24)  # 240 rows, 30 a batch
     method, kept = trainer.method, []
@@ -390,6 +404,23 @@ def test_the_plan_is_made_in_eval_mode_and_moves_no_statistic(data):
     assert torch.equal(trainer.method.plan(batch), plan)
 
 
+@pytest.mark.parametrize("variant", ["fixed", "paper"])
+def test_the_plan_is_the_cheapest_by_distances_of_features_and_labels(data, variant):
+    trainer, batch = ready("deepjdot", data, variant=variant, distance=0.05, label=2.0)
+    trainer.method.eval()
+    with torch.no_grad():
+        z, z_target = (trainer.network.features(one).double().numpy() for one in (batch.x, batch.unlabelled))
+        scores = trainer.network.head(trainer.network.features(batch.unlabelled)).double()
+    far = ((z[:, None] - z_target) ** 2).sum(axis=2)
+    p, y = torch.softmax(scores, 1).numpy(), batch.y.numpy()
+    apart = ((np.eye(3)[y][:, None] - p) ** 2).sum(axis=2) if variant == "fixed" else -np.log(p).T[y]
+    cost = 0.05 * far + 2 * apart
+    equal = np.repeat(np.repeat(cost, 2, axis=0), 3, axis=1)  # 30 and 20 rows, each in equal parts: 60 and 60
+    assert equal.shape == (60, 60)
+    best = equal[linear_sum_assignment(equal)].sum() / 60
+    assert (trainer.method.plan(batch).numpy() * cost).sum() == pytest.approx(best, rel=1e-5)
+
+
 @pytest.mark.parametrize("name", [*ADVERSARIAL, "deepjdot", "pseudo-label"])
 def test_a_loss_that_is_no_number_is_a_reason(data, name):
     trainer = trainer_of(make_method(name), data, steps=3)
@@ -411,6 +442,8 @@ def test_only_confident_rows_have_a_loss_and_it_is_shared_by_all():
     truth = torch.eye(3)[[0, 0, 2, 0]]
     expected = torch.where(torch.tensor([[True], [False], [True], [False]]), p - truth, 0.0) / 4
     assert torch.allclose(scores.grad, expected, atol=1e-6)
+    even = pseudo_label.pseudo_label_losses(torch.zeros(1, 2), 0.5)  # at the threshold: confident
+    assert even.tolist() == pytest.approx([math.log(2)])
     none = pseudo_label.pseudo_label_losses(scores, 1.1)
     assert none.tolist() == [0, 0, 0, 0]
     (gradient,) = torch.autograd.grad(none.mean(), scores)

@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import make_method
+from shiftdata.baselines.data import epoch_rows
 from shiftdata.baselines.method import Method
+from shiftdata.baselines.methods.averages import renew_statistics
 from shiftdata.baselines.methods.eoa import EoA, ensemble
 from shiftdata.baselines.methods.swad import SWAD
 from shiftdata.baselines.run import Model, Run
@@ -154,6 +156,25 @@ def test_swad_renews_the_statistics_of_batch_norm(data):
     )
     frozen.run()
     assert not frozen.network.encoder[1].running_mean.any()
+
+
+def test_statistics_are_a_mean_over_batches_and_the_rest_counts_from_two_rows(data):
+    for batch in (34, 239):  # the rest of 240 rows: 2, and 1, which has no variance
+        trainer = trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=batch)
+        renew_statistics(trainer)
+        rows = data.rows[epoch_rows(trainer.sampler, 0)]
+        parts = [rows[at : at + batch] for at in range(0, 240, batch)]
+        z = [trainer.network.encoder[0](trainer.inputs(part)) for part in parts if len(part) > 1]
+        norm = trainer.network.encoder[1]
+        assert len(z) == {34: 8, 239: 1}[batch]
+        assert torch.allclose(norm.running_mean, torch.stack([one.mean(0) for one in z]).mean(0), atol=1e-5)
+        assert torch.allclose(norm.running_var, torch.stack([one.var(0) for one in z]).mean(0), atol=1e-5)
+
+
+def test_statistics_are_of_at_most_500_batches():
+    trainer = trainer_of(make_method("erm"), problem(1010), backbone="mlp-bn", batch=2)
+    renew_statistics(trainer)
+    assert trainer.network.encoder[1].num_batches_tracked == 500
 
 
 @pytest.mark.parametrize("name", ["swad", "eoa"])

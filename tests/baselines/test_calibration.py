@@ -19,7 +19,7 @@ from builders.cli.app import main as cli
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
-from shiftdata.baselines import Training, read_inputs
+from shiftdata.baselines import Training, calibration, read_inputs
 from shiftdata.baselines.calibration import calibrate, planned
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
@@ -55,6 +55,7 @@ def test_wilsons_interval_is_that_of_scipy():
         exact = stats.binomtest(correct, n).proportion_ci(method="wilson")
         assert wilson(correct, n) == pytest.approx((exact.low, exact.high), abs=1e-6)
     assert wilson(0, 0) == (0.0, 1.0)
+    assert all(wilson(0, n)[0] >= 0 and wilson(n, n)[1] <= 1 for n in range(1, 300))
 
 
 def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
@@ -96,6 +97,43 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
     for job in plan.jobs:
         assert not set(metadata.origin[job.rows]) & set(metadata.origin[job.tests[0].rows])
     assert (plan.jobs[0].tests[0].rows == plan.jobs[1].tests[0].rows).all()
+
+
+def test_a_ceiling_leaves_out_train_rows_of_tested_origins(tiny, monkeypatch):
+    """As if what is tested had been of the split that trains."""
+    monkeypatch.setattr("shiftdata.baselines.calibration.TRAINS", calibration.TESTS)
+    ceiling, *_ = planned(read_metadata(tiny), [split(tiny, "lodo", "leave-one-domain-out test=red")]).jobs
+    origin = read_metadata(tiny).origin
+    assert not set(origin[ceiling.rows]) & set(origin[ceiling.tests[0].rows])
+
+
+def test_a_test_with_exactly_as_many_rows_as_are_asked_for_is_measured(tiny, monkeypatch):
+    given = split(tiny, "lodo", "leave-one-domain-out test=red")
+    rows = next(one.size.rows for one in given.sets.values() if one.roles[0] == "test")
+    monkeypatch.setattr("shiftdata.baselines.calibration.LEAST", rows)
+    assert planned(read_metadata(tiny), [given]).jobs
+    monkeypatch.setattr("shiftdata.baselines.calibration.LEAST", rows + 1)
+    plan = planned(read_metadata(tiny), [given])
+    assert not plan.jobs
+    assert f"1 of 1 splits have a test of fewer than {rows + 1} rows" in plan.left_out[0]
+
+
+@pytest.mark.parametrize("repeated", [1, 3])
+def test_an_interval_counts_cells_by_their_rows_and_equal_pictures_once(tiny, repeated):
+    metadata = read_metadata(tiny)
+    (large, small), sizes = np.unique(metadata.group)[:2], (8, 2)
+    rows = np.concatenate(
+        [np.flatnonzero(metadata.group == one)[:n] for one, n in zip((large, small), sizes, strict=True)]
+    )
+    right = np.array([True] * 6 + [False] * 2 + [True, False])
+    job = calibration.Job("split", "ERM", rows, [], metadata.label[rows])
+    test = calibration.Test("test", rows.repeat(repeated))
+    made = calibration._measure(metadata, job, test, right.repeat(repeated), 0.0)
+    # The variance of (a / 8 + b / 2) / 2 is p (1 - p) (1 / 8 + 1 / 2) / 4: that of 6.4 rows.
+    size = min(6.4 * repeated, len(np.unique(metadata.picture[rows])))
+    assert made.mean == pytest.approx((0.625, *wilson(0.625 * size, size)), abs=1e-4)
+    assert made.worst[0] == 0.5
+    assert (made.cells, made.smallest) == (2, 2 * repeated)
 
 
 @pytest.mark.slow

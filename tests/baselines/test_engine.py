@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ import torch
 
 from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.data import Stream
+from shiftdata.baselines.engine import _freeze_norms
+from shiftdata.baselines.method import Stage
+from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
-from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +42,21 @@ def test_an_epoch_without_rows_is_a_reason():
         Stream(lambda epoch, begins: np.zeros(0, np.int64), 3).take()
 
 
+def test_what_a_method_may_know_are_counts_and_the_class_and_domain_of_each_group(data):
+    known = data.known(7)
+    assert (known.classes, known.groups, known.domains, known.features) == (3, 9, 3, 7)
+    assert (known.rows, known.target_rows) == (240, 60)
+    for counts, numbers in (
+        (known.class_counts, data.y),
+        (known.group_counts, data.group),
+        (known.domain_counts, data.domain),
+    ):
+        assert counts.tolist() == [(numbers == one).sum() for one in range(len(counts))]
+        assert counts.sum() == 240
+    assert (known.group_class[data.group].numpy() == data.y).all()
+    assert (known.group_domain[data.group].numpy() == data.domain).all()
+
+
 def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
     """A step of plain descent on all rows, weighted by groups: the gradient of the mean of group means."""
     weighted = replace(data, sampler=make_sampler("rwg", groups=data.group))
@@ -50,6 +69,21 @@ def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
     torch.stack(of_groups).mean().backward()
     moved = trainer.network.head.weight.detach()
     assert torch.allclose(moved, -0.01 * network.head.weight.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize(("batch", "steps"), [(30, 2), (32, 2), (59, 2), (60, 1), (0, 1)])
+def test_a_pass_over_the_target_leaves_no_row_out(data, batch, steps):
+    trainer = trainer_of(make_method("bn-adapt"), data, backbone="mlp-bn", batch=batch)
+    assert trainer.steps_of(Stage("adapt", passes=1)) == steps  # of 60 rows
+    assert trainer.steps_of(Stage("first", share=0.19)) == 4  # 3.8 of 20
+
+
+def test_each_step_of_all_stages_has_a_seed_of_its_own(data):
+    trainer = trainer_of(make_method("jtt", first=0.5), data, steps=6)
+    step, seeds = trainer.method.step, []
+    trainer.method.step = lambda batch, trainer: seeds.append(torch.initial_seed()) or step(batch, trainer)
+    trainer.run()
+    assert len(seeds) == len(set(seeds)) == 9
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
@@ -69,6 +103,12 @@ def test_frozen_norms_keep_their_statistics_and_train_their_weights(data):
     free = trainer_of(make_method("erm"), data, backbone="mlp-bn")
     free.run()
     assert not torch.equal(free.network.encoder[1].running_mean, norm.running_mean)
+
+
+def test_norms_within_blocks_are_frozen_too():
+    block = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Sequential(torch.nn.BatchNorm1d(2))))
+    _freeze_norms(block.train())
+    assert [one.training for one in block.modules()] == [True, True, True, False]
 
 
 def test_one_row_has_no_batch_statistics(data):
@@ -108,10 +148,71 @@ def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
     assert [one["step"] for one in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
 
 
+def test_evaluations_count_the_steps_of_all_stages_and_each_stage_ends_in_one(data):
+    trainer = trainer_of(make_method("jtt", first=0.15), data, evaluate_every=5)
+    trainer.run()
+    assert [one["step"] for one in trainer.progress.history] == [3, 5, 10, 15, 20, 23]
+
+
+def test_orders_of_rows_depend_on_the_seed(data):
+    def orders(seed):
+        trainer = trainer_of(make_method("dann"), data, seed=seed)
+        target = trainer._streams["target"].take().tolist()
+        trainer.counts = np.full(240, 2)
+        return target, trainer.sampler.rows_of(0).tolist()
+
+    for first, again, other in zip(orders(1), orders(1), orders(2), strict=True):
+        assert first == again != other
+
+
+def test_every_view_of_a_picture_is_drawn_for_itself():
+    """Source and target, each strong view, and each step of all stages."""
+    problem = picture_problem()
+    data = replace(problem, target=problem.rows)
+    trainer = trainer_of(make_method("sentry"), data, backbone="small-cnn", batch=0)
+    trainer.progress.stage, trainer.progress.total = 1, 6
+    batch = trainer._batch(20)
+    trainer.progress.total = 7
+    later = trainer._batch(20)
+    views = [batch.x, batch.unlabelled, *batch.target_strong, later.x, later.unlabelled, *later.target_strong]
+    assert len(views) == 10
+    for first, second in combinations(views, 2):
+        assert not torch.equal(first, second)
+
+
 def test_evaluations_need_a_set_to_select_by(data):
     alone = replace(data, select=None, select_y=None, select_group=None)
     with pytest.raises(InputError, match="needs a set with the role 'select'"):
         trainer_of(make_method("erm"), alone, evaluate_every=3).run()
+
+
+def test_settings_are_those_on_record():
+    """Figures that are published rest on the defaults."""
+    assert asdict(Training()) == {
+        "steps": 800,
+        "batch": 64,
+        "learning_rate": 0.01,
+        "weight_decay": 0.05,
+        "optimizer": "adamw",
+        "momentum": 0.9,
+        "schedule": "one-cycle",
+        "encoder_rate": 1.0,
+        "frozen_norm": False,
+        "shift": 3,
+        "flip": False,
+        "evaluate_every": 0,
+        "threads": 1,
+        "precision": "float32",
+    }
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+def test_optimisers_have_all_their_settings(optimizer):
+    given = Training(optimizer=optimizer, learning_rate=0.1, weight_decay=0.2, momentum=0.3)
+    made = optimizer_of([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.1}], given)
+    assert type(made).__name__.lower() == optimizer
+    (group,) = made.param_groups
+    assert (group["lr"], group["weight_decay"], group.get("momentum", 0.3)) == (0.1, 0.2, 0.3)
 
 
 @pytest.mark.parametrize(

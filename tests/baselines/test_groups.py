@@ -11,11 +11,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, Inputs, make_method
+from shiftdata.baselines.estimators import fit_estimator
 from shiftdata.baselines.methods import dfr
 from shiftdata.baselines.methods.group_dro import group_means, raised
 from shiftdata.baselines.methods.jtt import ErrorSetWarning, copies
 from shiftdata.errors import InputError
-from shiftdata.sampling import make_sampler
+from shiftdata.sampling import cells_of, make_sampler
+from shiftdata.sampling.subsets import Subsampled
 from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
 
 
@@ -196,6 +198,14 @@ def test_jtt_marks_with_frozen_statistics(variant, data):
     assert (trainer.method.wrong.numpy() == wrong).all() == (variant == "fixed")
 
 
+def test_jtt_marks_in_batches_of_two_rows_at_least(data):
+    """Batch norm in train mode has no statistics of one row."""
+    method = make_method("jtt", variant="code")
+    trainer = trainer_of(method, data, backbone="mlp-bn", steps=4, batch=1, frozen_norm=True)
+    trainer.run()
+    assert trainer.method.report()["error_set"] > 0
+
+
 def test_jtt_says_that_there_is_no_error():
     trainer = trainer_of(make_method("jtt", first=1.0), spurious(rare=0.0), backbone="linear", steps=80)
     with pytest.warns(ErrorSetWarning, match="nothing to copy: lower first"):
@@ -263,16 +273,76 @@ def test_dfr_keeps_the_encoder_of_erm(data):
     assert all(torch.equal(*pair) for pair in pairs)
 
 
-def test_dfr_fits_what_scikit_learn_fits():
-    """Its minimum for two classes is the one that another solver has, the bias aside."""
+@pytest.mark.parametrize("classes", [2, 3])
+def test_dfr_fits_what_scikit_learn_fits(classes):
+    """`code` is the authors' liblinear, bias and all; the default has its weights with a free bias."""
     linear_model = pytest.importorskip("sklearn.linear_model")
+    multiclass = pytest.importorskip("sklearn.multiclass")
     generator = np.random.default_rng(0)
-    z = generator.normal(size=(80, 3))
-    y = (z[:, 0] + 0.5 * generator.normal(size=80) > 0).astype(int)
-    made = dfr.sparse_regression(z, y, 0.5, 2, 0)
-    oracle = linear_model.LogisticRegression(C=0.5, l1_ratio=1.0, solver="liblinear", intercept_scaling=100)
-    oracle.fit(z, y)
-    assert np.allclose((made[1] - made[0])[:-1], oracle.coef_[0], atol=0.02)
+    z = generator.normal(size=(120, 3))
+    y = np.digitize(z[:, 0] + 0.5 * generator.normal(size=120), [0.8, 1.5][: classes - 1])
+    settings = {"C": 0.5, "l1_ratio": 1.0, "solver": "liblinear", "tol": 1e-8, "max_iter": 1000}
+    oracle = multiclass.OneVsRestClassifier(linear_model.LogisticRegression(**settings)).fit(z, y)
+    made = dfr.sparse_regression(z, y, 0.5, classes + 1, 0, released=True)
+    expected = np.array([[*one.coef_[0], *one.intercept_] for one in oracle.estimators_])
+    if classes == 2:
+        assert np.allclose(made[1] - made[0], expected[0], atol=5e-3)
+    else:
+        assert np.allclose(made[:classes], expected, atol=5e-3)
+    assert made[classes].tolist() == [0, 0, 0, dfr.NEVER]  # a class without rows
+    assert (z @ made[:, :-1].T + made[:, -1]).argmax(1).max() < classes
+
+    free = dfr.sparse_regression(z, y, 0.5, classes, 0)
+    scores = z @ free[:, :-1].T + free[:, -1]
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    # Where the bias is free its derivative is 0: each class is predicted as often as it occurs.
+    assert np.allclose(p.sum(0), np.bincount(y), atol=0.3)
+    if classes == 2:
+        settings["intercept_scaling"] = 100  # a penalty of a hundredth is nearly none
+        oracle = linear_model.LogisticRegression(**settings).fit(z, y)
+        assert np.allclose((free[1] - free[0])[:-1], oracle.coef_[0], atol=0.02)
+        assert abs((free[1] - free[0])[-1] - expected[0, -1]) > 0.1
+
+
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+@pytest.mark.parametrize("apart", [0.8, 6.0])
+def test_dfr_chooses_c_by_the_worst_group_and_the_smaller_of_equals(variant, apart):
+    """Again, without a line of `_choose`: halves, balance, scale, worst group, mean group, smallest C."""
+    generator = np.random.default_rng(3)
+    group = np.repeat([0, 1, 2, 3], [40, 25, 14, 9])
+    y = group // 2
+    z = generator.normal(size=(len(y), 4)) * [1, 1, 5, 1] + np.outer(y, [apart, 0, 0, 0])
+    z[:, 1] += 2 * (group % 2)
+    trainer = trainer_of(make_method("dfr", variant=variant), problem(classes=2))
+
+    draws = dfr.rng(0, "baselines", "dfr", "choice")
+    fitted = np.sort(
+        np.concatenate(
+            [draws.permutation(np.flatnonzero(group == g))[:size] for g, size in enumerate([20, 13, 7, 5])]
+        )
+    )
+    judged = np.setdiff1d(np.arange(len(y)), fitted)
+    rows = fitted[
+        np.concatenate([draws.permutation(np.flatnonzero(group[fitted] == g))[:5] for g in range(4)])
+    ]
+    rows = np.sort(rows)
+    base = z[rows] if variant == "code" else z
+    scaled = (z - base.mean(0)) / base.std(0)
+    quality = {}
+    for c in dfr.GRID:
+        made = dfr.sparse_regression(scaled[rows], y[rows], c, 2, 0, released=variant == "code")
+        right = (scaled @ made[:, :-1].T + made[:, -1]).argmax(1) == y
+        each = [right[judged][group[judged] == g].mean() for g in range(4)]
+        quality[c] = (min(each), np.mean(each))
+    best = [c for c in dfr.GRID if quality[c] == max(quality.values())]
+    assert len(best) > 1  # several are equally good
+    assert trainer.method._choose(z, y, group, trainer) == best[0]
+
+
+def test_dfr_does_not_scale_noise():
+    z = np.column_stack([1000 + 1e-10 * np.arange(8), np.arange(8.0)])
+    assert dfr.standard(z)[1].tolist() == [1, z[:, 1].std()]
 
 
 def test_dfr_with_a_class_that_validation_lacks_or_a_row_a_group(data):
@@ -301,14 +371,32 @@ def test_dfr_code_scales_the_last_fits_by_the_rows_to_fit(data):
     z, z_fit = (trainer.features(rows).astype(float) for rows in (data.select, data.rows))
     mean, deviation = dfr.standard(z_fit)
     rows = dfr.balanced(data.select_group, dfr.rng(0, "baselines", "dfr", 0))
-    fitted = dfr.sparse_regression((z[rows] - mean) / deviation, data.select_y[rows], 0.3, 3, 0)
+    fitted = dfr.sparse_regression(
+        (z[rows] - mean) / deviation, data.select_y[rows], 0.3, 3, 0, released=True
+    )
     scores = (z - mean) / deviation @ fitted[:, :-1].T + fitted[:, -1]
     assert np.allclose(trainer.scores(data.select), scores, atol=1e-4)
 
 
+def test_an_estimator_reads_the_drawn_rows_and_never_predicts_a_class_without_one(data):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    shifted = Inputs(data.inputs.x + np.where(data.inputs.place < 100, 0, 9)[:, None], data.inputs.place)
+    few = replace(
+        data, inputs=shifted, classes=4, sampler=Subsampled(cells_of(data.y), kind="suby", per_cell=9)
+    )
+    fitted = fit_estimator(linear_model.LogisticRegression(), make_method("suby"), few)
+    drawn = few.sampler.rows_of(0)
+    assert len(drawn) == 27
+    x = shifted.x[drawn]
+    oracle = linear_model.LogisticRegression().fit((x - x.mean(0)) / x.std(0), data.y[drawn])
+    rows = data.select
+    wanted = oracle.predict_log_proba((shifted.x[rows] - x.mean(0)) / x.std(0))
+    scores = fitted.scores(rows)
+    assert np.allclose(scores[:, :3], wanted, atol=1e-3)
+    assert (scores[:, 3] == -np.inf).all()
+
+
 @pytest.mark.parametrize("name", ["jtt", "dfr"])
 def test_an_estimator_is_no_network_to_train_twice_or_to_refit(name, data):
-    from shiftdata.baselines.estimators import fit_estimator
-
     with pytest.raises(InputError, match="trains networks"):
         fit_estimator(object(), make_method(name), data)

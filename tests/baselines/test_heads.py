@@ -193,6 +193,13 @@ def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     assert (made.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
 
 
+def test_what_diverges_is_noticed_after_fifty_steps():
+    x, y, group = rows_of(60, 40)
+    bad = HeadSpec(learning_rate=1e30, weight_decay=1e9)
+    made = train_heads(x[:60], y, group, [bad], steps=60)
+    assert "not finite after step 50," in made.failed[0]
+
+
 def test_an_absent_class_and_a_group_of_one_row():
     x, y, group = rows_of(60, 40)
     group = np.where(np.arange(60) == 0, 9, group)
@@ -244,3 +251,9 @@ def test_it_says_how_many_runs_have_ended():
     train_heads(x[:60], y, group, specs, steps=3, on_runs=ended.append)
     assert sum(ended) == len(specs)
     assert len(ended) > 3
+
+
+def test_the_form_of_products_is_taken_below_two_rows_a_number():
+    """Rows x rows against two products of rows x numbers: the cheaper one, and never more memory."""
+    assert head_runs.is_dual(19, 10)
+    assert not head_runs.is_dual(20, 10)

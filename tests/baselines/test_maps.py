@@ -149,6 +149,7 @@ def test_one_draw_a_layer_and_batch_and_a_share_a_row(data, mixtures):
     for _ in range(1000):
         trainer.method._mixed(domains, None, None, x)
     assert len(mixtures) == pytest.approx(300, abs=60)
+    assert all(lam.unique().numel() > 1 for *_, lam in mixtures)
     lam = torch.cat([lam for *_, lam in mixtures])
     assert float(lam.mean()) == pytest.approx(0.5, abs=0.03)
     assert float(lam.var()) == pytest.approx(1 / (4 * (2 * 0.2 + 1)), abs=0.01)  # of Beta(.2, .2)

@@ -45,6 +45,17 @@ def test_networks_from_scratch_learn_pictures(name):
     assert model.scorer.features(rows[:5]).shape == (5, 256)
 
 
+@pytest.mark.parametrize(("name", "sides"), [("small-cnn", (20, 10, 5, 3)), ("small-resnet", (20, 10, 5, 3))])
+def test_maps_halve_their_side(name, sides):
+    network, _, _ = build(name, np.zeros((2, 40, 40, 3), np.uint8), np.arange(2), 3)
+    shapes: list[tuple[int, ...]] = []
+    for part in network.maps:
+        part.register_forward_hook(lambda _, __, made: shapes.append(tuple(made.shape[1:])))
+    assert network(torch.zeros(2, 3, 40, 40)).shape == (2, 3)
+    widths = (32, 64, 128, 256)
+    assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
+
+
 def test_a_module_of_ones_own_gets_a_head():
     inputs, y = pictures()
     encoder = nn.Sequential(nn.Flatten(), nn.LazyLinear(17), nn.ReLU())

@@ -191,6 +191,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_says_where():
 def test_losses_and_weights_are_one_a_row():
     with pytest.raises(InputError, match="one loss and one weight a row"):
         mean(torch.ones(4), torch.ones(4, 1))
+    assert mean(torch.tensor([1.0, 5.0]), torch.tensor([1.0, 3.0])) == 4
 
 
 def test_the_command_trains_judges_and_keeps(tiny, tmp_path, capsys):

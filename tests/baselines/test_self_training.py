@@ -330,6 +330,10 @@ def test_predictions_are_remembered_up_to_a_number(data):
     assert shares.sum().item() == pytest.approx(1, abs=1e-5)
     expected = (1 + (queue == 0).sum().item()) / (REMEMBERED + 3)
     assert shares[0].item() == pytest.approx(expected, rel=1e-5)
+    for _ in range(256 // 16):
+        shares = method.log_shares(torch.eye(3)[[2] * 16]).exp()
+    # 256 times class 2 and, as always, each class once more.
+    assert shares.tolist() == pytest.approx([1 / 259, 1 / 259, 257 / 259], rel=1e-5)
 
 
 def test_the_target_is_drawn_by_predicted_class(data):

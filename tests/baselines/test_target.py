@@ -15,6 +15,8 @@ from torch import nn
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Inputs, Training, make_method, read_inputs, train
 from shiftdata.baselines.methods import batch_norm, dare, rw
+from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.methods.rs import RS
 from shiftdata.errors import InputError
 from shiftdata.sampling import FixedRows
 from tests.baselines.problems import PLAIN, fitting, problem, same, trainer_of
@@ -331,6 +333,9 @@ def test_rs_balances_what_is_predicted(data):
     many = np.concatenate([trainer.method.target_rows(trainer, shuffled, epoch, True) for epoch in range(40)])
     share = np.bincount(predicted[many], minlength=3) / len(many)
     assert share == pytest.approx(np.full(3, 1 / 3), abs=0.05)
+    trainer.seed += 1
+    assert (trainer.method.target_rows(trainer, shuffled, 3, True) != drawn).any()
+    trainer.seed -= 1
     # Within an epoch that began before, the model's new predictions change nothing.
     with torch.no_grad():
         trainer.network.head.weight.neg_()
@@ -354,6 +359,11 @@ def test_rs_draws_the_source_by_class_and_goes_around_no_other_rule(uda, inputs)
             make_method(f"rs+{inner}")
     run = train(uda, "rs+erm", inputs=inputs, training=Training(steps=2, batch=8))
     assert run.model.scorer.data.sampler.kind == "rwy"
+
+    class Balanced(ERM):
+        sampler = "class-balanced"
+
+    assert RS(Balanced()).sampler == "rwy"
 
 
 # RW.
@@ -421,13 +431,28 @@ def test_classes_without_a_row_keep_their_scores_and_failures_are_said():
         assert rw.log_ratios("bbse", flat, np.arange(50) % 2, flat, np.array([0.5, 0.5])).tolist() == [0, 0]
 
 
+def test_a_class_that_is_estimated_not_to_occur_is_unlikely_and_not_impossible():
+    sure = np.eye(2)[[0, 1, 0, 1]]
+    made = rw.log_ratios("bbse", sure, np.array([0, 1, 0, 1]), sure[[0, 0]], np.array([0.5, 0.5]))
+    assert made == pytest.approx([math.log(2), math.log(1e-6)])
+
+
+def test_a_row_that_is_of_an_absent_class_alone_may_be_of_any_other():
+    source, target = np.eye(3)[[0, 1]], np.eye(3)[[0, 2]]
+    made = rw.log_ratios("mean", source, np.array([0, 1]), target, np.array([0.5, 0.5, 0.0]))
+    assert made == pytest.approx([math.log(0.75 / 0.5), math.log(0.25 / 0.5), 0])
+
+
 def test_shares_that_a_sampler_trains_on(data):
     known = replace(
         data.known(6),
         class_counts=torch.tensor([6, 3, 0]),
         group_class=torch.tensor([0, 0, 0, 1]),
     )
-    for rule, shares in (("shuffle", [2 / 3, 1 / 3, 0]), ("rwy", [0.5, 0.5, 0]), ("rwg", [0.75, 0.25, 0])):
+    of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups", "n-groups")
+    expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
+    expected |= {one: [0.5, 0.5, 0] for one in of_labels} | {one: [0.75, 0.25, 0] for one in of_groups}
+    for rule, shares in expected.items():
         assert rw.trained_shares(rule, known).tolist() == pytest.approx(shares)
 
 

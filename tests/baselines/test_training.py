@@ -143,6 +143,26 @@ def test_ngrams_know_nothing_of_length_or_case():
     assert x[0] @ x[2] < x[0] @ x[1]
 
 
+def test_columns_of_any_scale_are_standardised():
+    x = np.array([[1.0, 5], [1 + 1e-3, 5], [1 - 1e-3, 5]], np.float32)
+    made = Standardised(x)(x).numpy()
+    assert made.std(axis=0) == pytest.approx([1, 0], abs=1e-3)
+
+
+def test_one_cycle_rises_over_a_tenth_of_the_steps():
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 1.0)
+    rates, seen = schedule_of(optimizer, "one-cycle", 200), []
+    for _ in range(200):
+        seen.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        rates.step()
+    assert np.argmax(seen) in (19, 20)
+    assert max(seen) == pytest.approx(1, abs=1e-3)
+    # Down along a cosine: half of the rate in the middle of what is left.
+    assert seen[110] == pytest.approx(0.5, abs=0.01)
+    assert seen[-1] < 1e-3
+
+
 @pytest.mark.parametrize("schedule", ["one-cycle", "cosine", "inverse", "constant"])
 def test_rates_of_any_number_of_steps(schedule):
     for steps in range(1, 25):

@@ -76,6 +76,15 @@ def test_confident_rows_of_common_classes():
     assert (made.common(s)[5] == -1) == (made.columns[1] < 1 / 3)
 
 
+def test_at_a_threshold_a_class_is_common_and_a_row_is_not_confident():
+    class Given(Coupling):
+        def shares(self, similarity):
+            return similarity
+
+    made = Given(np.ones(2), 1.0, 4, np.array([0.5, 0.5]))  # 1 / 4 of all for a row, 1 / 2 for a class
+    assert made.common(np.array([[0.25, 0.0], [0.26, 0.0], [0.0, 0.5]])).tolist() == [-1, 0, 1]
+
+
 @pytest.mark.parametrize("near", [0, 2, 6, 10])
 def test_half_of_the_rows_are_similar_to_a_class(near):
     classes = torch.eye(6)[:3]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
+from shiftdata.baselines import views
 from shiftdata.baselines.views import OPERATIONS, cutout, strong, weak
 
 
@@ -64,6 +65,42 @@ def test_translation_is_along_its_axis(name, axis):
     assert np.abs(made.astype(int) - moved).max() <= 1
 
 
+@pytest.mark.parametrize("strength", [-0.8, 0.5])
+def test_a_shear_moves_each_line_by_its_height(strength):
+    x = pictures(side=20)
+    made = as_pixels(OPERATIONS["sheared"](as_tensor(x), torch.full((len(x),), strength)))
+    places = np.arange(20)
+    for line in range(20):
+        read = np.clip(places + 0.3 * strength * (line - 9.5), 0, 19)
+        low = np.minimum(read.astype(int), 18)
+        share = (read - low)[:, None]
+        expected = x[:, line, low] * (1 - share) + x[:, line, low + 1] * share
+        assert np.abs(made[:, line] - expected).max() <= 1
+
+
+@pytest.mark.parametrize("strength", [-1.0, 0.5])
+def test_a_rotation_is_by_up_to_30_degrees(strength):
+    x = pictures(side=33)
+    made = as_pixels(OPERATIONS["rotated"](as_tensor(x), torch.full((len(x),), strength)))
+    middle = slice(10, 23)
+    for mine, one in zip(made, x, strict=True):
+        theirs = Image.fromarray(one).rotate(30 * strength, Image.Resampling.BILINEAR)
+        assert np.abs(mine.astype(int) - np.asarray(theirs))[middle, middle].max() <= 2
+
+
+def test_a_value_on_the_threshold_is_inverted():
+    x = torch.tensor([0.0, 0.5, 0.75, 1.0]).repeat(3, 1)[None, :, None]
+    made = OPERATIONS["solarised"](x, torch.tensor([0.25]))
+    assert made[0, 0, 0].tolist() == [0, 0.5, 0.25, 0]
+
+
+def test_values_are_spread_exactly_as_by_pillow():
+    x = pictures(side=40)  # 1,600 values are spread in steps of 6
+    made = as_pixels(OPERATIONS["equalised"](as_tensor(x), torch.zeros(len(x))))
+    for mine, one in zip(made, x, strict=True):
+        assert (mine == np.asarray(ImageOps.equalize(Image.fromarray(one)))).all()
+
+
 def test_a_rotation_undoes_itself_near_the_centre():
     x = as_tensor(pictures(side=32))
     turned = OPERATIONS["rotated"](x, torch.full((len(x),), 0.7))
@@ -82,6 +119,22 @@ def test_each_picture_has_draws_of_its_own_and_the_generator_decides():
     assert not (first == strong(x, np.random.default_rng(2))).all()
 
 
+def test_strengths_go_in_either_direction(monkeypatch):
+    seen = []
+
+    def kept(x, strength):
+        seen.append(strength)
+        return x
+
+    monkeypatch.setattr(views, "OPERATIONS", {"kept": kept})
+    strong(np.repeat(pictures(1, 8), 400, axis=0), np.random.default_rng(0))
+    assert [len(one) for one in seen] == [400, 400]
+    drawn = torch.cat(seen)
+    assert drawn.abs().max() <= 1
+    assert drawn.mean().item() == pytest.approx(0, abs=5 * 3**-0.5 / 800**0.5)
+    assert drawn.std().item() == pytest.approx(3**-0.5, abs=0.05)
+
+
 def test_weak_views_move_and_mirror():
     x = pictures()
     assert (weak(x, np.random.default_rng(0), shift=0) == x).all()
@@ -89,6 +142,9 @@ def test_weak_views_move_and_mirror():
     same = (mirrored == x).all(axis=(1, 2, 3))
     assert 0 < same.sum() < len(x)
     assert (mirrored[~same] == x[~same][:, :, ::-1]).all()
+    many = np.repeat(x[:1], 1000, axis=0)
+    mirrored = (weak(many, np.random.default_rng(0), shift=0, flip=True) != many).any(axis=(1, 2, 3))
+    assert mirrored.mean() == pytest.approx(0.5, abs=5 * 0.5 / 1000**0.5)
 
 
 def test_cutout_covers_up_to_a_quarter():

@@ -11,7 +11,7 @@ from shiftdata.bench.board import leaderboard
 from shiftdata.bench.reporting import report
 from tests.bench.submissions import GF, fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
-from tests.browser import accessibility_problems
+from tests.browser import accessibility_problems, broken_numbers
 
 HOSTILE = '<img src=x onerror="document.title=1"></style><script>document.title=2</script>'
 SCREENS = {"light": [(1280, 900), (3840, 2160)], "dark": [(360, 740)]}
@@ -77,6 +77,7 @@ def test_everybody_can_use_the_page_on_every_screen(opened, name, scheme):
     for width, height in SCREENS[scheme]:
         page = opened(name, width, height, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert broken_numbers(page) == []
         assert page.title() == ("Report on made" if name == "report.html" else "Leaderboard")
         if width < 3000:
             assert accessibility_problems(page) == []

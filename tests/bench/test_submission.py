@@ -18,6 +18,7 @@ from shiftdata.bench.submission import CARD, Part, Submission, fit_rows, rows_of
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
 from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
+from tests.bombs import growth, write_equal_rows
 
 
 @pytest.fixture(scope="module")
@@ -347,7 +348,7 @@ def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, m
     ):
         refused(f"its column {name} has", rows.set_column(rows.column_names.index(name), name, values))
     long = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), pa.array(["k" * (1 << 26)]))
-    refused("a text of 67,108,864 bytes", rows.set_column(5, "key", long))
+    refused("would unpack", rows.set_column(5, "key", long))
     refused("lacks", rows.set_column(5, "key", pa.array([None, *rows["key"].to_pylist()[1:]])))
     refused("cannot be read", rows.set_column(2, "seed", pa.array([2**40] * len(rows))))
     path.unlink()
@@ -360,9 +361,29 @@ def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, m
 def test_a_file_that_unfolds_to_too_many_rows_is_refused_before_they_are_read(task, tmp_path, monkeypatch):
     path = written(tmp_path, "x.parquet", submitted(task))
     monkeypatch.setattr("shiftdata.bench.submission.MOST_ROWS", 10)
-    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("rows were read"))
-    with pytest.raises(InputError, match="give at most 10"):
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("rows were read"))
+    with pytest.raises(InputError, match="at most 10 rows are read; give it in several files"):
         Submission.read(path)
+
+
+def test_equal_rows_do_not_fill_the_memory(task, tmp_path):
+    made = written(tmp_path, "x.parquet", submitted(task))
+    row = {
+        "task_id": "0" * 64,
+        "set": "test",
+        "seed": 0,
+        "trial": 0,
+        "step": 0,
+        "key": "k",
+        "prediction": "p",
+    }
+    bomb = write_equal_rows(tmp_path / "bomb.parquet", row, 8_000_000, pq.read_schema(made).metadata)
+    assert bomb.stat().st_size < 300_000
+    begin = "from pathlib import Path\nfrom shiftdata.bench.submission import Submission"
+    code = "try:\n    Submission.read(Path(sys.argv[1])).parts\nexcept ValueError as error:\n    print(error)"
+    bytes_more, printed = growth(begin, code, bomb)
+    assert "8,000,000 rows" in printed
+    assert bytes_more < 200e6
 
 
 def test_a_row_that_is_drawn_twice_has_one_key(tiny, task):

@@ -120,7 +120,6 @@ def test_a_table_of_addresses_becomes_a_folder_with_its_provenance(server: Serve
 def test_everything_that_is_refused_is_listed_with_its_reason(server: Server, tmp_path) -> None:
     good = data_of(photographs()[0], "JPEG")
     mpo = data_of(photographs()[1], "MPO", save_all=True, append_images=[photographs()[2]])
-    Image.new("CMYK", (90, 90)).save(buffer := io.BytesIO(), "JPEG")
     answers = {
         "good.jpg": ("image/jpeg", good),
         "phone.jpg": ("image/jpeg", mpo),
@@ -137,7 +136,6 @@ def test_everything_that_is_refused_is_listed_with_its_reason(server: Server, tm
         "large.png": ("image/png", bomb(9_000)),
         "long.jpg": ("image/jpeg", good + b"\0" * (MOST_BYTES + 1 - len(good))),
         "empty.jpg": ("image/jpeg", b""),
-        "print.jpg": ("image/jpeg", buffer.getvalue()),
     }
     server.answers |= {f"/{name}": (200, *answer) for name, answer in answers.items()}
     server.answers["/down.jpg"] = (500, "text/html", b"")
@@ -185,7 +183,6 @@ def test_everything_that_is_refused_is_listed_with_its_reason(server: Server, tm
         "large.png": "too many pixels (9000 x 9000; the most is 64 million)",
         "long.jpg": "gives 20,000,001 bytes, and at most 20,000,000 are allowed",
         "empty.jpg": "not a JPEG, PNG or WebP by its content",
-        "print.jpg": "colour mode CMYK, which has no one conversion to RGB",
         "gone.jpg": "answered 404 Not Found",
         "down.jpg": "answered 500 Internal Server Error",
         "passwd": web,

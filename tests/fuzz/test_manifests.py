@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.cli.app import main
-from shiftdata.errors import ShiftdataError
+from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.fetching.run import Fetch
 from shiftdata.format.manifest import Manifest
 from shiftdata.loading.byte_ranges import ExampleReader
@@ -151,6 +151,14 @@ def test_what_was_found(what, change, tiny, forged):
     with pytest.raises(ShiftdataError):
         Manifest.from_json(sealed(raw, text))
     attack(forged, raw, text, READERS)
+
+
+def test_a_part_of_which_no_data_file_is_listed(tiny, forged):
+    raw = manifest_of(tiny)
+    raw["files"] = {path: one for path, one in raw["files"].items() if not path.startswith("data/mini/test-")}
+    (forged / "manifest.json").write_text(sealed(raw, json.dumps(raw, indent=1)))
+    with pytest.raises(IntegrityError, match="does not list data/mini/test-, which a part needs"):
+        _fetch(forged, split="test")
 
 
 @given(

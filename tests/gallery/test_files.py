@@ -66,8 +66,12 @@ def test_the_front_page_finds_by_text_shift_and_state(page, site):
     page.goto(address(site, "index.html"))
     shown = page.locator("[data-search]:visible").count
     assert shown() == len(NAMES) + len(real_datasets())
+    to_build = len(real_datasets())
+    assert page.inner_text("#shown") == f"{len(NAMES)} datasets here, {to_build} public datasets to build"
     page.fill("#search", "camelyon")
     assert shown() == 1
+    said = f"0 of {len(NAMES)} datasets here, 1 of {to_build} public datasets to build"
+    assert page.inner_text("#shown") == said
     page.fill("#search", "")
     page.select_option("#shift", "continuous")
     assert page.locator(".cards h3:visible").count() == 1

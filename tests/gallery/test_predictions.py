@@ -25,7 +25,7 @@ from shiftdata.metrics.statistics import wilson
 from shiftdata.protocols import parse_protocol
 from shiftdata.serving.results import read_results
 from tests.bench.synthetic import synthetic
-from tests.browser import accessibility_problems
+from tests.browser import accessibility_problems, broken_numbers
 from tests.gallery.conftest import HOSTILE
 from tests.serving.serving import TOKEN, request, serving
 
@@ -181,6 +181,7 @@ def test_everybody_can_use_it(page, pages, dark):
     page.goto(f"file://{pages[0]}/predictions/fair/index.html")
     page.wait_for_selector("#worst-list .group .tile")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert broken_numbers(page) == []
     assert accessibility_problems(page) == []
 
 

@@ -15,11 +15,13 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.errors import ShiftdataError
+from shiftdata.gallery.catalog import real_datasets
 from shiftdata.gallery.rows import Rows
 from shiftdata.protocols import parse_protocol
 from tests.browser import accessibility_problems, wait_for_text
 from tests.gallery.conftest import make_hostile
 from tests.serving.serving import TOKEN, request, serving
+from tests.tiny import edit_manifest
 
 DATASET = "/datasets/shift/tiny"
 PAGES = ("", "/example.html")
@@ -135,6 +137,9 @@ def test_a_stranger_scrolls_through_all_rows_and_opens_one(page, mirror, rows):
 def test_a_task_is_made_from_the_form_and_its_code_makes_it(page, mirror, built, tiny_set, rows, monkeypatch):
     page.goto(f"{mirror.endpoint}{DATASET}")
     page.wait_for_selector("#heats table")
+    page.fill("#words", "")
+    page.keyboard.press("Enter")
+    wait_for_text(page, "#task-title", "canonical")
     page.fill("#words", "group-fairness k=3 mu=0.5 seed=4")
     page.keyboard.press("Enter")
     wait_for_text(page, "#task-title", "seed=4")
@@ -277,6 +282,18 @@ def test_a_person_signs_in_and_is_where_they_wanted_to_be(page, built):
         page.keyboard.press("Enter")
         page.wait_for_selector("#matrix .cell")
         assert page.url.endswith(DATASET)
+
+
+def test_the_front_page_counts_what_is_here(page, built, tmp_path):
+    real = {one["name"]: one for one in real_datasets()}
+    shutil.copytree(built / "shift" / "tiny_text", tmp_path / "pacs")
+    edit_manifest(tmp_path / "pacs", lambda raw: raw.update(name="pacs"))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("not one of ours")
+    with serving(tmp_path) as running:
+        page.goto(running.endpoint)
+        said = f"1 dataset here, 1 other repository here, {len(real) - 1} public datasets to build"
+        assert page.inner_text("#shown") == said
 
 
 def test_names_of_strangers_run_nothing_when_served(page, built, tmp_path):

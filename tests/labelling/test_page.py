@@ -254,3 +254,15 @@ def test_labels_of_the_page_calibrate_a_filter(shapes: Path, tmp_path: Path, pag
     for partly_as in ("keep", "drop"):
         verdicts = _read(out, partly_as)
         assert (len(verdicts), {*verdicts.values()}) == (16, {"keep", "drop"})
+
+
+def test_without_javascript_the_page_says_what_it_needs(styles: Path, tmp_path: Path, chromium: Any) -> None:
+    with (
+        labelling(styles, "--for", "styles", "--out", tmp_path / "l.csv") as running,
+        chromium.new_context(java_script_enabled=False) as context,
+    ):
+        page = context.new_page()
+        page.goto(running.address)
+        assert "needs JavaScript" in page.inner_text("main")
+        page.click("main a")
+        assert page.inner_text("h1") == "Agreement"

@@ -97,7 +97,10 @@ def test_l1_of_what_has_nothing_in_common_is_2():
     assert label_marginal_l1([1, 0], [0, 1]) == 2
 
 
-@pytest.mark.parametrize(("bad", "message"), [([0.5, 0.6], "a sum of 1.1"), ([1.5, -0.5], "not negative")])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [([0.5, 0.50001], "a sum of 1.00001"), ([0.5, 0.6], "a sum of 1.1"), ([1.5, -0.5], "not negative")],
+)
 def test_a_marginal_must_be_one(bad, message):
     with pytest.raises(InputError, match=message):
         label_marginal_l1(bad, [0.5, 0.5])

@@ -48,6 +48,10 @@ def test_a_row_of_scores_is_its_largest(convert):
     assert by_scores.accuracy.tolist() == [1.0, 0.0, 1.0]
 
 
+def test_of_equal_scores_the_first_wins():
+    assert group_accuracy([0, 1], [[5, 5, 5], [0, 2, 2]], [0, 0], n_groups=1).overall == 1
+
+
 def test_booleans_are_two_classes():
     assert group_accuracy([True, False], [True, True], [0, 0], n_groups=1, n_classes=2).overall == 0.5
 
@@ -115,6 +119,8 @@ def test_names_are_text_or_whole_numbers():
         severity_accuracy([0, 0], [0, 0], [0, 1], shifts=np.array(["snow", 3], dtype=object))
     with pytest.raises(InputError, match="trajectories: 1 of 2 are nan or missing"):
         failure_points([0, 0], [0, 0], [0, 1], trajectories=["a", None], shifts=["s", "s"])
+    with pytest.raises(InputError, match="shifts: 1 of 2 are nan or missing"):
+        severity_accuracy([0, 0], [0, 0], [0, 1], shifts=[np.nan, 3.0])
     with pytest.raises(InputError, match="shifts: give one name a row"):
         failure_points([0, 0], [0, 0], [0, 1], trajectories=["a", "a"], shifts="snow")
 
@@ -122,6 +128,11 @@ def test_names_are_text_or_whole_numbers():
 def test_numbers_must_be_finite():
     with pytest.raises(InputError, match="values: 1 of 2 are infinite"):
         std([1.0, float("inf")])
+    with pytest.raises(InputError, match="values: 1 of 2 are infinite"):
+        std([1.0, -float("inf")])
+    with pytest.raises(InputError, match=r"labels: 1 of 1 are beyond 2\*\*53"):
+        group_accuracy([2.0**54], [0], [0], n_groups=1)
+    assert group_accuracy([2.0**53], [2**53], [0], n_groups=1).overall == 1
     with pytest.raises(InputError, match="values: empty"):
         std([])
 

@@ -31,6 +31,12 @@ def test_another_seed_draws_others():
         bootstrap_groups(RESULT, "mean", Resampling(seed=seed, replicates=50)).low for seed in range(9)
     }
     assert len(by_seed) > 5
+    values = np.random.default_rng(0).normal(size=40)
+    by_seed = {
+        bootstrap_rows(lambda rows: values[rows].mean(), 40, Resampling(seed=seed, replicates=50)).low
+        for seed in range(9)
+    }
+    assert len(by_seed) == 9
 
 
 def test_values_do_not_move_unseen():

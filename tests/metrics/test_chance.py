@@ -89,6 +89,11 @@ def test_it_prints_and_goes_into_json():
     assert sorted(json.loads(json.dumps(result.to_dict()))) == ["accuracy", "expected", "groups", "std"]
 
 
+def test_a_quantile_is_the_lowest_value_that_is_reached():
+    fair = worst_by_chance(2, 0.5, groups=1)  # 0, 1/2 and 1 with 1/4, 1/2, 1/4
+    assert [fair.quantile(q) for q in (0.2, 0.25, 0.26, 0.75, 0.8)] == [0, 0, 0.5, 0.5, 1]
+
+
 def test_quantiles_end_at_the_ends():
     result = worst_by_chance(4, 0.5, groups=2)
     assert (result.quantile(0), result.quantile(1)) == (0, 1)

@@ -55,6 +55,18 @@ def test_a_method_does_not_differ_from_itself(rows):
     assert result.only_a == result.only_b == 0
 
 
+def test_another_seed_draws_others(rows):
+    labels, a, b, _ = rows
+    lows = [compare(labels, a, b, resampling=Resampling(seed=seed, replicates=50)) for seed in range(9)]
+    assert len({one.difference.low for one in lows}) > 3
+
+
+def test_a_last_group_without_rows_leaves_no_figure():
+    result = compare([0, 0], [0, 1], [0, 0], groups=[0, 1], n_groups=3, statistic="worst")
+    assert np.isnan([result.a, result.b, result.difference.low]).all()
+    assert compare([0, 0], [0, 1], [0, 0], groups=[0, 1], n_groups=2, statistic="worst").b == 1
+
+
 def test_it_repeats_and_says_how_rows_were_drawn(rows):
     labels, a, b, groups = rows
     assert compare(labels, a, b) == compare(labels, a, b)

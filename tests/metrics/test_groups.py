@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.metrics import GroupAccuracy, adjusted_average, group_accuracy, std, worst_of
+from shiftdata.metrics import (
+    GroupAccuracy,
+    adjusted_average,
+    bootstrap_groups,
+    group_accuracy,
+    std,
+    worst_by_chance,
+    worst_of,
+)
 
 
 def of(accuracy, n=None):
@@ -206,8 +214,28 @@ def test_of_many_groups_the_worst_are_shown_empty_ones_first():
     assert [line.split()[0] for line in many[4:]] == ["30", *map(str, range(29, 10, -1))]
 
 
+def test_twenty_groups_are_shown_in_their_order():
+    lines = str(of(np.linspace(1, 0.5, 20))).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [str(one) for one in range(20)]
+
+
 def test_shapes_of_fields_must_agree():
     with pytest.raises(InputError, match="give one of each a group"):
         GroupAccuracy(np.zeros(2), np.zeros(3, dtype=int))
     with pytest.raises(InputError, match="names: 1 for 2 groups; give one a group"):
         GroupAccuracy(np.zeros(2), np.ones(2, dtype=int), ("dove",))
+
+
+def test_errors_count_different_examples_and_figures_count_rows():
+    accuracy, n, distinct = np.array([0.5, 0.75, np.nan]), np.array([100, 40, 0]), np.array([10, 4, 0])
+    repeated = GroupAccuracy(accuracy, n, distinct=distinct)
+    assert repeated.sem[:2] == pytest.approx(np.sqrt([0.25 / 9, 0.1875 / 3]))
+    assert repeated.overall == pytest.approx(80 / 140)
+    rest, alone = repeated.without_empty(), GroupAccuracy(accuracy[:2], distinct[:2])
+    assert rest.distinct.tolist() == [10, 4]
+    chance = worst_by_chance(distinct[:2], 80 / 140)
+    for result in (repeated, rest):
+        assert result.worst_by_chance().expected == pytest.approx(chance.expected)
+        assert result.worst_by_chance().groups == 2
+    drawn, plain = (bootstrap_groups(result, "worst") for result in (rest, alone))
+    assert (drawn.low, drawn.high) == (plain.low, plain.high)

@@ -121,6 +121,7 @@ def test_spread_over_epochs_and_seeds():
     population = training_spread(test, last=3, convention="nico++-tables")
     assert population.epoch == pytest.approx(np.std([50, 52, 54]) / 2)
     assert population.seed == 3
+    assert training_spread([[0.0, 2], [0, 4], [0, 9]], last=2).epoch == pytest.approx(5 / 2**0.5)
 
 
 def test_gap_is_what_oracle_choice_of_the_epoch_gains():

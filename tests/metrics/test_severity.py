@@ -76,6 +76,7 @@ def test_a_cell_without_rows_is_nan_and_so_is_its_mean():
 
 def test_severities_that_print_the_same_are_the_same():
     assert severity_accuracy([0, 0], [0, 0], [0.1 + 0.2, 0.3]).severities.tolist() == [0.3]
+    assert severity_accuracy([0, 0], [0, 0], [0.3, 0.300001]).severities.tolist() == [0.3, 0.300001]
 
 
 def test_bad_input():

@@ -77,5 +77,6 @@ def _stay(
         code = DIAGNOSES[(salt + place) % len(DIAGNOSES)]
         codes[0].append(f"{subject},{number},{place},{code},{10 if code[0].isalpha() else 9}")
     if cut:
-        code = PROCEDURES[salt % 2]
+        # Hardly two patients have the same codes, as in the real tables: equal texts would be one origin.
+        code = PROCEDURES[salt % 2] if salt < 2 else f"{100 + salt}{('3', 'ZZ8ZZ')[salt % 2]}"
         codes[1].append(f"{subject},{number},1,{code},{10 if len(code) > 4 else 9}")

@@ -10,8 +10,11 @@ a row there is not predicted any more. All groups need labels on validation, and
 It trains on the rows to select by: its score there is not a validation score and must not choose between runs
 (`trains_on_select` in the record).
 
-`code` (the authors): scaled by the balanced half for the choice of C, by all rows to fit for the last fits:
-C means two things. (SpuCo fits the last layer on the half alone.)
+The regression is a softmax over all classes with summed losses, and no penalty on its bias.
+
+`code` (the authors): scikit-learn's liblinear, which penalises |b| like a weight and fits each class against
+the rest; about 1 % of rows get another class. Scaled by the balanced half for the choice of C, by all rows to
+fit for the last fits: C means two things. (SpuCo fits the last layer on the half alone.)
 """
 
 from __future__ import annotations
@@ -52,23 +55,37 @@ def standard(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return z.mean(axis=0), np.where(deviation > 1e-6 * (1 + np.abs(z).max(axis=0)), deviation, 1)
 
 
-def sparse_regression(z: FloatArray, y: IntArray, c: float, classes: int, seed: int) -> FloatArray:
-    """Weights and, last, the bias of each class: logistic regression with an L1 penalty."""
+def sparse_regression(
+    z: FloatArray, y: IntArray, c: float, classes: int, seed: int, released: bool = False
+) -> FloatArray:
+    """Weights and, last, the bias of each class: logistic regression with an L1 penalty.
+
+    `released` penalises the bias too and fits each class against the rest, as the authors' solver does.
+    """
     linear_model = require("sklearn.linear_model", "dfr")
     exceptions = require("sklearn.exceptions", "dfr")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)  # a mean of fits needs no last digit
-        make = linear_model.LogisticRegression
-        # Before scikit-learn 1.8 l1_ratio is read only with this penalty; liblinear refuses three classes.
-        old = {"penalty": "elasticnet"} if make().penalty == "l2" else {}
-        model = make(C=c, l1_ratio=1.0, solver="saga", max_iter=300, tol=1e-3, random_state=seed, **old)
-        model.fit(z, y)
-    fitted = np.column_stack([model.coef_, model.intercept_])
-    if len(model.classes_) == 2:  # one row for the second class: shared out to both
+        make, present = linear_model.LogisticRegression, np.unique(y)
+        # Before scikit-learn 1.8 l1_ratio is read only with "elasticnet", which liblinear does not have.
+        old = make().penalty == "l2"
+        if released:
+            kind = {"penalty": "l1"} if old else {"l1_ratio": 1.0}
+            solver = {"solver": "liblinear", **kind}
+        else:
+            kind = {"penalty": "elasticnet"} if old else {}
+            solver = {"solver": "saga", "l1_ratio": 1.0, "max_iter": 300, "tol": 1e-3, **kind}
+        against_rest = released and len(present) > 2
+        models = [
+            make(C=c, random_state=seed, **solver).fit(z, truth)
+            for truth in ([y == one for one in present] if against_rest else [y])
+        ]
+    fitted = np.concatenate([np.column_stack([one.coef_, one.intercept_]) for one in models])
+    if len(present) == 2:  # one row for the second class: shared out to both
         fitted = np.concatenate([-fitted, fitted]) / 2
     made = np.zeros((classes, z.shape[1] + 1))
     made[:, -1] = NEVER
-    made[model.classes_] = fitted
+    made[present] = fitted
     return made
 
 
@@ -78,6 +95,7 @@ class DFR(ERM):
     needs = frozenset({"select"})
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     trains_on_select = True
+    code_version: ClassVar[int] = 2  # 2: `code` has liblinear's penalised bias
 
     c = Hyper(0, choices=(0, *GRID), source="Kirichenko et al.: chosen by the worst group, here 0")
     fits = Hyper(20, low=1, high=50, source="Kirichenko et al.")
@@ -100,7 +118,8 @@ class DFR(ERM):
         assert data.select_y is not None
         z, y = trainer.features(data.select).astype(float), data.select_y
         group = y if data.select_group is None else data.select_group
-        z_fit = trainer.features(data.rows).astype(float) if self.variant == "code" else z
+        released = self.variant == "code"
+        z_fit = trainer.features(data.rows).astype(float) if released else z
         if not (np.isfinite(z).all() and np.isfinite(z_fit).all()):
             raise InputError("dfr cannot fit a head on features that are not finite: lower learning_rate")
         c = self.c or self._choose(z, y, group, trainer)
@@ -111,7 +130,7 @@ class DFR(ERM):
         for number in range(fits):
             rows = balanced(group, rng(trainer.seed, "baselines", "dfr", number))
             scaled = (z[rows] - mean) / deviation
-            made += sparse_regression(scaled, y[rows], c, len(made), number) / fits
+            made += sparse_regression(scaled, y[rows], c, len(made), number, released) / fits
         weight = made[:, :-1] / deviation
         head = self.network.head
         assert isinstance(head, nn.Linear)
@@ -131,11 +150,12 @@ class DFR(ERM):
         if not len(judged):  # one row a group
             return 1.0
         rows = fitted[balanced(group[fitted], generator)]
-        mean, deviation = standard(z[rows] if self.variant == "code" else z)
+        released = self.variant == "code"
+        mean, deviation = standard(z[rows] if released else z)
         scaled = (z - mean) / deviation
         best, found = (-1.0, -1.0), 1.0
         for c in GRID:
-            made = sparse_regression(scaled[rows], y[rows], c, self.known.classes, 0)
+            made = sparse_regression(scaled[rows], y[rows], c, self.known.classes, 0, released)
             right = (scaled[judged] @ made[:, :-1].T + made[:, -1]).argmax(1) == y[judged]
             groups = [float(right[group[judged] == one].mean()) for one in np.unique(group[judged])]
             if (min(groups), float(np.mean(groups))) > best:

@@ -129,4 +129,4 @@ def attribution(contents: Contents) -> str:
     rows = pa.array(sorted({entry.row for entry in contents.entries}), pa.int64())
     known = contents.rows.take(rows)
     everyone = credited(zip(known["license"].to_pylist(), known["attribution"].to_pylist(), strict=True))
-    return attribution_text(contents.manifest.name, contents.manifest.version, everyone)
+    return attribution_text(contents.manifest.name, everyone)

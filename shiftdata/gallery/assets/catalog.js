@@ -4,20 +4,25 @@
 (() => {
   const get = (id) => document.getElementById(id);
   const cards = [...document.querySelectorAll("[data-search]")];
+  const kinds = [
+    [[...document.querySelectorAll(".cards [data-search]")], "dataset here", "datasets here"],
+    [[...document.querySelectorAll("#datasets tr[data-search]")], "other repository here", "other repositories here"],
+    [cards.filter((card) => card.dataset.state === "to build"), "public dataset to build", "public datasets to build"],
+  ];
   const given = new URLSearchParams(location.hash.slice(1));
   const fields = ["search", "shift", "licence", "state"].map(get).filter(Boolean);
 
   function show() {
     const words = get("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    let count = 0;
     for (const card of cards) {
-      const fits = words.every((word) => card.dataset.search.includes(word))
-        && fields.slice(1).every((field) => !field.value || card.dataset[field.id].split("|").includes(field.value));
-      card.hidden = !fits;
-      count += fits;
+      card.hidden = !(words.every((word) => card.dataset.search.includes(word))
+        && fields.slice(1).every((field) => !field.value || card.dataset[field.id].split("|").includes(field.value)));
     }
     for (const section of document.querySelectorAll("[data-section]")) section.hidden = !section.querySelector("[data-search]:not([hidden])");
-    get("shown").textContent = count === cards.length ? `${count} datasets` : `${count} of ${cards.length} datasets`;
+    get("shown").textContent = kinds.filter(([all]) => all.length).map(([all, one, many]) => {
+      const count = all.filter((card) => !card.hidden).length;
+      return `${count === all.length ? count : `${count} of ${all.length}`} ${all.length === 1 ? one : many}`;
+    }).join(", ");
     const state = new URLSearchParams(fields.filter((one) => one.value).map((one) => [one.id, one.value]));
     history.replaceState(null, "", `#${state}`);
   }

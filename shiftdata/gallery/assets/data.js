@@ -138,6 +138,12 @@ const shiftdata = (() => {
   /** The class of a square whose share of the largest number is from 0 to 1. */
   const shade = (share) => `s${Math.round(20 * share)}`;
 
+  /** What the shades of heat maps mean: the largest number is the darkest. */
+  function legend(text) {
+    const steps = [1, 5, 10, 15, 20].map((step) => make("span", { class: `s${step}` }));
+    return make("p", { class: "legend small soft" }, make("span", { class: "ramp", "aria-hidden": "true" }, ...steps), text);
+  }
+
   /** A heat map: names of rows and columns as pairs [what, text]; `cell(y, x)` gives a square as a `td`. */
   function heat(ys, xs, cell, caption) {
     const head = make("tr", {}, make("td"), ...xs.map(([, text]) => make("th", { scope: "col", class: "up" }, text)));
@@ -168,6 +174,6 @@ const shiftdata = (() => {
 
   return {
     page, load, ask, make, state, remember, number, nuisanceName, groupName, exampleUrl, base, rows, example, picture,
-    tile, say, lines, heat, shade, receive: (name, value) => waiting.get(name)?.resolve(value),
+    tile, say, lines, heat, legend, shade, receive: (name, value) => waiting.get(name)?.resolve(value),
   };
 })();

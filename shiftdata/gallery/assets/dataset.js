@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say, heat, shade } = shiftdata;
+  const { page, load, ask, make, state, remember, number, nuisanceName, groupName, base, tile, say, heat, legend, shade } = shiftdata;
   const get = (id) => document.getElementById(id);
   const whole = (text) => (text == null ? null : Number(text));
   let ofMatrix = null;
@@ -78,35 +78,49 @@
   }
 
   // How many rows each group has in the sets of a task ------------------------------------------------------
-  function heatOf(set, xs, ys) {
-    const size = page.nuisances.length;
-    const most = Math.max(1, ...set.counts);
+  /** The rows of a set in a group; nuisance -1: those of the label that are untouched. */
+  const inGroup = (set, y, x) => (x < 0 ? set.untouched[y] : set.counts[y * page.nuisances.length + x]);
+
+  function heatOf(set, xs, ys, most) {
     const caption = `${set.name} (${set.roles.join(", ")}): ${number(set.examples)} rows of ${number(set.origins)} origins`
       + (set.empty ? `, ${number(set.empty)} groups empty` : "");
-    return heat(ys.map((y) => [y, page.labels[y]]), xs.map((x) => [x, page.nuisances[x]]), (y, x) => {
-      const count = set.counts[y * size + x];
+    return heat(ys.map((y) => [y, page.labels[y]]), xs.map((x) => [x, nuisanceName(x)]), (y, x) => {
+      const count = inGroup(set, y, x);
       const text = count < 10000 ? String(count) : `${Math.round(count / 1000)}k`;
       return count ? make("td", { class: shade(Math.max(0.05, count / most)), title: `${groupName(y, x)}: ${number(count)}` }, text) : make("td");
     }, caption);
   }
 
+  /** The task that the address names, of the default base unless it says another; else the first of the list. */
+  function chosenTask() {
+    const { task, taskbase } = state();
+    return task == null && taskbase == null ? { task: page.tasks[0].words, taskbase: page.tasks[0].base }
+      : { task: task ?? "", taskbase: taskbase ?? page.bases[0].name };
+  }
+
+  /** No words are the sets of a base as they are, which only the base's name in the address can say. */
+  const rememberTask = (task, options) => remember({ task, taskbase: chosenTask().taskbase }, options);
+
   function showCounts(counts) {
-    const size = page.nuisances.length;
-    const any = (place) => counts.sets.some((set) => set.counts.some((count, at) => count && place(at)));
-    const ys = page.labels.map((_, y) => y).filter((y) => any((at) => Math.floor(at / size) === y));
-    const xs = page.nuisances.map((_, x) => x).filter((x) => any((at) => at % size === x));
+    const ofAll = [-1, ...page.nuisances.keys()];
+    const any = (y, x) => counts.sets.some((set) => inGroup(set, y, x));
+    const ys = [...page.labels.keys()].filter((y) => ofAll.some((x) => any(y, x)));
+    const xs = ofAll.filter((x) => ys.some((y) => any(y, x)));
+    // One scale for all sets, so that they can be compared.
+    const most = Math.max(1, ...counts.sets.map((set) => Math.max(...ys.flatMap((y) => xs.map((x) => inGroup(set, y, x))))));
     get("task-title").textContent = counts.task;
     const leaks = counts.leaks ? `${number(counts.leaks)} origins leak between its sets.` : "No origin is on two sides.";
     get("task-notes").textContent = [leaks, ...counts.notes, ...(counts.more ? [`${counts.more} more sets are not shown.`] : [])].join(" ");
-    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${state().taskbase || page.bases[0].name}", on_empty="report")`;
-    get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys)));
+    get("task-code").textContent = `import shiftdata as sd\n\ntask = sd.task("${page.name}", ${counts.words ? JSON.stringify(counts.words) : "None"}, base="${chosenTask().taskbase}", on_empty="report")`;
+    get("task-legend").replaceChildren(legend(`1 to ${number(most)} rows a group; one scale for all sets`));
+    get("heats").replaceChildren(...counts.sets.map((set) => heatOf(set, xs, ys, most)));
     say(`${counts.task}: ${counts.sets.map((set) => `${set.name} ${set.examples}`).join(", ")}`);
   }
 
   let latest = 0;
   async function showTask() {
     const mine = ++latest;
-    const { task = page.tasks[0].words, taskbase = page.tasks[0].base } = state();
+    const { task, taskbase } = chosenTask();
     const known = page.tasks.findIndex((one) => one.words === task && one.base === taskbase);
     get("task").value = known < 0 ? "" : known;
     fillForm(task);
@@ -174,10 +188,10 @@
     const one = page.tasks[event.target.value];
     if (one) { remember({ task: one.words, taskbase: one.base }); showTask(); }
   });
-  listen("protocol", "change", (event) => { remember({ task: event.target.value }); fillForm(event.target.value); showTask(); });
-  listen("make-task", "submit", (event) => { event.preventDefault(); remember({ task: get("words").value.trim() }, { push: true }); showTask(); });
+  listen("protocol", "change", (event) => { rememberTask(event.target.value); fillForm(event.target.value); showTask(); });
+  listen("make-task", "submit", (event) => { event.preventDefault(); rememberTask(get("words").value.trim(), { push: true }); showTask(); });
   listen("parameters", "input", () => { get("words").value = wordsOfForm(); });
-  listen("parameters", "change", () => { remember({ task: wordsOfForm() }); showTask(); });
+  listen("parameters", "change", () => { rememberTask(wordsOfForm()); showTask(); });
   const showAll = () => { showMatrix(); showWall(); };
   addEventListener("popstate", () => { showAll(); showTask(); });
 

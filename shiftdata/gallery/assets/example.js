@@ -50,7 +50,8 @@
         ...(page.modality === "image" ? [picture(row.base, one, 96)] : [make("span", { class: "text" }, typeof one.text === "string" ? one.text : "")]),
         make("span", { class: "under" }, `${nuisanceName(one.nuisance)}${several && one.severity != null ? ` ${one.severity}` : ""}`))));
       get("appearances").replaceChildren(...list);
-      get("appearances-about").textContent = `${number(list.length)} rows of ${page.labels[row.label]} have the origin ${row.origin}${page.live ? "" : " among the examples of this page"}.`;
+      get("appearances-about").textContent = `${number(row.total ?? list.length)} rows of ${page.labels[row.label]} have the origin ${row.origin}${page.live ? "" : " among the examples of this page"}`
+        + `${row.total > list.length ? `; the first ${number(list.length)} are shown` : ""}.`;
       get("back").href = `${page.up}#${new URLSearchParams({ base: row.base, label: row.label, nuisance: row.nuisance })}`;
       get("error").textContent = "";
     } catch (error) {

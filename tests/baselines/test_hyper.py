@@ -1,0 +1,25 @@
+"""Defaults and ranges of every method are facts of its sources: a change of one must be meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shiftdata.baselines.methods import METHODS, method_class
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "hyper.tsv"
+
+
+def lines() -> list[str]:
+    """Every hyper-parameter in a line: what the file holds. After a change that is meant, write it again."""
+    every = ["method\tname\tdefault\tlow\thigh\tlog\tchoices\tvariants"]
+    for method in METHODS:
+        kind = method_class(method)
+        every.append(f"{method}\t(draws)\t{kind.sampler}")
+        for name, one in sorted(kind.space().items()):
+            numbers = (one.default, one.low, one.high, one.log, one.choices, one.variants)
+            every.append("\t".join(map(str, (method, name, *numbers))))
+    return every
+
+
+def test_defaults_and_ranges_are_those_on_record():
+    assert lines() == GOLDEN.read_text().splitlines()

@@ -1,0 +1,166 @@
+"""How the pages look in a real browser: colours of charts, numbers that stay whole, views that are of use."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shiftdata as sd
+from builders.make.build import build
+from shiftdata.gallery import figures
+from shiftdata.gallery.counts import grid
+from shiftdata.gallery.figures import features
+from shiftdata.gallery.look_alikes import LookAlikes
+from shiftdata.gallery.rows import Rows
+from shiftdata.gallery.site import write_gallery
+from tests.browser import broken_numbers
+from tests.contracts.kinds import prepare
+from tests.tiny import edit_manifest
+
+#: What drawn shapes are filled with, and a colour of the style as the scheme has it.
+FILLS = "(all) => [...new Set(all.map((one) => getComputedStyle(one).fill))]"
+COLOUR = """(name) => {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}"""
+
+
+def open_page(page: Any, path: Path) -> None:
+    page.goto(path.as_uri())
+    page.wait_for_timeout(300)
+
+
+def colour(page: Any, name: str) -> str:
+    found: str = page.evaluate(COLOUR, name)
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["tiny", "tiny_table"])
+def test_bars_have_the_colour_of_the_scheme(page, site, name, scheme):
+    page.emulate_media(color_scheme=scheme)
+    open_page(page, site / name / "index.html")
+    bars = page.locator("#distributions rect, #features rect")
+    assert bars.count() > 10
+    assert bars.evaluate_all(FILLS) == [colour(page, "--heat")]
+    assert colour(page, "--heat") not in (colour(page, "--paper"), "rgb(0, 0, 0)")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_numbers_are_not_broken_between_lines(page, site, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in ("index.html", "tiny/index.html", "tiny_table/index.html"):
+        open_page(page, site / path)
+        assert broken_numbers(page) == [], path
+
+
+def test_long_names_do_not_widen_a_narrow_page(page, built, tmp_path):
+    shutil.copytree(built / "shift" / "tiny", tmp_path / "tiny")
+
+    def change(raw: dict[str, Any]) -> None:
+        raw["labels"][0], raw["nuisances"][0] = "l" * 110, "n_" * 55
+        raw["title"] = raw["summary"] = raw["credits"][0]["attribution"] = "w" * 300
+
+    edit_manifest(tmp_path / "tiny", change)
+    write_gallery([tmp_path / "tiny"], tmp_path / "site", each=1)
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in ("index.html", "tiny/index.html#label=0&nuisance=0", "tiny/example.html"):
+        page.goto(f"file://{tmp_path}/site/{path}")
+        page.wait_for_timeout(300)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        assert broken_numbers(page) == [], path
+
+
+#: Text and shade of every square of each heat map, by its caption.
+HEATS = """(maps) => maps.map((one) => [one.caption.innerText, [...one.querySelectorAll("tbody td")]
+  .map((cell) => [cell.innerText, cell.className])])"""
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny_continuous", "tiny_table"])
+def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site, built, name, monkeypatch):
+    page.goto((site / name / "index.html").as_uri())
+    page.wait_for_selector("#heats table")
+    manifest = sd.open_dataset(built / "shift" / name).manifest
+    first = manifest.canonical_splits[0]
+    task = sd.task(built / "shift" / name, first.name, base=first.base)
+    assert page.inner_text("#task-title") == task.report().task
+    for caption, squares in page.locator("#heats table").evaluate_all(HEATS):
+        assert any(text for text, _ in squares), caption
+    lines = page.locator("#heats caption").evaluate_all(
+        "(all) => all.map((one) => one.offsetHeight / parseFloat(getComputedStyle(one).lineHeight))"
+    )
+    assert max(lines) < 3
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    scope: dict[str, Any] = {}
+    exec(page.text_content("#task-code"), scope)
+    assert scope["task"].content_id() == task.content_id()
+    assert broken_numbers(page) == []
+
+
+def test_the_first_task_without_canonical_splits_is_of_the_default_base(built):
+    manifest = sd.open_dataset(built / "shift" / "tiny").manifest
+    assert manifest.default_base != manifest.bases[0].name
+    assert next(grid(replace(manifest, canonical_splits=()))) == (manifest.default_base, "")
+
+
+def test_untouched_rows_have_a_column(page, site, built):
+    dataset = sd.open_dataset(built / "shift" / "tiny")
+    counts = {name: len(rows) for name, rows in sd.task(dataset, None, base="content").sets.items()}
+    page.goto(f"{(site / 'tiny' / 'index.html').as_uri()}#task=&taskbase=content")
+    page.wait_for_selector("#heats table")
+    assert set(page.locator("#heats thead th").all_inner_texts()) == {"untouched"}
+    shown = page.locator("#heats table").evaluate_all(HEATS)
+    assert [sum(int(text or 0) for text, _ in squares) for _, squares in shown] == list(counts.values())
+
+
+def test_heat_maps_of_a_task_share_one_scale(page, site):
+    page.goto((site / "tiny" / "index.html").as_uri())
+    page.wait_for_selector("#heats table")
+    shades: dict[int, set[str]] = {}
+    maps = page.locator("#heats table").evaluate_all(HEATS)
+    for text, shade in (square for _, squares in maps for square in squares if square[0]):
+        shades.setdefault(int(text), set()).add(shade)
+    most = max(shades)
+    assert len(shades) > 2
+    assert all(of == {f"s{int(20 * max(0.05, count / most) + 0.5)}"} for count, of in shades.items())
+    assert f"1 to {most} rows" in page.inner_text("#task-legend")
+
+
+def test_histograms_of_a_feature_share_one_scale(built):
+    dataset = sd.open_dataset(built / "shift" / "tiny_table")
+    charts = features(Rows.of(dataset, dataset.manifest.default_base))["charts"]
+    highest = [[max(line["heights"]) for line in chart["lines"]] for chart in charts]
+    assert all(max(lines) == 15 for lines in highest)
+    assert any(min(lines) < 15 for lines in highest)
+
+
+def test_what_is_left_out_of_a_list_is_said(built, monkeypatch):
+    monkeypatch.setattr(figures, "MOST_LINES", 1)
+    table = sd.open_dataset(built / "shift" / "tiny_table")
+    assert "the first 1 of 2" in features(Rows.of(table, table.manifest.default_base))["about"]
+    tiny = sd.open_dataset(built / "shift" / "tiny")
+    rows = Rows.of(tiny, tiny.manifest.default_base)
+    found = {pairs: LookAlikes(rows, 9, pairs, 1, rows.order[:4]).data()["about"] for pairs in (2, 30)}
+    assert "the 2 nearest are shown" in found[30]
+    assert "nearest" not in found[2]
+
+
+def test_equal_examples_beyond_the_list_are_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "MOST_PAIRS", 3)
+    recipe, table = prepare("table", tmp_path), tmp_path / "patients.csv"
+    lines = table.read_text().splitlines()
+    again = [f"again{at},{line.partition(',')[2]}" for at, line in enumerate(lines[1:6])]
+    table.write_text("\n".join([*lines, *again]) + "\n")
+    dataset = sd.open_dataset(build(str(recipe), tmp_path / "out", workers=1, quiet=True))
+    found = figures.duplicates(Rows.of(dataset, dataset.manifest.default_base))
+    assert len(found["pairs"]) == 3
+    assert any("the first 3 of 5" in line for line in found["lines"])

@@ -1,0 +1,199 @@
+"""Files of strangers that would fill the memory: refused by what they declare, and by what they give."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from shiftdata.files import sha256_of
+from shiftdata.format import bounds
+from shiftdata.format.bounds import read_flat
+from shiftdata.format.page_headers import pages_fault
+from shiftdata.tasks.prediction_files import read_prediction_file
+from shiftdata.verifying import verify
+from tests.bombs import growth, with_small_footer, write_equal_rows
+from tests.tiny import edit_file, edit_manifest
+
+#: Bytes by which a process may grow that is given a file of equal rows; each took a gigabyte.
+MOST_GROWTH = 300 << 20
+
+
+def with_dropped(folder: Path, rows: int, base: str = "mini") -> Path:
+    """Let a dataset list equal rows as dropped, and its manifest count them."""
+    path = write_equal_rows(folder / "dropped.parquet", {"base": base, "key": "k", "reason": "r"}, rows)
+    record = {"bytes": path.stat().st_size, "sha256": sha256_of(path), "rows": rows}
+
+    def change(raw: dict[str, Any]) -> None:
+        raw["files"] = dict(sorted({**raw["files"], path.name: record}.items()))
+        (forged,) = (one for one in raw["bases"] if one["name"] == base)
+        forged |= {"dropped": {"r": rows}, "dropped_id": "0" * 64}
+
+    edit_manifest(folder, change)
+    return path
+
+
+def test_equal_rows_of_what_was_dropped_do_not_fill_the_memory(tiny, copy):
+    assert with_dropped(copy, 12_000_000).stat().st_size < 300_000
+    begin = "import shiftdata as sd\nassert sd.verify(sys.argv[2]) == []"
+    code = "print(*[one.what for one in sd.verify(sys.argv[1]) if one.path == 'dropped.parquet'])"
+    bytes_more, printed = growth(begin, code, copy, tiny)
+    assert printed.startswith("would unpack")
+    assert "12,000,000 rows" in printed
+    assert bytes_more < MOST_GROWTH
+
+
+def test_equal_rows_of_predictions_do_not_fill_the_memory(tiny, tmp_path):
+    bomb = write_equal_rows(tmp_path / "bomb.parquet", {"key": "k", "prediction": "p"}, 30_000_000)
+    assert bomb.stat().st_size < 600_000
+    begin = """
+import shiftdata as sd
+from shiftdata.errors import InputError
+task = sd.task(sys.argv[1], "group-fairness", k=2, mu=0.2)
+"""
+    code = """
+try:
+    task.evaluate(sys.argv[2])
+except InputError as error:
+    print(error)
+"""
+    bytes_more, printed = growth(begin, code, tiny, bomb)
+    assert "30,000,000 rows" in printed
+    assert "at most 1,000,000 rows are read" in printed
+    assert bytes_more < MOST_GROWTH
+
+
+def test_a_flat_file_is_read_as_it_is(tmp_path):
+    categories = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.int8()), pa.array(["a", "é"]))
+    table = pa.table(
+        {
+            "text": ["x", None, "", "long" * 100],
+            "category": categories,
+            "bytes": pa.array([b"1", b"", None, b"2"], pa.binary()),
+            "number": [1.5, None, float("nan"), 0.0],
+            "whole": pa.array([1, 2, None, 4], pa.int8()),
+            "truth": [True, False, None, True],
+            "empty": pa.nulls(4),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=3)
+    wanted = table.set_column(1, "category", categories.cast(pa.string()))
+    for names in (table.column_names, ["number", "text"]):
+        read = read_flat(tmp_path / "x.parquet", names, most_rows=4)
+        assert read.to_pandas().equals(wanted.select(names).to_pandas())
+        assert read.schema.types == wanted.select(names).schema.types
+    pq.write_table(table.slice(0, 0), tmp_path / "none.parquet")
+    assert len(read_flat(tmp_path / "none.parquet", ["text", "category"], most_rows=0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        ({"other": [1]}, "has 0 columns 'key'"),
+        ({"key": [[1, 2]]}, r"has list<.*> in its column 'key': give numbers or texts"),
+        ({"key": ["a"], "key.b": ["c"]}, "has the column 'key.b' besides"),
+        ({"key": ["a"] * 11}, "has 11 rows or more in .* bytes: at most 10 rows are read"),
+        ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: give at most 30"),
+        ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,080 bytes or more"),
+    ],
+)
+def test_a_file_that_is_not_read_says_why(tmp_path, monkeypatch, columns, what):
+    monkeypatch.setattr(bounds, "ALWAYS", 1 << 20)
+    monkeypatch.setattr(bounds, "MOST_COLUMNS", 30)
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    with pytest.raises(IntegrityError, match=f"x.parquet {what}"):
+        read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
+
+
+def test_a_file_that_is_no_table_says_so(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    with pytest.raises(IntegrityError, match=r"x.parquet cannot be read as Parquet"):
+        read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
+
+
+def test_predictions_that_cannot_be_read_say_why_once(tmp_path):
+    pq.write_table(pa.table({"prediction": [[1, 2]], "key": ["a"]}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"^predictions: x.parquet has list<.*; give the columns key and"):
+        read_prediction_file(tmp_path / "x.parquet", 10)
+    with pytest.raises(NotFoundError, match=r"^predictions: there is no file .*other.parquet$"):
+        read_prediction_file(tmp_path / "other.parquet", 10)
+
+
+def test_an_archive_of_arrays_is_not_unpacked_to_far_more(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", np.zeros(40_000_000))
+    with pytest.raises(InputError, match=r"it would unpack to 320,000,\d+ bytes: at most 268,435,456"):
+        read_prediction_file(tmp_path / "x.npz", 10)
+    np.savez_compressed(tmp_path / "two.npz", a=np.arange(3), b=np.ones(2))
+    assert {name: one.tolist() for name, one in read_prediction_file(tmp_path / "two.npz", 10).items()} == {
+        "a": [0, 1, 2],
+        "b": [1, 1],
+    }
+
+
+def test_pages_are_larger_than_the_footer_says(tmp_path):
+    """A reader makes room for a page by its own header."""
+    path = tmp_path / "x.parquet"
+    zeros = pa.table({"number": np.zeros(8_000_000), "key": pa.repeat("k", 8_000_000)})
+    pq.write_table(zeros, path, use_dictionary=["key"], compression="zstd", row_group_size=8_000_000)
+    assert pages_of(path) is None
+    path.write_bytes(with_small_footer(path.read_bytes()))
+    assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1
+    with pytest.raises(IntegrityError, match=r"unpack its column 'number' to 64,\d+,\d+ bytes, and 1 by its"):
+        read_flat(path, ["key"], most_rows=10_000_000)
+
+
+def pages_of(path: Path) -> str | None:
+    with path.open("rb") as file:
+        return pages_fault(file, pq.read_metadata(path))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "lz4"])
+def test_headers_of_pages_are_read_whatever_they_have(tmp_path, version, compression):
+    count = 2_000
+    table = pa.table(
+        {
+            "text": [f"{number}" * 20 for number in range(count)],
+            "long": ["x" * 5_000, None] * (count // 2),
+            "lists": [[number, None] for number in range(count)],
+            "records": [{"a": number, "b": str(number)} for number in range(count)],
+            "truth": [True, None] * (count // 2),
+        }
+    )
+    for options in ({}, {"write_page_checksum": True}, {"write_page_index": True}, {"use_dictionary": False}):
+        path = tmp_path / "x.parquet"
+        pq.write_table(table, path, compression=compression, data_page_version=version, **options)
+        assert pages_of(path) is None
+        if compression != "none":
+            path.write_bytes(with_small_footer(path.read_bytes()))
+            assert "would unpack its column 'text'" in str(pages_of(path))
+
+
+def test_damaged_headers_of_pages_are_errors(tmp_path):
+    path, draw = tmp_path / "x.parquet", random.Random(0)
+    pq.write_table(pa.table({"a": [1.5, 2.5], "b": ["x", "y"]}), path)
+    whole = path.read_bytes()
+    start = whole.index(b"PAR1", 4) - int.from_bytes(whole[-8:-4], "little") - 4
+    footer, seen = pq.read_metadata(path), set()
+    for _ in range(2_000):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(4, start)] = draw.randrange(256)
+        try:
+            seen.add((pages_fault(io.BytesIO(damaged), footer) or "")[:18])
+        except IntegrityError as error:
+            seen.add(str(error)[:18])
+    assert {"", "has a damaged page", "would unpack its c"} <= seen
+
+
+def test_verify_names_a_table_whose_footer_is_false(copy):
+    path = "metadata/mini/train.parquet"
+    edit_file(copy, path, with_small_footer)
+    (problem, *_) = [problem for problem in verify(copy) if problem.path == path]
+    assert "and 1 by its footer: it is not read" in problem.what
