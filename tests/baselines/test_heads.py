@@ -193,6 +193,12 @@ def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     assert (made.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
 
 
+@pytest.mark.parametrize(("steps", "asked"), [(9, (3, 6, 9)), (10, (3, 6, 9, 10)), (11, (3, 6, 9, 11))])
+def test_predictions_are_made_every_so_many_steps_and_after_the_last(steps, asked):
+    x, y, group = rows_of(60, 40)
+    assert train_heads(x[:60], y, group, [HeadSpec()], steps=steps, every=3).steps == asked
+
+
 def test_what_diverges_is_noticed_after_fifty_steps():
     x, y, group = rows_of(60, 40)
     bad = HeadSpec(learning_rate=1e30, weight_decay=1e9)

@@ -15,7 +15,7 @@ from torch import nn
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.baselines import Inputs, PretrainingWarning, Training, fit, train
+from shiftdata.baselines import Inputs, PretrainingWarning, Training, fit, models, train
 from shiftdata.baselines.inputs import read_inputs
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
@@ -54,6 +54,20 @@ def test_maps_halve_their_side(name, sides):
     assert network(torch.zeros(2, 3, 40, 40)).shape == (2, 3)
     widths = (32, 64, 128, 256)
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
+
+
+def test_what_follows_the_end_of_a_text_has_no_say():
+    states = torch.arange(24.0).view(8, 3)
+
+    def model(input_ids, attention_mask):
+        assert (attention_mask == (input_ids != 1)).all()
+        return types.SimpleNamespace(last_hidden_state=states[input_ids])
+
+    read = torch.tensor([[5, 7, 1, 1], [2, 0, 3, 4], [1, 1, 1, 1]])
+    made = models._Tokens(model, padding=1)(read)
+    assert torch.equal(made[0], (states[5] + states[7]) / 2)
+    assert torch.equal(made[1], (states[2] + states[0] + states[3] + states[4]) / 4)
+    assert not made[2].any()
 
 
 def test_a_module_of_ones_own_gets_a_head():

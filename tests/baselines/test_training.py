@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 import shiftdata as sd
-from shiftdata.baselines import Inputs, Training, fit, read_inputs, train
-from shiftdata.baselines.inputs import hashed_ngrams
+from shiftdata.baselines import Inputs, Run, Training, fit, make_method, read_inputs, train
+from shiftdata.baselines.inputs import GRAMS, hashed_ngrams
 from shiftdata.baselines.models import Standardised
+from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import schedule_of
 from shiftdata.baselines.views import shifted
 from shiftdata.errors import InputError
@@ -141,6 +144,52 @@ def test_ngrams_know_nothing_of_length_or_case():
     assert (x[0] == x[1]).all()
     assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
     assert x[0] @ x[2] < x[0] @ x[1]
+
+
+def test_ngrams_count_as_logarithms():
+    (row,) = hashed_ngrams(["x" * 10])
+    found = np.unique((row[row > 0] / row[row > 0].min()).round(4))
+    # n of the letter come 11 - n times, the space at either end twice, both together once.
+    times = [1, 2, *(11 - n for n in GRAMS)]
+    assert found == pytest.approx(sorted(np.log1p(times) / np.log(2)), abs=1e-3)
+
+
+def test_rows_of_another_base_follow_and_those_that_were_not_read_stay_so():
+    first, second = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
+    both = Inputs(first, np.array([0, -1])).followed_by(Inputs(second, np.array([-1, 0])))
+    assert both.place.tolist() == [0, -1, -1, 1]
+    assert both.x[both.positions(np.array([3, 0]))].tolist() == [[1, 1], [0, 0]]
+
+
+def test_the_first_weights_depend_on_the_seed():
+    inputs, y = blobs(6, 40)
+    still = Training(steps=1, learning_rate=0.0)
+    scores = [
+        fit(inputs, np.arange(40), y, training=still, seed=seed).scores(np.arange(40)) for seed in (0, 0, 1)
+    ]
+    assert (scores[0] == scores[1]).all()
+    assert not np.allclose(scores[0], scores[2])
+
+
+@pytest.mark.parametrize(("batch", "rows"), [(3, 3), (4, 3), (11, 9), (12, 12)])
+def test_batches_have_equally_many_rows_of_each_domain(batch, rows):
+    asked = SimpleNamespace(sampler=lambda rule, name, seed, batch_size: batch_size)
+    sets = TaskSets(asked, make_method("coral"), "train", None, None, np.zeros(0, int))
+    assert sets._sampler(batch, 3, 0) == rows
+    with pytest.raises(InputError, match="a batch of 2 has no room for 3 domains"):
+        sets._sampler(2, 3, 0)
+
+
+def test_predictions_are_those_of_the_rows_of_a_set_among_several():
+    task = SimpleNamespace(
+        rows=lambda name: np.array([7, 3]),
+        keys=lambda name: ["seven", "three"],
+        metadata=SimpleNamespace(labels=("dove", "gull")),
+    )
+    scores = np.array([[0, 1], [1, 0], [1, 0]], np.float32)
+    model = SimpleNamespace(outputs=np.array([0, 1]))
+    run = Run(task, {}, np.array([3, 5, 7]), scores, [], model)
+    assert run.predictions("test/one") == {"seven": "dove", "three": "gull"}
 
 
 def test_columns_of_any_scale_are_standardised():
