@@ -56,6 +56,10 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_hidden_layers_are_for_fewer_than_a_thousand_numbers():
+    assert [models.default_backbone(np.zeros((2, size))) for size in (999, 1000)] == ["mlp", "linear"]
+
+
 def test_what_follows_the_end_of_a_text_has_no_say():
     states = torch.arange(24.0).view(8, 3)
 
