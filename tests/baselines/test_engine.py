@@ -13,6 +13,7 @@ from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.data import Stream
 from shiftdata.baselines.engine import _freeze_norms
 from shiftdata.baselines.method import Stage
+from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
@@ -84,6 +85,43 @@ def test_each_step_of_all_stages_has_a_seed_of_its_own(data):
     trainer.method.step = lambda batch, trainer: seeds.append(torch.initial_seed()) or step(batch, trainer)
     trainer.run()
     assert len(seeds) == len(set(seeds)) == 9
+
+
+def test_each_part_of_a_run_has_a_seed_of_its_own_and_of_the_run(data):
+    def seeds(seed):
+        seen = []
+
+        class Seen(ERM):
+            def setup(self, network, known):
+                super().setup(network, known)
+                seen.append(torch.initial_seed())
+
+            def stages(self):
+                return [Stage("first", share=0.1), Stage("second", share=0.1)]
+
+            def begin(self, stage, trainer):
+                seen.append(torch.initial_seed())
+
+            def after_step(self, batch):
+                seen.append(torch.initial_seed())
+
+            def finish(self, trainer):
+                seen.append(torch.initial_seed())
+
+        trainer_of(Seen(), data, seed=seed).run()
+        return seen
+
+    first, again, other = seeds(0), seeds(0), seeds(1)
+    assert first == again
+    assert len(first) == len(other) == 1 + 2 + 4 + 1
+    assert len({*first, *other}) == 16
+
+
+def test_a_target_without_rows_is_a_reason_for_methods_that_read_it_alone(data):
+    empty = replace(data, target=data.target[:0])
+    trainer_of(make_method("erm"), empty, steps=1).run()
+    with pytest.raises(InputError, match="reads unlabelled rows, and the set has none"):
+        trainer_of(make_method("dann"), empty, steps=1)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])

@@ -56,6 +56,10 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_hidden_layers_are_for_fewer_than_a_thousand_numbers():
+    assert [models.default_backbone(np.zeros((2, size))) for size in (999, 1000)] == ["mlp", "linear"]
+
+
 def test_what_follows_the_end_of_a_text_has_no_say():
     states = torch.arange(24.0).view(8, 3)
 
@@ -63,11 +67,12 @@ def test_what_follows_the_end_of_a_text_has_no_say():
         assert (attention_mask == (input_ids != 1)).all()
         return types.SimpleNamespace(last_hidden_state=states[input_ids])
 
-    read = torch.tensor([[5, 7, 1, 1], [2, 0, 3, 4], [1, 1, 1, 1]])
+    read = torch.tensor([[5, 7, 1, 1], [2, 0, 3, 4], [1, 1, 1, 1], [6, 1, 1, 1]])
     made = models._Tokens(model, padding=1)(read)
     assert torch.equal(made[0], (states[5] + states[7]) / 2)
     assert torch.equal(made[1], (states[2] + states[0] + states[3] + states[4]) / 4)
     assert not made[2].any()
+    assert torch.equal(made[3], states[6])
 
 
 def test_a_module_of_ones_own_gets_a_head():
