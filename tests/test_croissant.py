@@ -28,6 +28,8 @@ from PIL import Image
 
 from builders.datasheet import Datasheet
 from builders.describe.croissant import LONGEST_FILTERS, render_croissant
+from builders.describe.provenance import provenance_of
+from builders.recipe_files import recipe_of
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.records import Base, FileRecord, Split
@@ -397,7 +399,7 @@ def test_ten_thousand_labels_are_no_burden(copy, manifest):
 
 def test_the_context_is_the_standard_one(manifest):
     standard = make_context(mlc.Context(conforms_to=CroissantVersion.V_1_1))
-    assert described(manifest)["@context"] == standard
+    assert described(manifest)["@context"] == standard | {"prov": "http://www.w3.org/ns/prov#"}
 
 
 def test_a_canonical_split_cannot_take_the_name_of_an_enumeration(manifest):
@@ -405,3 +407,19 @@ def test_a_canonical_split_cannot_take_the_name_of_an_enumeration(manifest):
     files = manifest.files | {"protocols/styles.parquet": manifest.files["protocols/gf_k2_mu10.parquet"]}
     with pytest.raises(InputError, match="two record sets styles: rename it"):
         render_croissant(replace(manifest, canonical_splits=[split], files=files))
+
+
+def test_an_older_manifest_says_nothing_of_what_made_its_examples(manifest):
+    made = described(replace(manifest, provenance=None))
+    assert "rai:hasSyntheticData" not in made
+    assert "prov:wasGeneratedBy" not in made
+    assert [one["prov:label"] for one in made["prov:wasDerivedFrom"]] == ["made here"]
+    more = described(replace(manifest, more_credits=1200))["prov:wasDerivedFrom"]
+    assert more[-1]["prov:label"] == "1,200 more, which ATTRIBUTION.md lists."
+
+
+@pytest.mark.parametrize(
+    ("name", "synthetic"), [("emoji_names", False), ("dom_glyphs", True), ("cns_emoji", True)]
+)
+def test_content_that_a_program_drew_is_synthetic(name, synthetic):
+    assert provenance_of(recipe_of(name)).synthetic is synthetic

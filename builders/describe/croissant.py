@@ -147,7 +147,7 @@ def _dataset(manifest: Manifest) -> Json:
         about = "Every licence and attribution of the rows; each row has its own in its columns."
         files.append(_file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
     return {
-        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")),
+        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_about_dataset(manifest),
@@ -165,7 +165,7 @@ def _about_dataset(manifest: Manifest) -> Json:
         for base in manifest.bases
         for reason, count in by_reason(base.dropped).items()
     )
-    more: Json = {name: text for name, text in rai.items() if text}
+    more: Json = {name: text for name, text in rai.items() if text} | _provenance(manifest)
     # A manifest knows no more of its creators than their names.
     kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
     if "funding" in said:
@@ -185,6 +185,35 @@ def _about_dataset(manifest: Manifest) -> Json:
         "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
         **more,
     }
+
+
+def _provenance(manifest: Manifest) -> Json:
+    """Whom the content came from, by licence and attribution, and what was done to it, in turn."""
+    sources: list[Json] = [
+        {"@type": "prov:Entity", "prov:label": credit.attribution, "license": _license(credit.license)}
+        for credit in manifest.credits
+    ]
+    if manifest.more_credits:
+        about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
+        sources.append({"@type": "prov:Entity", "prov:label": about})
+    found: Json = {"prov:wasDerivedFrom": sources} if sources else {}
+    if manifest.provenance is None:
+        return found
+    agent = {
+        "@type": "prov:SoftwareAgent",
+        "prov:label": f"shiftdata {manifest.versions.get('shiftdata', '')}",
+    }
+    activities = [
+        {
+            "@type": "prov:Activity",
+            "prov:label": one.name,
+            "description": one.how,
+            "prov:wasAssociatedWith": agent,
+        }
+        for one in manifest.provenance.activities
+    ]
+    synthetic = manifest.provenance.synthetic
+    return found | {"rai:hasSyntheticData": synthetic, "prov:wasGeneratedBy": activities}
 
 
 def _license(name: str) -> str:

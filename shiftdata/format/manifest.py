@@ -21,6 +21,7 @@ from shiftdata.format.records import (
     Credit,
     FileRecord,
     Part,
+    Provenance,
     Shortcuts,
     Split,
 )
@@ -55,6 +56,7 @@ class Manifest:
 
     `shortcuts` is what the build measured of pictures; None for a part, for texts and for tables.
     `calibration` is what a small trainer reaches on the canonical splits, where somebody measured it.
+    `provenance` is how the recipe makes the examples.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Manifest:
     left_out: Mapping[str, int] = field(default_factory=dict)
     shortcuts: Shortcuts | None = None
     calibration: Calibration | None = None
+    provenance: Provenance | None = None
 
     @property
     def pixels_included(self) -> bool:
