@@ -28,9 +28,11 @@ from PIL import Image
 
 from builders.datasheet import Datasheet
 from builders.describe.croissant import LONGEST_FILTERS, render_croissant
+from builders.describe.provenance import provenance_of
+from builders.recipe_files import recipe_of
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Base, Split
+from shiftdata.format.records import Base, FileRecord, Split
 from shiftdata.format.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
 
 AWKWARD = [
@@ -131,8 +133,16 @@ def write_repo(folder: Path, like: Manifest, roles: Roles, example: Mapping[str,
             write(folder / f"data/all/{split}-{k:05d}-of-{len(shards):05d}.parquet", table.take(shard))
         splits[split] = Split(rows=len(members), bytes=0)
     base = Base(name="all", summary="Everything.", content_id="", splits=splits)
+    files = {
+        path.relative_to(folder).as_posix(): FileRecord(
+            bytes=path.stat().st_size,
+            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            rows=pq.read_metadata(path).num_rows,
+        )
+        for path in folder.rglob("*.parquet")
+    }
     there = {"roles": roles, "labels": labels, "nuisances": nuisances, "bases": [base], "default_base": "all"}
-    made = replace(like, name=folder.name, canonical_splits=[], files={}, **there)
+    made = replace(like, name=folder.name, canonical_splits=[], files=files, **there)
     (folder / "manifest.json").write_text(made.to_json(), encoding="utf-8")
     (folder / "croissant.json").write_text(render_croissant(made), encoding="utf-8")
     return folder
@@ -152,9 +162,11 @@ def opened(repo: Path) -> mlc.Dataset:
 
 
 def records(dataset: mlc.Dataset, name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
-    """The records of a record set, by the names of its columns."""
-    for record in dataset.records(name, filters={f"{name}/split": split} if split else None):
-        yield {column.removeprefix(f"{name}/"): value for column, value in record.items()}
+    """The records of a set, or of all files of a base, by the names of its columns."""
+    for one in dataset.metadata.record_sets:
+        if one.id == name or one.id.startswith(f"{name}/{split or ''}"):
+            for record in dataset.records(one.id):
+                yield {column.removeprefix(f"{one.id}/"): value for column, value in record.items()}
 
 
 def in_order(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -221,7 +233,6 @@ def test_metadata_says_where_the_bytes_lie(tiny):
 
 @pytest.mark.parametrize(("name", "folder"), [("mini", "data/mini"), ("metadata", "metadata/mini")])
 def test_a_split_alone(tiny, name, folder):
-    # mlcroissant keeps to the files of the last filter: whoever wants all rows again opens the dataset anew.
     dataset = opened(tiny)
     for split in SPLITS:
         expected = stored(tiny, f"{folder}/{split}*.parquet")
@@ -284,17 +295,17 @@ def test_enumerations_list_every_name(table_repo):
 
 def test_fields_link_to_what_their_values_name(table_repo, tiny):
     def links(repo: Path, name: str) -> dict[str, str]:
-        record_set = next(it for it in opened(repo).metadata.record_sets if it.id == name)
+        record_set = next(it for it in opened(repo).metadata.record_sets if it.id.startswith(name))
         annotated = {field.name: field.annotations[0] for field in record_set.fields if field.annotations}
         return {name: link.references.field for name, link in annotated.items()}
 
     named = {"split": "splits/name", "label": "labels/id", "domain": "domains/id", "job": "job_values/id"}
-    assert links(table_repo, "all") == named
-    assert links(tiny, "gf_k2_mu10") == {"key": "mini/key", "split": "splits/name"}
+    assert links(table_repo, "all/") == named
+    assert links(tiny, "gf_k2_mu10") == {"split": "splits/name"}
 
 
 def test_labels_are_labels_and_rows_have_licences(tiny):
-    mini = next(it for it in opened(tiny).metadata.record_sets if it.id == "mini")
+    mini = next(it for it in opened(tiny).metadata.record_sets if it.id.startswith("mini/"))
     of = {field.name: field for field in mini.fields}
     assert "http://mlcommons.org/croissant/Label" in {str(kind) for kind in of["label"].data_types}
     assert of["license"].equivalentProperty == ["sc:license"]
@@ -388,10 +399,27 @@ def test_ten_thousand_labels_are_no_burden(copy, manifest):
 
 def test_the_context_is_the_standard_one(manifest):
     standard = make_context(mlc.Context(conforms_to=CroissantVersion.V_1_1))
-    assert described(manifest)["@context"] == standard
+    assert described(manifest)["@context"] == standard | {"prov": "http://www.w3.org/ns/prov#"}
 
 
-def test_a_base_cannot_take_the_name_of_an_enumeration(manifest):
-    bases = [replace(manifest.bases[0], name="styles"), *manifest.bases[1:]]
-    with pytest.raises(InputError, match="two record sets styles: rename the base"):
-        render_croissant(replace(manifest, bases=bases))
+def test_a_canonical_split_cannot_take_the_name_of_an_enumeration(manifest):
+    split = replace(manifest.canonical_splits[0], name="styles")
+    files = manifest.files | {"protocols/styles.parquet": manifest.files["protocols/gf_k2_mu10.parquet"]}
+    with pytest.raises(InputError, match="two record sets styles: rename it"):
+        render_croissant(replace(manifest, canonical_splits=[split], files=files))
+
+
+def test_an_older_manifest_says_nothing_of_what_made_its_examples(manifest):
+    made = described(replace(manifest, provenance=None))
+    assert "rai:hasSyntheticData" not in made
+    assert "prov:wasGeneratedBy" not in made
+    assert [one["prov:label"] for one in made["prov:wasDerivedFrom"]] == ["made here"]
+    more = described(replace(manifest, more_credits=1200))["prov:wasDerivedFrom"]
+    assert more[-1]["prov:label"] == "1,200 more, which ATTRIBUTION.md lists."
+
+
+@pytest.mark.parametrize(
+    ("name", "synthetic"), [("emoji_names", False), ("dom_glyphs", True), ("cns_emoji", True)]
+)
+def test_content_that_a_program_drew_is_synthetic(name, synthetic):
+    assert provenance_of(recipe_of(name)).synthetic is synthetic

@@ -39,6 +39,7 @@ class EmojiAlbum:
     """
 
     code_version: ClassVar[int] = 1
+    synthetic: ClassVar[bool] = True
 
     vendors: tuple[str, ...] = VENDORS
     assets: Path = ASSETS

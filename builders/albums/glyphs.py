@@ -42,6 +42,7 @@ class GlyphAlbum:
     """
 
     code_version: ClassVar[int] = 1
+    synthetic: ClassVar[bool] = True
 
     classes: tuple[str, ...] = FONT_CLASSES
     letters: tuple[str, ...] = LETTERS

@@ -41,6 +41,7 @@ from shiftdata.format.manifest import Manifest
 @click.option("--allow-license", multiple=True, metavar="ID", help="Also publish rows of this licence.")
 @click.option("--verify", type=click.Choice(get_args(Verify)), default="hash", help="What is compared there.")
 @click.option("--catalog", type=Path, metavar="FILE", help="Add the place to this catalog.")
+@click.option("--web", metavar="URL", help="Folder, bucket: where a web server or CDN shows it.")
 @click.option("--private", is_flag=True, help="Hub, mirror: make the repo private.")
 @click.option("--gated", type=click.Choice(get_args(Gated)), help="Hub: readers must ask for access.")
 @click.option("--tag", is_flag=True, help="Hub, mirror: tag the commit v<version>.")
@@ -56,6 +57,7 @@ def command(
     verify: Verify,
     catalog: Path | None,
     token_file: Path | None,
+    web: str | None,
     quiet: bool,
     **repo: Any,
 ) -> None:
@@ -76,6 +78,7 @@ def command(
             allowed=allow_license,
             options=RepoOptions(token=token, **repo),
             recheck=recheck,
+            web=web,
             on_file=lambda path: bar.update(manifest.files[path].bytes if path in manifest.files else 0),
         )
     print("\n".join(publication.lines(every_file=dry_run)))

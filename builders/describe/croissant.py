@@ -1,7 +1,8 @@
 """Render a dataset's Croissant metadata from its manifest: what it is, where it lies, what its columns mean.
 
-`mlcroissant` reads from it what `datasets` reads from the same files. One split alone is
-`records("mini", filters={"mini/split": "train"})`.
+Each Parquet file is a source and a record set of its own: mlcroissant reads no record from a set of files
+behind URLs, and venues ask every record set for its first. Addresses are relative here; whoever puts the
+dataset on the web writes absolute ones: see `shiftdata.format.addresses`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.records import CanonicalSplit, FileRecord, Split
-from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, columns, example_type
+from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, columns, example_type
 
 Json: TypeAlias = dict[str, Any]
 Kind: TypeAlias = str | list[str]
@@ -92,10 +93,9 @@ def render_croissant(manifest: Manifest) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A record set that is read from Parquet files.
+    """A record set that is read from one Parquet file.
 
-    `path` is one file, or a pattern for files that begin with the name of their split. `links` gives for
-    some columns the field that lists what their values name.
+    `links` gives for some columns the field that lists what their values name.
     """
 
     name: str
@@ -103,13 +103,6 @@ class Table:
     path: str
     kinds: Mapping[str, pa.DataType]
     links: Mapping[str, str]
-
-    def files(self, records: Mapping[str, FileRecord]) -> Json:
-        """Its entry in the distribution; the hashes of files in a set are in manifest.json."""
-        if "*" not in self.path:
-            return _file(self.path, records[self.path])
-        entry = {"@type": "cr:FileSet", "@id": self.path, "name": self.path}
-        return entry | {"encodingFormat": PARQUET, "includes": self.path}
 
     def record_set(self, meanings: Mapping[str, str]) -> Json:
         fields = [self._field(column, meanings[column]) for column in self.kinds]
@@ -129,23 +122,18 @@ class Table:
     def _link(self, field: Json, target: str) -> Json:
         """Which entry of another record set a field names, as an annotation.
 
-        A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, gives
-        no rows when it is read a second time, and cannot filter by split where others have them too. Rows
-        that can be read again, shard by shard and split by split, are worth more to users than that join.
+        A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, and
+        gives no rows when it is read a second time. Rows that can be read again are worth more to users.
         """
         about = f"The entry of `{target.split('/')[0]}` that it names."
         link = _field(f"{field['@id']}/entry", field["dataType"], about)
         return link | {"source": field["source"], "references": {"field": {"@id": target}}}
 
     def _source(self, column: str) -> Json:
-        files = {"fileSet" if "*" in self.path else "fileObject": {"@id": self.path}}
-        if column == "split" and "*" in self.path:
-            # The column says the same, but only by the path can a reader leave other splits unopened.
-            regex = f"{re.escape(self.path.removesuffix('*.parquet'))}({'|'.join(SPLITS)})[-.].*"
-            return {**files, "extract": {"fileProperty": "fullpath"}, "transform": {"regex": regex}}
+        source = {"fileObject": {"@id": self.path}, "extract": {"column": column}}
         if self.kinds[column] == FEATURE_TYPES["image"]:
-            return {**files, "extract": {"column": column}, "transform": {"jsonPath": "bytes"}}
-        return {**files, "extract": {"column": column}}
+            source["transform"] = {"jsonPath": "bytes"}
+        return source
 
 
 def _dataset(manifest: Manifest) -> Json:
@@ -153,17 +141,17 @@ def _dataset(manifest: Manifest) -> Json:
     record_sets = [*_enumerations(manifest), *(table.record_set(meanings) for table in tables)]
     repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
     if repeated:
-        raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename the base")
+        raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
     files = []
     if ATTRIBUTION in manifest.files:  # not of a draft
         about = "Every licence and attribution of the rows; each row has its own in its columns."
         files.append(_file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
     return {
-        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")),
+        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_about_dataset(manifest),
-        "distribution": [*files, *(table.files(manifest.files) for table in tables)],
+        "distribution": [*files, *(_file(table.path, manifest.files[table.path]) for table in tables)],
         "recordSet": record_sets,
     }
 
@@ -177,7 +165,7 @@ def _about_dataset(manifest: Manifest) -> Json:
         for base in manifest.bases
         for reason, count in by_reason(base.dropped).items()
     )
-    more: Json = {name: text for name, text in rai.items() if text}
+    more: Json = {name: text for name, text in rai.items() if text} | _provenance(manifest)
     # A manifest knows no more of its creators than their names.
     kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
     if "funding" in said:
@@ -197,6 +185,35 @@ def _about_dataset(manifest: Manifest) -> Json:
         "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
         **more,
     }
+
+
+def _provenance(manifest: Manifest) -> Json:
+    """Whom the content came from, by licence and attribution, and what was done to it, in turn."""
+    sources: list[Json] = [
+        {"@type": "prov:Entity", "prov:label": credit.attribution, "license": _license(credit.license)}
+        for credit in manifest.credits
+    ]
+    if manifest.more_credits:
+        about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
+        sources.append({"@type": "prov:Entity", "prov:label": about})
+    found: Json = {"prov:wasDerivedFrom": sources} if sources else {}
+    if manifest.provenance is None:
+        return found
+    agent = {
+        "@type": "prov:SoftwareAgent",
+        "prov:label": f"shiftdata {manifest.versions.get('shiftdata', '')}",
+    }
+    activities = [
+        {
+            "@type": "prov:Activity",
+            "prov:label": one.name,
+            "description": one.how,
+            "prov:wasAssociatedWith": agent,
+        }
+        for one in manifest.provenance.activities
+    ]
+    synthetic = manifest.provenance.synthetic
+    return found | {"rai:hasSyntheticData": synthetic, "prov:wasGeneratedBy": activities}
 
 
 def _license(name: str) -> str:
@@ -246,25 +263,24 @@ def _enumeration(
 
 
 def _tables(manifest: Manifest) -> Iterator[Table]:
-    """The record sets that are read from files, each named as the config that `datasets` loads."""
+    """The record sets that are read from files: a shard of a base, the metadata of a split, frozen keys."""
     roles, default = manifest.roles, manifest.default_base
     ids = {column: f"{names}/id" for column, (names, *_) in _named(manifest).items()}
     links = {"split": "splits/name"} | ids
     plain = columns(roles.nuisance)
     whole = plain | {column: example_type(feature) for column, feature in roles.example.items()}
     for base in manifest.bases if manifest.pixels_included else ():
-        about, path = f"{base.summary} {_counts(base.splits)}.", f"data/{base.name}/*.parquet"
-        yield Table(name=base.name, about=about, path=path, kinds=whole, links=links)
-    about, path = (
-        f"The rows of `{default}` without the example, and where it lies.",
-        f"metadata/{default}/*.parquet",
-    )
-    yield Table(name="metadata", about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
-    of_rows = None if manifest.pixels_included else "metadata"
+        for path in sorted(path for path in manifest.files if path.startswith(f"data/{base.name}/")):
+            name = path.removeprefix("data/").removesuffix(".parquet")
+            about = f"{base.summary} {manifest.files[path].rows:,} of {_counts(base.splits)}."
+            yield Table(name=name, about=about, path=path, kinds=whole, links=links)
+    for path in sorted(path for path in manifest.files if path.startswith(f"metadata/{default}/")):
+        name = f"metadata/{path.rpartition('/')[2].removesuffix('.parquet')}"
+        about = f"The rows of `{default}` without the example, and where it lies."
+        yield Table(name=name, about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
     chosen = {"key": pa.string(), "split": pa.string(), "count": pa.int32()}
     for split in manifest.canonical_splits:
-        links = {"key": f"{of_rows or split.base}/key", "split": "splits/name"}
-        path = protocol_file(split.name)
+        links, path = {"split": "splits/name"}, protocol_file(split.name)
         yield Table(name=split.name, about=_about(split), path=path, kinds=chosen, links=links)
 
 

@@ -12,6 +12,7 @@ from builders.albums import LeavesOut
 from builders.describe.card import CARDS, render_card
 from builders.describe.contact_sheet import PREVIEW
 from builders.describe.croissant import render_croissant
+from builders.describe.provenance import provenance_of
 from builders.recipe import Recipe
 from builders.sample import by_reason
 from shiftdata.errors import InputError
@@ -68,6 +69,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
         "released": recipe.released,
         "datasheet": recipe.datasheet.stated(),
         "calibration": recipe.calibration,
+        "provenance": provenance_of(recipe),
         "publishes": recipe.publishes,
         "left_out": by_reason(Counter(album.left_out.values())) if isinstance(album, LeavesOut) else {},
     }

@@ -19,6 +19,7 @@ from builders.recipe import Recipe
 from builders.recipe_files import recipe_of
 from builders.terms import spdx_problem
 from shiftdata.extras import require
+from shiftdata.format.addresses import relative
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import CROISSANT, README, protocol_file
 from shiftdata.verifying import Problem, verify
@@ -77,7 +78,7 @@ def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         if not file.is_file():
             yield Problem(path=name, what="is missing: run the build again, it writes it afresh")
             continue
-        written = file.read_bytes()
+        written = relative(file.read_bytes())
         if written.replace(b"\r\n", b"\n") == text.encode() != written:
             yield Problem(path=name, what="has other line endings (CRLF): run the build again")
         elif written != text.encode():

@@ -20,10 +20,15 @@ class FolderTarget(Target):
     """A folder for one dataset. A reader sees all of the old one or all of the new one."""
 
     folder: Path
+    at: str | None = None
 
     @property
     def address(self) -> str:
         return str(self.folder)
+
+    @property
+    def web(self) -> str | None:
+        return self.at
 
     @property
     def _replaced(self) -> Path:  # where the old dataset is, while the new one takes its place
@@ -87,7 +92,7 @@ class FolderTarget(Target):
             on_bytes(record.bytes)
             return
         with whole_file(made) as temporary:
-            _copy(source.folder / path, temporary, on_bytes)
+            _copy(source.file(path), temporary, on_bytes)
         if not arrived(Folder(work), path, record, verify):
             found = made.stat().st_size
             made.unlink()

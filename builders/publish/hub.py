@@ -54,6 +54,12 @@ class HubTarget(Target):
         server = constants.ENDPOINT if self._is_mirror else None
         return replace(self.repo, endpoint=self.repo.endpoint or server).address
 
+    @property
+    def web(self) -> str | None:
+        """Where `main` lies; the commit is not known before it is made."""
+        server = self.repo.endpoint or constants.ENDPOINT
+        return f"{server.rstrip('/')}/datasets/{self.repo.repo_id}/resolve/main"
+
     @cached_property
     def _is_mirror(self) -> bool:
         return (self.repo.endpoint or constants.ENDPOINT) != HUB
@@ -106,7 +112,7 @@ class HubTarget(Target):
         with _client_set(plain_http=self._is_mirror):
             head = changes.revision or self._make_repo()
             self._settle()
-            additions = [CommitOperationAdd(path, str(source.folder / path)) for path in changes.uploads]
+            additions = [CommitOperationAdd(path, str(source.file(path))) for path in changes.uploads]
             send = self.api.preupload_lfs_files
             for group in _groups(source, additions):
                 # Bytes that go up before the commit; those that are there already are not sent.

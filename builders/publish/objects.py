@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -72,6 +73,12 @@ class ObjectTarget(Target):
 
     url: str
     work: Path
+    at: str | None = None
+
+    @property
+    def web(self) -> str | None:
+        """Where it was said to be, or where a public bucket is found."""
+        return self.at or _web_of(self.url, *self._place)
 
     @property
     def address(self) -> str:
@@ -124,7 +131,7 @@ class ObjectTarget(Target):
     def _send(self, source: Source, path: str, verify: Verify, on_bytes: OnBytes) -> None:
         record, progress = source.files[path], _Progress(on_bytes)
         self._journal.forget(path)
-        persistently(lambda: self._put(source.folder / path, path, progress))
+        persistently(lambda: self._put(source.file(path), path, progress))
         progress.absolute_update(record.bytes)  # not every file system reports each byte
         if not arrived(self.store, path, record, verify):
             raise IntegrityError(
@@ -143,6 +150,16 @@ class ObjectTarget(Target):
         self._journal.forget(path)
         with suppress(FileNotFoundError):
             persistently(lambda: system.rm_file(f"{root}/{path}"))
+
+
+def _web_of(url: str, system: Any, root: str) -> str | None:
+    """The web address of a bucket's folder, by the convention of its service."""
+    bucket, _, below = root.partition("/")
+    if "s3" in protocols(system):
+        own = system.endpoint_url or (system.client_kwargs or {}).get("endpoint_url")
+        own = own or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        return f"{own.rstrip('/')}/{root}" if own else f"https://{bucket}.s3.amazonaws.com/{below}"
+    return f"https://storage.googleapis.com/{root}" if url.startswith(("gs://", "gcs://")) else None
 
 
 class _Progress(Callback):  # type: ignore[misc]  # fsspec has no types

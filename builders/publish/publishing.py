@@ -30,23 +30,32 @@ from shiftdata.stable import content_hash
 SERVER = re.compile(r"(?P<server>https?://[^/]+)(?P<repo>/.+)?")
 
 
-def target_of(to: str, name: str, work: Path, options: RepoOptions) -> Target:
-    """The place that an address names, for the dataset of that name; `work` is for notes on this machine."""
+def target_of(to: str, name: str, work: Path, options: RepoOptions, web: str | None = None) -> Target:
+    """The place that an address names, for the dataset of that name; `work` is for notes on this machine.
+
+    `web` is where readers find the place, for one that does not say it itself.
+    """
     user, at, _ = to.partition("://")[2].partition("/")[0].rpartition("@")
     if at and ":" in user:  # it would stand in journals and catalogs
         raise InputError(
             "the address contains a password: leave it out, and keep it where the tool of that kind of place "
             "looks for it (environment, configuration file)"
         )
+    if web is not None:
+        if not re.fullmatch(r"https?://[^/\s\"\\]+(/[^\s\"\\]*)?", web):
+            raise InputError(f"--web is an address such as https://data.lab/shift, got {web!r}")
+        web = _with_name(web, name)
     if (repo := _hub_repo(to, name)) is not None:
+        if web is not None:
+            raise InputError(f"--web is for folders and buckets; {to} is on a Hub, which has its own address")
         return HubTarget(repo, options)
     if options.private or options.gated or options.tag:
         raise InputError(f"--private, --gated and --tag are for repos on a Hub; {to} is not one")
     if to.startswith(("file://", "local://")):
         to = filesystem(to)[1]
     if is_url(to):
-        return ObjectTarget(_with_name(to, name), work)
-    return FolderTarget(Path(_with_name(str(absolute(to)), name)))
+        return ObjectTarget(_with_name(to, name), work, web)
+    return FolderTarget(Path(_with_name(str(absolute(to)), name)), web)
 
 
 def _with_name(to: str, name: str) -> str:
@@ -95,13 +104,15 @@ class Publication:
         allowed: Collection[str] = (),
         options: RepoOptions | None = None,
         recheck: bool = False,
+        web: str | None = None,
         work: Path = WORK,
         on_file: Callable[[str], object] = lambda path: None,
     ) -> Publication:
         """Check the dataset and its licences, and compare it with the place `to`. Nothing is changed there.
 
         A `recipe` is needed if it is not one of this package. Licences in `allowed` are published though they
-        are not known to allow it. `recheck` trusts no check that passed before.
+        are not known to allow it. `recheck` trusts no check that passed before. `web` is where readers find a
+        folder or bucket, if the place itself does not say it.
         """
         options = options or RepoOptions()
         built = Manifest.read(folder)
@@ -115,7 +126,7 @@ class Publication:
         if built.publishes == "splits" and built.pixels_included:
             refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
             folder = write_without_pixels(folder, work / "without_pixels" / built.name)
-        target = target_of(to, Manifest.read(folder).name, work, options)
+        target = target_of(to, Manifest.read(folder).name, work, options, web)
         remembered = refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
         source = Source.read(folder)
         if source.manifest.pixels_included:
@@ -127,6 +138,7 @@ class Publication:
         if remembered:
             notes.append("checked before, and nothing changed since (--recheck checks again)")
         with in_plain_words(target.address, options.token):
+            source = source.at(target.web, work)
             changes = target.compare(source)
         return cls(source, target, changes, tuple(notes), work, options)
 

@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from shiftdata.errors import IntegrityError, ShiftdataError
-from shiftdata.files import git_blob_id, sha256_of
+from shiftdata.files import git_blob_id, sha256_of, write_bytes
+from shiftdata.format.addresses import absolute
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import RENDERINGS
+from shiftdata.format.paths import CROISSANT, RENDERINGS
 from shiftdata.format.records import FileRecord
 from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
 
 
 @dataclass(frozen=True)
 class Source:
-    """A built dataset; `files` has everything that the manifest lists, and the manifest last."""
+    """A built dataset; `files` has everything that the manifest lists, and the manifest last.
+
+    `written` has the files that a place gets in a form of its own, which then is what `files` says of them.
+    """
 
     folder: Path
     manifest: Manifest
     files: Mapping[str, FileRecord]
+    written: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Source:
         """Read what a folder has; that the data is as the manifest says is for `check` to find out."""
         manifest = Manifest.read(folder)
         return cls(folder, manifest, {**manifest.files, FILE_NAME: _record(folder / FILE_NAME)})
+
+    def at(self, web: str | None, work: Path) -> Source:
+        """Return the dataset for a place that readers find at `web`: croissant.json has its addresses."""
+        if web is None or CROISSANT not in self.files:
+            return self
+        data = absolute((self.folder / CROISSANT).read_bytes(), web)
+        file = work / "croissant" / f"{hashlib.sha256(data).hexdigest()[:16]}.json"
+        write_bytes(file, data)
+        return replace(
+            self, files={**self.files, CROISSANT: _record(file)}, written={**self.written, CROISSANT: file}
+        )
+
+    def file(self, path: str) -> Path:
+        """Return the file on this machine that a place gets."""
+        return self.written.get(path, self.folder / path)
 
     @property
     def version(self) -> str:
@@ -111,6 +132,11 @@ class Target(ABC):
     def address(self) -> str:
         """How readers name it: in a catalog, or in `shiftdata verify`."""
 
+    @property
+    def web(self) -> str | None:
+        """Where anybody who may read the files finds them by http(s); None where that is not known."""
+        return None
+
     @abstractmethod
     def compare(self, source: Source) -> Changes:
         """Compare the place with the dataset; nothing is changed."""
@@ -160,7 +186,7 @@ class Target(ABC):
         if info.sha256 is not None:
             return info.sha256 == source.files[path].sha256
         if info.git is not None and len(info.git) == 40:
-            return info.git == git_blob_id(source.folder / path)
+            return info.git == git_blob_id(source.file(path))
         return None
 
 

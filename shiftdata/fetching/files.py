@@ -48,10 +48,10 @@ def _fetch_file(sources: Sources, work: Path, path: str, record: FileRecord, on_
 
     def act(dataset: OpenDataset) -> None:
         begun = part.is_file() and part.stat().st_size > 0
-        dataset.store.download(path, part, record, on_bytes)
+        dataset.store.fetch_listed(path, part, record, on_bytes)
         if begun and not is_right(part, record):  # its beginning may be of another place: from the start
             _drop(part, on_bytes)
-            dataset.store.download(path, part, record, on_bytes)
+            dataset.store.fetch_listed(path, part, record, on_bytes)
         if not is_right(part, record):
             size = part.stat().st_size
             _drop(part, on_bytes)

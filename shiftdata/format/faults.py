@@ -57,6 +57,8 @@ def _text_faults(manifest: Manifest) -> Iterator[str]:
     lines += [text for credit in manifest.credits for text in (credit.license, credit.attribution)]
     texts = [manifest.summary, manifest.citation, *manifest.datasheet, *manifest.datasheet.values()]
     texts += manifest.left_out
+    made = manifest.provenance.activities if manifest.provenance else ()
+    texts += [text for one in made for text in (one.name, one.how)]
     for base in manifest.bases:
         texts += [base.summary, *base.dropped]
     for split in manifest.canonical_splits:

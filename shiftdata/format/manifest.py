@@ -22,6 +22,7 @@ from shiftdata.format.records import (
     EqualContent,
     FileRecord,
     Part,
+    Provenance,
     Shortcuts,
     Split,
 )
@@ -56,6 +57,7 @@ class Manifest:
 
     `shortcuts` is what the build measured of pictures; None for a part, for texts and for tables.
     `calibration` is what a small trainer reaches on the canonical splits, where somebody measured it.
+    `provenance` is how the recipe makes the examples.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Manifest:
     equal_content: EqualContent | None = None
     shortcuts: Shortcuts | None = None
     calibration: Calibration | None = None
+    provenance: Provenance | None = None
 
     @property
     def pixels_included(self) -> bool:

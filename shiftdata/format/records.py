@@ -146,6 +146,22 @@ class EqualContent:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Activity:
+    """A step in the making of the examples: its kind, and what did it."""
+
+    name: str
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How the examples were made, and whether a program drew or changed any of them."""
+
+    synthetic: bool
+    activities: Sequence[Activity]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileRecord:
     """What a published file must be; a picture has no rows."""
 

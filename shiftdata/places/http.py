@@ -14,7 +14,9 @@ from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 from shiftdata.errors import StorageError
 from shiftdata.files import open_new, sha256_of, write_bytes
+from shiftdata.format.addresses import is_listed, relative
 from shiftdata.format.manifest import FILE_NAME
+from shiftdata.format.paths import CROISSANT
 from shiftdata.format.records import FileRecord
 from shiftdata.format.typed import read_json
 from shiftdata.places.client import Answer, Client, HttpError, NoRangesError
@@ -205,6 +207,13 @@ class Hub(Http):
             return
         with cached.open("rb") as source:
             copy(source, file, record.bytes, on_bytes)
+
+    def fetch_listed(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        cached = self._cached(path) if path == CROISSANT else None
+        if cached is None or not is_listed(path, cached.read_bytes(), record):
+            super().fetch_listed(path, file, record, on_bytes)
+            return
+        copy(io.BytesIO(relative(cached.read_bytes())), file, record.bytes, on_bytes)
 
     def _connect(self) -> Client:
         token = self.repo.token

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import re
 import socket
@@ -23,7 +24,9 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular, read_at
+from shiftdata.format.addresses import relative
 from shiftdata.format.manifest import MOST_BYTES
+from shiftdata.format.paths import CROISSANT
 from shiftdata.format.records import FileRecord
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
@@ -121,6 +124,14 @@ class Store(ABC):
     @abstractmethod
     def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
         """Write a file of at most the bytes of its `record` to this machine; go on where a try left off."""
+
+    def fetch_listed(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        """Write a file that a manifest lists to this machine, in the form that the manifest lists."""
+        if path != CROISSANT:
+            self.download(path, file, record, on_bytes)
+            return
+        data = relative(self.read(path))
+        copy(io.BytesIO(data), file, len(data), on_bytes)
 
     @abstractmethod
     def close(self) -> None:

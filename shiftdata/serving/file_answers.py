@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from shiftdata.format.paths import CROISSANT
+from shiftdata.serving.addressed import croissant_of, descriptor_of, record_of
 from shiftdata.serving.folders import FolderRepo
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal, no_entry
-from shiftdata.serving.repos import Changed, Commit
+from shiftdata.serving.repos import Changed, Commit, FileRecord
 from shiftdata.serving.request import part, repo_of
 
 ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)
@@ -38,17 +40,20 @@ def resolve(request: Request) -> Response:
         commit = repo.commit(revision)
         if path not in commit.files:
             raise no_entry(path)
-        size, headers = commit.files[path].size, _headers(repo, commit, revision, path)
         try:
-            descriptor = repo.open(commit, path)
-            return FileAnswer(request, descriptor, size, headers, watched=isinstance(repo, FolderRepo))
+            text = croissant_of(request, repo, commit) if path == CROISSANT else None
+            file = commit.files[path] if text is None else record_of(text)
+            descriptor = repo.open(commit, path) if text is None else descriptor_of(text)
+            headers = _headers(repo, commit, revision, path, file)
+            watched = text is None and isinstance(repo, FolderRepo)
+            return FileAnswer(request, descriptor, file.size, headers, watched=watched)
         except Changed:
             continue
     raise Refusal(503, "the file keeps changing: ask again", headers={"Retry-After": "1"})
 
 
-def _headers(repo: Repo, commit: Commit, revision: str, path: str) -> dict[str, str]:
-    file, settings = commit.files[path], repo.settings()
+def _headers(repo: Repo, commit: Commit, revision: str, path: str, file: FileRecord) -> dict[str, str]:
+    settings = repo.settings()
     if settings.private or settings.gated:
         cache = "private, no-store"
     else:  # a commit never changes

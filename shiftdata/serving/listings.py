@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 
+from shiftdata.serving.addressed import as_listed
 from shiftdata.serving.library import Repo
 from shiftdata.serving.names import Refusal, no_entry
 from shiftdata.serving.repos import BEHIND, OWNER, Commit, Entry, FileRecord, Files, git_blob_id, key
@@ -75,7 +76,7 @@ def list_datasets(request: Request) -> JSONResponse:
 def dataset_info(request: Request) -> StreamingResponse:
     """`/api/datasets/<owner>/<name>` and `.../revision/<revision>`."""
     repo = repo_of(request)
-    commit = repo.commit(part(request, "revision", "main"))
+    commit = as_listed(request, repo, part(request, "revision", "main"))
     blobs = _is_true(request.query_params.get("blobs"))
     described = _describe(repo, commit) | {"usedStorage": commit.bytes}
     siblings = (_sibling(path, file, blobs) for path, file in commit.files.items())
@@ -128,7 +129,7 @@ def tree(request: Request) -> JSONResponse:
     The `cursor` of a page is the last entry of the one before; that of a folder ends with a slash.
     """
     repo, query = repo_of(request), request.query_params
-    commit = repo.commit(part(request, "revision"))
+    commit = as_listed(request, repo, part(request, "revision"))
     path = part(request, "path").strip("/")
     recursive, expand = _is_true(query.get("recursive")), _is_true(query.get("expand"))
     size = _limit(query, EXPANDED_PAGE if expand else PAGE)
@@ -200,7 +201,7 @@ def _form(body: bytes) -> tuple[list[str], bool]:
 
 def _paths_info(request: Request, paths: Sequence[str], expand: bool) -> JSONResponse:
     repo = repo_of(request)
-    commit = repo.commit(part(request, "revision"))
+    commit = as_listed(request, repo, part(request, "revision"))
     found = (commit.files.entry(path) for path in dict.fromkeys(path.strip("/") for path in paths))
     return JSONResponse(_listed(repo, filter(None, found), expand))
 

@@ -56,10 +56,11 @@ def mlcroissant(folder: Path, manifest: Manifest, base: str) -> Rows:
     import mlcroissant as mlc
 
     described = mlc.Dataset(jsonld=str(folder / "croissant.json"))
-    prefix = f"{base}/"
     records = (
-        {name.removeprefix(prefix): value for name, value in record.items()}
-        for record in described.records(base)
+        {name.removeprefix(f"{one.id}/"): value for name, value in record.items()}
+        for one in described.metadata.record_sets
+        if one.id.startswith(f"{base}/")
+        for record in described.records(one.id)
     )
     return rows_of(records, manifest)
 

@@ -5,11 +5,13 @@ With `--recipe my_recipe.py` it runs on that recipe instead.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import datasets
 import duckdb
+import mlcroissant as mlc
 import pandas as pd
 import polars as pl
 import pyarrow.compute as pc
@@ -21,6 +23,7 @@ from huggingface_hub import DatasetCard
 from builders.describe.renderings import card_of_recipe
 from builders.make.build import build
 from builders.make.check import check
+from builders.shifts.steps import Domains
 from shiftdata import verify
 from shiftdata.format.schema import SPLITS, columns, metadata_schema
 from tests.contracts.readers import READERS, pyarrow
@@ -154,6 +157,24 @@ def test_the_card_of_the_recipe_alone_has_the_same_words(built):
     headings, of_built = (re.findall(r"^#+ .*", text, re.MULTILINE) for text in (drafted, whole))
     assert headings == [one for one in of_built if one != "## Shortcuts"]  # only a build measures them
     assert MetadataConfigs.from_dataset_card_data(DatasetCard(drafted).data)
+
+
+def test_croissant_says_what_the_examples_come_from_and_what_made_them(built):
+    described = json.loads((built.folder / "croissant.json").read_text(encoding="utf-8"))
+    metadata = mlc.Dataset(jsonld=described).metadata
+    assert not metadata.ctx.issues.errors | metadata.ctx.issues.warnings
+    said, recipe = metadata.to_json(), built.recipe
+    assert said["rai:hasSyntheticData"] is not isinstance(recipe.shift, Domains)
+    rows = pq.read_table(built.folder / "metadata" / built.manifest.default_base)
+    credited = {one["prov:label"] for one in described["prov:wasDerivedFrom"]}
+    assert set(rows["attribution"].to_pylist()) <= credited
+    activities = described["prov:wasGeneratedBy"]
+    parts = [recipe.album, *recipe.prepare, recipe.shift, recipe.encoding]
+    assert [one["description"].partition("(")[0] for one in activities] == [
+        type(one).__name__ for one in parts
+    ]
+    assert not any("/" in one["description"] for one in activities)  # a path is of one machine
+    assert {"prov:wasDerivedFrom", "prov:wasGeneratedBy"} <= said.keys()
 
 
 def test_it_is_built_again_to_the_byte(built, tmp_path):

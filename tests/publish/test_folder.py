@@ -232,3 +232,29 @@ def test_a_catalog_gets_the_place(publish, tiny, later, home):
     assert list(raw["tiny"]) == ["manifest", "places"]
     assert raw["tiny"]["places"] == [f"{home}/one/tiny"]
     assert raw["tiny"]["manifest"] != entry.manifest
+
+
+def test_a_folder_that_a_web_server_shows_has_its_addresses(publish, tiny, home):
+    publish(tiny, "--to", home / "www", "--web", "https://data.lab/shift")
+    text = (home / "www/tiny/croissant.json").read_text()
+    assert '"contentUrl": "https://data.lab/shift/tiny/data/' in text
+    assert '"contentUrl": "data/' not in text
+    assert verify(home / "www/tiny") == []
+    assert "nothing to send" in publish(tiny, "--to", home / "www", "--web", "https://data.lab/shift/")
+    assert "1 files published" in publish(tiny, "--to", home / "www")
+    assert contents(home / "www/tiny") == contents(tiny)
+
+
+@pytest.mark.parametrize("web", ["data.lab", "https://", "https://lab/a b", 'https://lab/"', "ftp://lab/x"])
+def test_an_address_that_no_reader_could_use_is_refused(publish, tiny, home, web):
+    assert "--web is an address such as" in publish(tiny, "--to", home / "www", "--web", web, fails=True)
+
+
+def test_a_changed_address_is_damage(publish, tiny, home):
+    publish(tiny, "--to", home / "www", "--web", "https://data.lab/shift")
+    place = home / "www/tiny/croissant.json"
+    text = place.read_text()
+    place.write_text(text.replace("https://data.lab/shift/tiny/data/", "https://other.lab/data/", 1))
+    assert [one.path for one in verify(home / "www/tiny")] == ["croissant.json"]
+    place.write_text(text.replace("CC0-1.0", "CC-BY-4.0"))
+    assert [one.path for one in verify(home / "www/tiny")] == ["croissant.json"]

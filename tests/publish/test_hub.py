@@ -30,6 +30,7 @@ from tests.publish.versions import PICTURE, contents
 from tests.web import answering
 
 SECRET = "hf_SecretSecretSecret"
+WEB = "https://huggingface.co/datasets/shift/tiny/resolve/main"
 
 
 @dataclass
@@ -137,7 +138,7 @@ def test_data_first_the_manifest_last_and_later_only_what_changed(publish, tiny,
     (operations,) = [asked for name, asked in server.calls if name == "commit"]
     assert [path for _, path in operations][-3:] == ["README.md", "croissant.json", FILE_NAME]
     assert server.names().index("send") < server.names().index("commit")
-    assert contents(tiny).items() <= server.commits[-1].items()
+    assert contents(tiny, WEB).items() <= server.commits[-1].items()
     server.calls.clear()
     said = publish(later, "--to", "hf://")
     (operations,) = [asked for name, asked in server.calls if name == "commit"]
@@ -178,7 +179,7 @@ def test_what_the_server_damaged_is_named_and_the_manifest_withdrawn(publish, ti
     assert FILE_NAME not in server.commits[-1]
     server.flip = ""
     publish(tiny, "--to", "hf://")
-    assert contents(tiny).items() <= server.commits[-1].items()
+    assert contents(tiny, WEB).items() <= server.commits[-1].items()
 
 
 def test_a_file_that_changes_meanwhile_is_in_no_commit(home, copy, server):

@@ -41,6 +41,10 @@ class Mirror:
     api: HfApi
     root: Path
 
+    @property
+    def web(self) -> str:
+        return f"{self.url}/datasets/shift/tiny/resolve/main"
+
     def held(self, repo_id: str = "shift/tiny") -> dict[str, bytes]:
         """Every file of the newest commit."""
         with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +92,7 @@ def test_a_dataset_is_one_commit_and_later_ones_send_what_changed(publish, tiny,
     said = publish(tiny, "--to", mirror.url, "--catalog", "catalog.json")
     address = f"hf+{mirror.url}/datasets/shift/tiny"
     assert f"{address}: 26 files published" in said
-    assert mirror.held() == contents(tiny)
+    assert mirror.held() == contents(tiny, mirror.web)
     assert len([title for title in mirror.commits() if title.startswith("Publish tiny 1.0.0")]) == 1
     assert sd.verify(address) == []
     before = mirror.commits()
@@ -102,7 +106,7 @@ def test_a_dataset_is_one_commit_and_later_ones_send_what_changed(publish, tiny,
     assert "left alone: mine.txt" in said
     found = mirror.held()
     assert found.pop("mine.txt") == b"mine"
-    assert found == contents(later)
+    assert found == contents(later, mirror.web)
     assert Catalog.read(home / "catalog.json").entries["tiny"].places == (address,)
 
 
@@ -114,7 +118,7 @@ def test_what_rotted_on_a_mirror_is_seen_and_sent_again(publish, large, mirror, 
     rot(mirror.root / ".mirror" / "blobs" / sha256[:2] / sha256)
     said = publish(large, "--to", mirror.url)  # its list still has the hash of what came
     assert f"these were damaged there, and were sent again: {path}" in said
-    assert mirror.held() == contents(large)
+    assert mirror.held() == contents(large, mirror.web)
     assert "nothing to send" in publish(large, "--to", mirror.url)
 
 
@@ -156,7 +160,7 @@ lfs._upload_single_part = stopping"""
     )
     publish(large, "--to", mirror.url)
     assert len(sent) == 1
-    assert mirror.held() == contents(large)
+    assert mirror.held() == contents(large, mirror.web)
 
 
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(publish, tiny, later, mirror, home):
@@ -169,7 +173,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(publish, tiny, 
         planned.carry_out()
     assert mirror.held()["README.md"] == b"theirs"
     publish(later, "--to", mirror.url)
-    assert mirror.held() == contents(later)
+    assert mirror.held() == contents(later, mirror.web)
 
 
 @pytest.mark.parametrize("token", ["", "hf_wrongwrongwrong"])
@@ -180,7 +184,7 @@ def test_without_the_token_it_is_said_what_to_do(publish, tiny, mirror, tmp_path
     assert "wrongwrong" not in said
     (home / "token").write_text(f"{TOKEN}\n")
     assert TOKEN not in publish(tiny, "--to", mirror.url, "--token-file", "token")
-    assert mirror.held() == contents(tiny)
+    assert mirror.held() == contents(tiny, mirror.web)
 
 
 def test_the_tars_of_a_dataset_are_published_alike(

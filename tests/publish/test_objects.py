@@ -225,11 +225,12 @@ Cutting.put_file = lambda *arguments, **options: os.kill(os.getpid(), signal.SIG
 
 
 def test_s3(publish, tiny, later, bucket, home):
+    server = os.environ["AWS_ENDPOINT_URL"]
     publish(tiny, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")
-    assert held(f"s3://{bucket}/shift/tiny") == contents(tiny)
+    assert held(f"s3://{bucket}/shift/tiny") == contents(tiny, f"{server}/{bucket}/shift/tiny")
     assert "nothing to send" in publish(tiny, "--to", f"s3://{bucket}/shift")
     assert "3 files published" in publish(later, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")
-    assert held(f"s3://{bucket}/shift/tiny") == contents(later)
+    assert held(f"s3://{bucket}/shift/tiny") == contents(later, f"{server}/{bucket}/shift/tiny")
     entry = Catalog.read(home / "catalog.json").entries["tiny"]
     assert entry.places == (f"s3://{bucket}/shift/tiny",)
     assert sd.verify(f"s3://{bucket}/shift/tiny") == []
@@ -252,7 +253,7 @@ s3fs.S3FileSystem._put_file = stopping"""
     run_killed(code, str(tiny), "--to", f"s3://{bucket}", cwd=home)
     assert len(held(f"s3://{bucket}/tiny")) == 14
     assert "12 files published" in publish(tiny, "--to", f"s3://{bucket}")
-    assert held(f"s3://{bucket}/tiny") == contents(tiny)
+    assert held(f"s3://{bucket}/tiny") == contents(tiny, f"{os.environ['AWS_ENDPOINT_URL']}/{bucket}/tiny")
 
 
 def test_a_bucket_that_is_not_there_is_said(publish, tiny, bucket):

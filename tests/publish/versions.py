@@ -14,7 +14,9 @@ from pathlib import Path
 
 from builders.describe.renderings import describe
 from shiftdata.errors import IntegrityError
+from shiftdata.format.addresses import absolute, is_listed
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.paths import CROISSANT
 from shiftdata.format.records import FileRecord
 
 #: A file of the dataset that is small, and whose bytes no reader but a browser looks at.
@@ -36,9 +38,12 @@ def edited(folder: Path, into: Path, *, write: Mapping[str, bytes] = {}, leave_o
     return into
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder, by its path in it."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files_of(folder)}
+def contents(folder: Path, web: str | None = None) -> dict[str, bytes]:
+    """Every file of a folder, by its path in it; for a place on the web with its addresses."""
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files_of(folder)}
+    if web is not None:
+        found[CROISSANT] = absolute(found[CROISSANT], web)
+    return found
 
 
 def rot(path: Path) -> None:
@@ -62,10 +67,7 @@ def manifest_is_true(held: Mapping[str, bytes]) -> bool:
         listed = Manifest.from_json(held[FILE_NAME].decode()).files
     except IntegrityError:  # nobody believes it
         return True
-    return all(
-        path in held and hashlib.sha256(held[path]).hexdigest() == record.sha256
-        for path, record in listed.items()
-    )
+    return all(path in held and is_listed(path, held[path], record) for path, record in listed.items())
 
 
 def run_killed(code: str, *arguments: str, cwd: Path, env: Mapping[str, str] = {}) -> None:

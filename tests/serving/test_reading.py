@@ -25,6 +25,7 @@ import shiftdata
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
+from shiftdata.format.addresses import relative
 from shiftdata.format.manifest import Manifest
 from shiftdata.serving import folders
 from shiftdata.serving.blobs import hash_of
@@ -78,7 +79,11 @@ def test_a_snapshot_is_the_folder(loaded, tiny):
     snapshot = Path(loaded["snapshot"])
     for path in sorted(tiny.rglob("*")):
         if path.is_file():
-            assert sha256_of(snapshot / path.relative_to(tiny)) == sha256_of(path)
+            came = (snapshot / path.relative_to(tiny)).read_bytes()
+            if path.name == "croissant.json":
+                assert b'"contentUrl": "http://127.0.0.1:' in came
+                came = relative(came)
+            assert came == path.read_bytes()
 
 
 def test_the_card_is_read(loaded, tiny):

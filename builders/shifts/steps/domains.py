@@ -16,6 +16,7 @@ class Domains:
     """Pass each content on under the domain that its album gives; `names` fixes their order."""
 
     code_version: ClassVar[int] = 1
+    synthetic: ClassVar[bool] = False  # examples are passed on as they came
 
     names: tuple[str, ...]
 

@@ -1,0 +1,47 @@
+"""How a recipe makes its examples: each activity in turn, and whether a program drew any of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from builders.recipe import Recipe
+from shiftdata.format.names import line_fault
+from shiftdata.format.records import Activity, Provenance
+
+LONGEST = 60
+
+
+def provenance_of(recipe: Recipe) -> Provenance:
+    """Return what a recipe says of the making of its examples.
+
+    A shift changes examples unless its class says `synthetic = False`, as `Domains` does, which passes them
+    on; content was recorded or written by people unless its album says `synthetic = True`.
+    """
+    synthetic = getattr(recipe.album, "synthetic", False) or getattr(recipe.shift, "synthetic", True)
+    return Provenance(synthetic=bool(synthetic), activities=list(_activities(recipe)))
+
+
+def _activities(recipe: Recipe) -> Iterator[Activity]:
+    yield Activity(name="collection", how=_words(recipe.album))
+    for step in recipe.prepare:
+        yield Activity(name="preprocessing", how=_words(step))
+    yield Activity(name="shift", how=_words(recipe.shift))
+    if recipe.filters is not None:
+        yield Activity(name="filtering", how=_words(recipe.filters))
+    yield Activity(name="encoding", how=_words(recipe.encoding))
+
+
+def _words(part: Any) -> str:
+    """The class of a part and its plain fields; never a path, which differs from machine to machine."""
+    known = dataclasses.fields(part) if dataclasses.is_dataclass(part) else ()
+    fields = {one.name: getattr(part, one.name) for one in known}
+    plain = [f"{name}={value!r}" for name, value in fields.items() if _is_plain(value)]
+    return f"{type(part).__name__}({', '.join(plain)})"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST and not set(value) & set("/\\") and not line_fault(value)
+    return isinstance(value, bool | int | float)
