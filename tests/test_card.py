@@ -152,3 +152,21 @@ def test_a_bad_datasheet_is_refused(tmp_path, text, error, message):
     (tmp_path / "sheet.toml").write_text(text)
     with pytest.raises(error, match=message):
         Datasheet.read(tmp_path / "sheet.toml")
+
+
+def test_arxiv_ids_lead_to_their_papers(tiny):
+    cited = (
+        "A. Author. One. arXiv:2305.15253v2; B. Author. Two. CVPR 2024, arXiv:0902.3430. Version 2305.15253."
+    )
+    card = render_card(replace(Manifest.read(tiny), citation=cited))
+    assert re.findall(r"\[(arXiv:\S+)\]\(https://arxiv\.org/abs/([\d.]+)\)", card) == [
+        ("arXiv:2305.15253v2", "2305.15253"),
+        ("arXiv:0902.3430", "0902.3430"),
+    ]
+
+
+@pytest.mark.parametrize("name", embedded_recipes())
+def test_a_card_of_the_house_links_every_arxiv_id_that_it_cites(name):
+    cited = re.findall(r"arXiv:(\d{4}\.\d{4,5})", load_recipe(name).citation)
+    linked = re.findall(r"https://arxiv\.org/abs/(\d{4}\.\d{4,5})", card_of_recipe(load_recipe(name)))
+    assert linked == cited

@@ -21,6 +21,7 @@ from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.front_matter import (
     cell,
     check_size,
+    linked,
     loading_entries,
     task_category,
     yaml_lines,
@@ -53,7 +54,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
     configs = manifest.configs
     virtual = [name for split in manifest.canonical_splits for name in split.configs if name in configs]
     shown = (virtual or [next(iter(configs))])[0]
-    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell}
+    environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell, "linked": linked}
     card: str = environment.get_template(TEMPLATE).render(
         m=manifest,
         built=bool(manifest.files),

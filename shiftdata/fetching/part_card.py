@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import Entry, cell, loading_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import Entry, cell, linked, loading_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 
@@ -20,6 +20,7 @@ def part_card(manifest: Manifest, words: str) -> str:
     return TEMPLATE.read_text(encoding="utf-8").format(
         front="\n".join(yaml_lines(_front_matter(manifest))),
         m=manifest,
+        citation=linked(manifest.citation),
         content_id=part.content_id[:16] if part else "",
         manifest=f"`{part.manifest[:16]}`" if part else "",
         words=words,

@@ -20,6 +20,8 @@ MOST_BYTES = 100_000
 
 SPLIT_NAME = re.compile(r"\w+(\.\w+)*")  # as `datasets` takes it
 
+ARXIV = re.compile(r"arXiv:([0-9]{4}\.[0-9]{4,5})(?:v[0-9]+)?")
+
 #: What is written one line an entry.
 LISTS = ("configs", "dataset_info")
 
@@ -104,6 +106,15 @@ def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"- {json.dumps(entry, ensure_ascii=False)}" for entry in value)
         else:
             yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def linked(citation: str) -> str:
+    """Return a citation in which each arXiv id leads to its paper: the Hub makes its `arxiv:` tags of that.
+
+    >>> linked("A. Author. A paper. arXiv:2305.15253v2.")
+    'A. Author. A paper. [arXiv:2305.15253v2](https://arxiv.org/abs/2305.15253).'
+    """
+    return ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", citation)
 
 
 def cell(text: object) -> str:

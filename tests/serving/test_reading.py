@@ -25,8 +25,9 @@ import shiftdata
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
-from shiftdata.format.addresses import relative
+from shiftdata.format.addresses import absolute, relative
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import CROISSANT
 from shiftdata.serving import folders
 from shiftdata.serving.blobs import hash_of
 from tests.serving.serving import TOKEN, Running, client, client_env, request, serving
@@ -403,3 +404,20 @@ def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path, monkeypatch)
     monkeypatch.setattr(folders, "hash_of", late)
     with serving(tmp_path) as running:
         assert api(running).list_repo_files("shift/going", repo_type="dataset") == ["README.md"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_listings_and_answers_agree_on_the_croissant_of_a_host(reader, tiny, host):
+    endpoint = f"http://{host}:{reader.port}"
+    api = HfApi(endpoint=endpoint)
+    info = api.dataset_info("shift/tiny", files_metadata=True)
+    (listed,) = [one for one in info.siblings if one.rfilename == CROISSANT]
+    (found,) = api.get_paths_info("shift/tiny", [CROISSANT], repo_type="dataset")
+    (in_tree,) = [
+        one for one in api.list_repo_tree("shift/tiny", repo_type="dataset") if one.path == CROISSANT
+    ]
+    came = HfFileSystem(endpoint=endpoint).cat_file(f"datasets/shift/tiny/{CROISSANT}")
+    assert came == absolute((tiny / CROISSANT).read_bytes(), f"{endpoint}/datasets/shift/tiny/resolve/main")
+    assert len(came) == listed.size == found.size == in_tree.size
+    digest = hashlib.sha256(came).hexdigest()
+    assert digest == listed.lfs.sha256 == found.lfs.sha256 == in_tree.lfs.sha256

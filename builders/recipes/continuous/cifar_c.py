@@ -13,7 +13,7 @@ from shiftdata.protocols import Continuous
 
 HENDRYCKS = (
     "D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "
-    "perturbations. ICLR 2019."
+    "perturbations. ICLR 2019, arXiv:1903.12261."
 )
 
 

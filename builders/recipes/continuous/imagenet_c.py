@@ -21,7 +21,7 @@ RECIPE = Recipe(
     ),
     citation=(
         "D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "
-        "perturbations. ICLR 2019. doi:10.5281/zenodo.2235448."
+        "perturbations. ICLR 2019, arXiv:1903.12261. doi:10.5281/zenodo.2235448."
     ),
     album=RawAlbum(
         name="imagenet_c",

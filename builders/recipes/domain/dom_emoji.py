@@ -28,7 +28,10 @@ RECIPE = Recipe(
     ),
     citation=(
         "The shiftdata founders. Emoji of Four Vendors, on drawings of Fluent Emoji, Noto Emoji and Twemoji. "
-        "shiftdata, 2026."
+        "shiftdata, 2026. "
+        "Protocols: I. Gulrajani, D. Lopez-Paz. In search of lost domain generalization. arXiv:2007.01434; "
+        "H. Yu et al. Rethinking the evaluation protocol of domain generalization. CVPR 2024, "
+        "arXiv:2305.15253."
     ),
     album=EmojiAlbum(size=GROUND.inner, domains=True),
     nuisance="domain",

@@ -27,7 +27,10 @@ RECIPE = Recipe(
     ),
     citation=(
         "The shiftdata founders. Glyphs of Seven Classes of Fonts, on outlines of openly licensed fonts. "
-        "shiftdata, 2026."
+        "shiftdata, 2026. "
+        "Protocols: I. Gulrajani, D. Lopez-Paz. In search of lost domain generalization. arXiv:2007.01434; "
+        "H. Yu et al. Rethinking the evaluation protocol of domain generalization. CVPR 2024, "
+        "arXiv:2305.15253."
     ),
     album=GlyphAlbum(size=GROUND.inner, domains=True),
     nuisance="domain",

@@ -25,8 +25,8 @@ def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, .
         citation=(
             "A. Krizhevsky. Learning multiple layers of features from tiny images. 2009. Corruptions: D. "
             "Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "
-            "perturbations. ICLR 2019. Further tests: B. Recht et al., arXiv:1806.00451; S. Lu et al. "
-            "Harder or different? 2020."
+            "perturbations. ICLR 2019, arXiv:1903.12261. Further tests: B. Recht et al., arXiv:1806.00451; "
+            "S. Lu et al. Harder or different? 2020."
         ),
         album=RawAlbum(
             name=name,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import cell, split_entries, task_category, yaml_lines
+from shiftdata.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_prefix
@@ -33,6 +33,7 @@ def card(manifest: Manifest) -> str:
     ]
     return TEMPLATE.read_text(encoding="utf-8").format(
         m=manifest,
+        citation=linked(manifest.citation),
         front="\n".join(yaml_lines(_front_matter(manifest))),
         preview="\n![Examples](preview.jpg)\n" if "preview.jpg" in manifest.files else "",
         name=manifest.name.removesuffix("_wds"),
