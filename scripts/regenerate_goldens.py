@@ -11,6 +11,7 @@ from pathlib import Path
 
 from builders.make.build import build
 from shiftdata.errors import InputError
+from tests.baselines.test_hyper import GOLDEN, lines
 from tests.golden_pictures import made_now, record
 from tests.tiny import write_recipe
 
@@ -18,12 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Record the golden pictures; build the tiny dataset and keep its manifest, card and Croissant."""
+    """Record the golden pictures and the defaults of methods; build the tiny dataset and keep its manifest, card and Croissant."""
     try:
         record(made_now())
     except InputError as error:
         sys.exit(str(error))
     print("tests/golden/pictures.tsv")
+    GOLDEN.write_text("\n".join(lines()) + "\n")
+    print(GOLDEN.relative_to(ROOT))
     with tempfile.TemporaryDirectory() as scratch:
         folder = build(str(write_recipe(Path(scratch))), Path(scratch) / "out", workers=1, quiet=True)
         for name in ("manifest.json", "README.md", "croissant.json"):

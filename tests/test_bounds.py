@@ -122,7 +122,7 @@ def test_predictions_that_cannot_be_read_say_why_once(tmp_path):
     pq.write_table(pa.table({"prediction": [[1, 2]], "key": ["a"]}), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=r"^predictions: x.parquet has list<.*; give the columns key and"):
         read_prediction_file(tmp_path / "x.parquet", 10)
-    with pytest.raises(NotFoundError, match=r"^predictions: there is no file .*other.parquet$"):
+    with pytest.raises(NotFoundError, match=r"^there are no predictions at .*other.parquet: name a file"):
         read_prediction_file(tmp_path / "other.parquet", 10)
 
 

@@ -151,7 +151,7 @@ def overview(judged: pa.Table) -> Image.Image:
             axes.fill_between(curves.severities, low, high, alpha=0.2)
         axes.set_title(f"{name}, change from 0")
     for axes in (first, *others):
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper right")  # "best" warns where a machine is busy
     return drawn_figure(figure, 80)
 
 

@@ -10,7 +10,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "hyper.tsv"
 
 
 def lines() -> list[str]:
-    """Every hyper-parameter in a line: what the file holds. After a change that is meant, write it again."""
+    """Every hyper-parameter in a line: what `scripts/regenerate_goldens.py` writes."""
     every = ["method\tname\tdefault\tlow\thigh\tlog\tchoices\tvariants"]
     for method in METHODS:
         kind = method_class(method)
