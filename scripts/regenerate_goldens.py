@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Record the golden pictures and the defaults of methods; build the tiny dataset and keep its manifest, card and Croissant."""
+    """Record golden pictures, defaults of methods, and the manifest, card and Croissant of tiny."""
     try:
         record(made_now())
     except InputError as error:

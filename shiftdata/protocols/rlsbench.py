@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 ALPHAS = (None, 10.0, 3.0, 1.0, 0.5)
 SEEDS = (0, 1)
+CITED = (
+    "Label shift: S. Garg, N. Erickson, J. Sharpnack, A. Smola, S. Balakrishnan, Z. C. Lipton. RLSbench: "
+    "domain adaptation under relaxed label shift. ICML 2023, arXiv:2302.03020."
+)
 
 
 @dataclass(frozen=True, kw_only=True)

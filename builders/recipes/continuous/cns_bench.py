@@ -46,7 +46,8 @@ RECIPE = Recipe(
     ),
     citation=(
         "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
-        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025. doi:10.17617/3.MAGNKP."
+        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025, arXiv:2507.17651. "
+        "doi:10.17617/3.MAGNKP."
     ),
     album=RawAlbum(
         name="cns_bench",

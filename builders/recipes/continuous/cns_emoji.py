@@ -26,7 +26,7 @@ RECIPE = Recipe(
     ),
     citation=(
         "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
-        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025."
+        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025, arXiv:2507.17651."
     ),
     album=EmojiAlbum(size=GROUND.inner),
     nuisance="shift",

@@ -6,7 +6,7 @@ from builders.raw.domain_recipe import cuts_of_codes, domain_recipe
 from builders.raw.domainnet import DomainNet
 from shiftdata.protocols import LeaveOneGroupOut, Listed
 from shiftdata.protocols.domains import GROUPS
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 
@@ -52,6 +52,7 @@ RECIPE = domain_recipe(
     citation=(
         "X. Peng, Q. Bai, X. Xia, Z. Huang, K. Saenko, B. Wang. Moment matching for multi-source domain "
         "adaptation. ICCV 2019."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="domainnet",

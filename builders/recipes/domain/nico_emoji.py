@@ -70,8 +70,8 @@ RECIPE = Recipe(
     ),
     citation=(
         "X. Zhang, Y. He, R. Xu, H. Yu, Z. Shen, P. Cui. NICO++: Towards better benchmarking for domain "
-        "generalization. Several test domains: H. Yu et al. Rethinking the evaluation protocol of domain "
-        "generalization. CVPR 2024, arXiv:2305.15253."
+        "generalization, arXiv:2204.08040. Several test domains: H. Yu et al. Rethinking the evaluation "
+        "protocol of domain generalization. CVPR 2024, arXiv:2305.15253."
     ),
     album=Takes(EmojiAlbum(size=SIZE), TAKES),
     nuisance="domain",

@@ -38,7 +38,7 @@ RECIPE = replace(
         ),
         citation=(
             "X. Zhang, Y. He, R. Xu, H. Yu, Z. Shen, P. Cui. NICO++: Towards better benchmarking for domain "
-            "generalization. CVPR 2023."
+            "generalization, arXiv:2204.08040. CVPR 2023."
         ),
         album=ALBUM,
         domains=COMMON,

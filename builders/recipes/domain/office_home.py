@@ -3,7 +3,7 @@
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
 from builders.raw.domain_recipe import domain_recipe
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("Art", "Clipart", "Product", "Real World")
 
@@ -28,6 +28,7 @@ RECIPE = domain_recipe(
     citation=(
         "H. Venkateswara, J. Eusebio, S. Chakraborty, S. Panchanathan. Deep hashing network for unsupervised "
         "domain adaptation. CVPR 2017."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="office_home",

@@ -5,7 +5,7 @@ from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.visda import Visda
 from shiftdata.protocols import UDA
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("train", "validation", "test")
 
@@ -25,6 +25,7 @@ RECIPE = domain_recipe(
     citation=(
         "X. Peng, B. Usman, N. Kaushik, J. Hoffman, D. Wang, K. Saenko. VisDA: the visual domain adaptation "
         "challenge. arXiv:1710.06924, 2017."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="visda",

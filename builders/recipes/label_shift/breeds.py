@@ -9,7 +9,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import DOMAINS, TERMS, Breeds
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 TITLES = {
     "entity13": "Entity-13",
@@ -41,6 +41,7 @@ def recipe(name: str) -> Recipe:
             "Pictures: O. Russakovsky et al. ImageNet large scale visual recognition challenge. IJCV 2015; "
             "B. Recht, R. Roelofs, L. Schmidt, V. Shankar. Do ImageNet classifiers generalize to ImageNet? "
             "ICML 2019."
+            f" {CITED}"
         ),
         album=RawAlbum(
             name="imagenet",

@@ -7,7 +7,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
 from shiftdata.protocols import LeaveOneDomainOut
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 LABELS = ("normal", "tumor")
 
@@ -27,6 +27,7 @@ RECIPE = Recipe(
         "the patient level: the CAMELYON17 challenge. IEEE Transactions on Medical Imaging 38(2), 2018. "
         "Patches: P. W. Koh, S. Sagawa et al. WILDS: a benchmark of in-the-wild distribution shifts. ICML "
         "2021."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="camelyon17",

@@ -6,7 +6,7 @@ from builders.raw.cifar import CIFAR10, CIFAR100, TERMS, Cifar
 from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 
 def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, ...], more: str) -> Recipe:
@@ -27,6 +27,7 @@ def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, .
             "Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "
             "perturbations. ICLR 2019, arXiv:1903.12261. Further tests: B. Recht et al., arXiv:1806.00451; "
             "S. Lu et al. Harder or different? 2020."
+            f" {CITED}"
         ),
         album=RawAlbum(
             name=name,

@@ -6,7 +6,7 @@ from builders.raw.civilcomments import SPLITS, CivilComments
 from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 LABELS = ("non-toxic", "toxic")
 
@@ -25,6 +25,7 @@ RECIPE = Recipe(
         "D. Borkan, L. Dixon, J. Sorensen, N. Thain, L. Vasserman. Nuanced metrics for measuring unintended "
         "bias with real data for text classification. WWW 2019. Splits: P. W. Koh, S. Sagawa et al. WILDS: a "
         "benchmark of in-the-wild distribution shifts. ICML 2021."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="civilcomments",

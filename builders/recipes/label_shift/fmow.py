@@ -7,7 +7,7 @@ from builders.raw.fmow import PERIODS, Fmow
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
 from shiftdata.protocols import UDA
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 #: In the order of their numbers in WILDS.
 LABELS = (
@@ -41,6 +41,7 @@ RECIPE = Recipe(
         "G. Christie, N. Fendley, J. Wilson, R. Mukherjee. Functional Map of the World. CVPR 2018. Pictures "
         "and periods: P. W. Koh, S. Sagawa et al. WILDS: a benchmark of in-the-wild distribution shifts. "
         "ICML 2021."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="fmow",

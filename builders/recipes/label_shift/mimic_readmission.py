@@ -6,7 +6,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.mimic import YEARS, MimicReadmission
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 LABELS = ("not_readmitted", "readmitted")
 
@@ -32,6 +32,7 @@ RECIPE = Recipe(
         "A. Johnson et al. MIMIC-IV, a freely accessible electronic health record dataset. Scientific Data, "
         "2023. As a benchmark over years: H. Yao et al. Wild-Time: a benchmark of in-the-wild distribution "
         "shift over time. NeurIPS 2022."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="mimic_readmission",

@@ -6,7 +6,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import canonical
+from shiftdata.protocols.rlsbench import CITED, canonical
 
 #: In the order of RLSbench's code.
 STATES = ("MD", "NJ", "MA")
@@ -37,6 +37,7 @@ RECIPE = Recipe(
     citation=(
         "F. Ding, M. Hardt, J. Miller, L. Schmidt. Retiring Adult: new datasets for fair machine learning. "
         "NeurIPS 2021. Data: U.S. Census Bureau, American Community Survey, Public Use Microdata Sample."
+        f" {CITED}"
     ),
     album=RawAlbum(
         name="retiring_adults",

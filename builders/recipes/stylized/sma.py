@@ -16,7 +16,7 @@ NON_COMMERCIAL = "CC-BY-NC-4.0"
 SMA_PAPER = (
     "R. Mussard, A. Gauffre, I. Ullah, T. G. H. Khuong, M.-R. Amini, I. Guyon, L. Sun-Hosoya. "
     "Stylized Meta-Album: Group-bias injection with style transfer to study robustness against "
-    "distribution shifts."
+    "distribution shifts. arXiv:2512.09773."
 )
 META_ALBUM_PAPER = (
     "I. Ullah, D. Carrión-Ojeda, S. Escalera, I. Guyon, M. Huisman, F. Mohr, J. N. van Rijn, H. Sun, "

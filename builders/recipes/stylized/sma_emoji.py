@@ -29,7 +29,7 @@ RECIPE = Recipe(
     citation=(
         "R. Mussard, A. Gauffre, I. Ullah, T. G. H. Khuong, M.-R. Amini, I. Guyon, L. Sun-Hosoya. "
         "Stylized Meta-Album: Group-bias injection with style transfer to study robustness against "
-        "distribution shifts."
+        "distribution shifts. arXiv:2512.09773."
     ),
     album=EmojiAlbum(size=GROUND.inner),
     nuisance="style",
