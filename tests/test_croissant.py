@@ -409,7 +409,7 @@ def test_a_canonical_split_cannot_take_the_name_of_an_enumeration(manifest):
         render_croissant(replace(manifest, canonical_splits=[split], files=files))
 
 
-def test_an_older_manifest_says_nothing_of_what_made_its_examples(manifest):
+def test_a_manifest_without_provenance_says_nothing_of_what_made_its_examples(manifest):
     made = described(replace(manifest, provenance=None))
     assert "rai:hasSyntheticData" not in made
     assert "prov:wasGeneratedBy" not in made
