@@ -9,6 +9,7 @@ import json
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,7 +76,8 @@ def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
         stat = path.stat()
         files.append((path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime_ns))
     described = [recipe.recipe_id(), description_of(recipe)] if recipe else []
-    return content_hash(manifest.to_json(), json.dumps([files, renderings(manifest), described]))
+    seen = json.dumps([files, renderings(manifest), described], default=asdict)
+    return content_hash(manifest.to_json(), seen)
 
 
 def rows_by_terms(source: Source) -> Counter[tuple[str, str]]:
