@@ -34,9 +34,14 @@ def read(folder: Path) -> None:
     virtual = load_dataset("shift/tiny", "gf_k2_mu10", split="train")
     assert 0 < virtual.num_rows < load_dataset("shift/tiny", "mini", split="train").num_rows
     snapshot = Path(snapshot_download("shift/tiny", repo_type="dataset"))
+    address = f"{os.environ['HF_ENDPOINT']}/datasets/shift/tiny/resolve/main/".encode()
     for path in folder.rglob("*"):
         if path.is_file():
-            assert (snapshot / path.relative_to(folder)).read_bytes() == path.read_bytes()
+            there = (snapshot / path.relative_to(folder)).read_bytes()
+            if path.name == "croissant.json":  # a mirror writes its addresses into it
+                assert address in there
+                there = there.replace(address, b"")
+            assert there == path.read_bytes()
     assert DatasetCard.load("shift/tiny").data.configs
     card = hf_hub_download("shift/tiny", "README.md", repo_type="dataset", force_download=True)
     assert Path(card).read_bytes() == (folder / "README.md").read_bytes()
