@@ -26,7 +26,7 @@ METADATA = "metadata/mini/train.parquet"
 #: What the publisher says and no row can show: only the hash of the manifest vouches for it.
 STATED = {
     *("family", "released", "title", "summary", "creators", "citation", "datasheet", "seed", "recipe_id"),
-    *("versions", "publishes", "shortcuts", "calibration"),
+    *("versions", "version", "publishes", "shortcuts", "calibration", "provenance", "equal_content"),
 }
 
 

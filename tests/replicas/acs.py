@@ -12,6 +12,7 @@ from tests.replicas.wilds import table
 
 FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")
 HEADER = ("RT", "SERIALNO", "ST", "PWGTP", *FEATURES, "PINCP", "NAICSP", "pwgtp1")
+BORN = HEADER.index("POBP")
 NUMBERS = {"MD": "24", "NJ": "34", "MA": "25", "SD": "46", "AR": "05", "PR": "72"}
 #: Persons of each file whom one filter leaves out: column and value; a child is left out by three.
 LEFT = (("AGEP", "16"), ("PINCP", "100"), ("WKHP", "  "), ("WKHP", "0"), ("PWGTP", "0"), ("PINCP", ""))
@@ -38,7 +39,10 @@ def make(root: Path, each: int = 16, *, packed: bool = False) -> Mapping[str, in
     for domain, files in FILES.items():
         for year, state in files:
             folder, name = f"{year}/1-Year", name_of(year, state)
-            text = table([HEADER, *persons(state, each), *left_out(state)])
+            kept = persons(state, each)
+            for row in kept:  # in no other file is a person with the same answers
+                row[BORN] = f"{year % 10}{NUMBERS[state]}"
+            text = table([HEADER, *kept, *left_out(state)])
             if packed:
                 (root / folder).mkdir(parents=True, exist_ok=True)
                 with zipfile.ZipFile(root / folder / f"csv_p{state.lower()}.zip", "w") as archive:
@@ -53,14 +57,14 @@ def make(root: Path, each: int = 16, *, packed: bool = False) -> Mapping[str, in
     return counts
 
 
-def persons(state: str, each: int) -> list[Sequence[object]]:
+def persons(state: str, each: int) -> list[list[object]]:
     """Persons whom the filters keep; the first earns 50,000 dollars, the second 50,001."""
     rows = []
     for number in range(each):
         income = 50_000 + number % 2 if number < 2 else 200 + 60_000 * (number % 2) + number
         job = "" if number == 3 else f"{number:04}"
         features = (17 + number, 1, 21, 1, job, "006", 0, f" {40 + number}", 1 + number % 2, 2)
-        rows.append(("P", f"{state}{number}", NUMBERS.get(state, "02"), 1, *features, income, "23 ", 5))
+        rows.append(["P", f"{state}{number}", NUMBERS.get(state, "02"), 1, *features, income, "23 ", 5])
     return rows
 
 

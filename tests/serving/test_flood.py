@@ -52,9 +52,10 @@ class Usage:
 
 
 def read_all(port: int, contents: dict[str, bytes], seed: int, until: float) -> int:
-    """Read ranges and whole files over connections that are used again; nothing is tried twice.
+    """Read ranges and whole files over connections that are used again; on a new one nothing is tried twice.
 
-    As with other clients, a connection that the server has closed meanwhile is not used again.
+    As with other clients, a connection that the server has closed meanwhile, or closes while the next request
+    is on its way, is not used again.
     """
     draw, count = random.Random(seed), 0
     connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(3)]
@@ -67,8 +68,17 @@ def read_all(port: int, contents: dict[str, bytes], seed: int, until: float) -> 
             start, end, headers = 0, len(content), {}
         if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
             connection.close()
-        connection.request("GET", FILES + name, headers=headers)
-        assert connection.getresponse().read() == content[start:end]
+        is_new = connection.sock is None
+        try:
+            connection.request("GET", FILES + name, headers=headers)
+            answer = connection.getresponse()
+        except ConnectionError:
+            if is_new:
+                raise
+            connection.close()
+            connection.request("GET", FILES + name, headers=headers)
+            answer = connection.getresponse()
+        assert answer.read() == content[start:end]
         count += 1
     for connection in connections:
         connection.close()
