@@ -75,22 +75,23 @@ def test_who_asks_for_look_alikes_does_not_keep_the_readers_of_files_waiting(tin
     try:
         with ThreadPoolExecutor(60) as pool:
             asked = [pool.submit(look, name) for name in names * 6]
-            waits = []
+            waits, start = [], time.monotonic()
             while not all(one.done() for one in asked):
                 begin = time.monotonic()
                 path = f"/datasets/shift/tiny0/resolve/main/{shard.relative_to(tiny)}"
                 assert request(server.port, "GET", path).body == shard.read_bytes()
                 waits.append(time.monotonic() - begin)
+            spent = time.monotonic() - start
         answers = [one.result() for one in asked]
         busy = [one for one in answers if one.status == 503]
         assert {one.status for one in answers} == {200, 503}
         assert all(int(one.headers["retry-after"]) > 0 and "ask again" in one.json["error"] for one in busy)
-        assert max(waits) < 2
+        assert max(waits) < spent / 2, (waits, spent)  # else a reader waits until most pages are made
         for name in names:
             assert look(name).json["rows"] == look("tiny0").json["rows"]
         begin = time.monotonic()
         assert {look(name).status for name in names} == {200}
-        assert time.monotonic() - begin < 1  # they are kept, though the datasets are not
+        assert time.monotonic() - begin < spent / 2  # they are kept, though the datasets are not
     finally:
         server.kill()
 
