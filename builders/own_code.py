@@ -1,7 +1,7 @@
 """The code of somebody's own steps, which no `code_version` of this package stands for.
 
 What counts of a module outside the package is the class and whatever it refers to, in its own module and in
-others beside it: functions, constants, decorators, base classes. Comments, docstrings and the form of the
+others next to it: functions, constants, decorators, base classes. Comments, docstrings and the form of the
 code do not count, and neither does the recipe itself, so that a title can be changed.
 """
 
@@ -94,7 +94,7 @@ class _Closure:
                 self.add(imported, alias.name)
 
     def _add_module(self, name: str) -> None:
-        """Add all of a module: what is used of it cannot be told."""
+        """Add all of a module: which of its names are used is unknown."""
         imported = sys.modules.get(name)
         if imported is not None and _is_own(imported):
             for known in _defined(imported):

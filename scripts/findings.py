@@ -164,7 +164,7 @@ def verdict(low: float, high: float, alike: bool) -> str:
     holds, fails = low > 0, high < 0
     if alike:
         holds, fails = low > -ALIKE and high < ALIKE, low > ALIKE or high < -ALIKE
-    return "holds here" if holds else "does not hold" if fails else "cannot be told"
+    return "holds here" if holds else "does not hold" if fails else "inconclusive"
 
 
 def means(records: Records, rule: str) -> Means:

@@ -52,7 +52,7 @@ class Listed:
             yield (
                 f"warning: equal bytes under several labels ({counts.labels:,}): {named}. Where only one "
                 "label can be right, keep that item and delete the others. Observations that may differ can "
-                "stay: no split leaks, but a model is told different labels for one input"
+                "stay: no split leaks, but a model sees different labels for one input"
             )
         yield from self._large()
 

@@ -44,7 +44,7 @@ class Draft:
     """What looking at the data gives: code for the recipe, and lines to print.
 
     `album` is the class, `arguments` what it gets before licence and attribution. `dropped` counts the items
-    that the build will leave out, beside those of `items`.
+    that the build will leave out, besides those of `items`.
     """
 
     shift: Shift
