@@ -27,10 +27,12 @@ on_empty_option = click.option(
       shiftdata task dom_emoji leave-one-domain-out test=noto --picture groups.png
       shiftdata task cns_emoji 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
       shiftdata task cns_emoji mine.parquet
+      shiftdata task dom_emoji label-shift alpha=3 --explain                   the drawn marginal of labels
       shiftdata task sma_emoji gf_k8_mu10                          a canonical split, as `info` lists them
 
-    Protocols follow each other and are composed in that order. A condition keeps rows by label, nuisance,
-    severity, quantile or fold: 'severity<=1.5', style==amber,embers, 'label!=bird'.
+    Protocols may follow each other in any order: sets are cut first, then rows are chosen, then drawn. A
+    condition keeps rows by label, nuisance, severity, quantile or fold: 'severity<=1.5', style==amber,embers,
+    'label!=bird'.
 """)
 @click.argument(
     "dataset", required=False, help="A name, owner/name, a folder or a URL; none lists the protocols."
@@ -47,6 +49,7 @@ on_empty_option = click.option(
 @click.option("--filters", is_flag=True, help="Print `filters=` for pyarrow and `datasets`.")
 @click.option("--freeze", metavar="FILE", help="Write the keys of every set as Parquet.")
 @click.option("--picture", metavar="FILE", help="Draw the groups of every set.")
+@click.option("--explain", is_flag=True, help="Print the drawn marginal of labels against the base's.")
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
@@ -56,6 +59,7 @@ def command(
     filters: bool,
     freeze: str | None,
     picture: str | None,
+    explain: bool,
 ) -> None:
     """Make a task by a protocol, and print how many rows, origins and groups its sets have.
 
@@ -70,6 +74,8 @@ def command(
         print("\n".join(made.keys(name)))
     else:
         print(made.report())
+    if explain:
+        print(f"\n{made.report().explain()}")
     if freeze:
         print(f"{freeze}: {made.freeze(freeze)}")
     if picture:

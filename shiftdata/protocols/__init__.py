@@ -2,7 +2,7 @@
 
 >>> from shiftdata.protocols import severity
 >>> print(protocol("group-fairness", k=8, mu=0.1) & (severity <= 1.5))
-group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5)
+(severity <= 1.5) & group-fairness@1(k=8, mu=0.1, seed=0)
 """
 
 from __future__ import annotations

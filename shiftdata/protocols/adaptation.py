@@ -78,6 +78,7 @@ class UDA(Protocol):
     seed: int = 0
 
     id: ClassVar[str] = "uda"
+    promises: ClassVar[Sequence[str]] = ("ratio", "hidden")
     short: ClassVar[str] = "uda"
     works: ClassVar[Stage] = Stage.CUT
     metrics: ClassVar[Sequence[str]] = ("adaptation",)

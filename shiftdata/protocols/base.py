@@ -18,7 +18,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import NUMBERS, resolve
 from shiftdata.sampling.cells import narrowest
 from shiftdata.tasks import Task
-from shiftdata.tasks.making import ADVICE, check_empty, restrict
+from shiftdata.tasks.making import ADVICE, check_empty, check_whole, restrict
 
 #: What stands for the default of a parameter that must be given.
 REQUIRED = "(required)"
@@ -29,9 +29,27 @@ class Stage(IntEnum):
 
     ANY = 0
     CUT = 1  # makes new sets of all rows
-    THIN = 2  # keeps a share of each group
-    DRAW = 3  # draws rows
-    SPLIT = 4  # makes several sets of each
+    KEEP = 2  # keeps rows by a rule that looks at each one, or at its trajectory
+    THIN = 3  # keeps a share of each group
+    DRAW = 4  # draws rows
+    SPLIT = 5  # makes several sets of each
+
+
+#: What the sets of a task may be promised to be. A later protocol of a chain keeps the promise, gives it up,
+#: which the report says, or is refused.
+PROMISES: Mapping[str, str] = {
+    "apart": "no origin is on two sides",
+    "trajectories": "each trajectory of a set has every severity, as often",
+    "whole-test": "the test has every row of its domains that leaks nothing",
+    "ratio": "the sets have the stated shares of origins",
+    "per-cell": "a class keeps a number of rows in each domain",
+    "every-row": "no row is left out",
+    "mu": "a minority group keeps mu of the share of its class's own group",
+    "balanced": "all sets but those to fit have every row of each of their groups",
+    "marginal": "the labels of the target's sets follow one marginal",
+    "hidden": "unlabelled sets name neither label nor group",
+    "one-cell": "each set is of one domain, or of one shift at one severity",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +76,10 @@ class Protocol(ABC):
     metrics: ClassVar[Sequence[str]] = ()
     #: When it works in a chain; `ANY` is wherever it stands.
     works: ClassVar[Stage] = Stage.ANY
+    #: What it promises of the sets of its tasks besides "apart", of `PROMISES`.
+    promises: ClassVar[Sequence[str]] = ()
+    #: What others have promised and it gives up; the task says so.
+    gives_up: ClassVar[Sequence[str]] = ()
     #: What the names of its configs begin with, and the parameters that they always have.
     short: ClassVar[str] = ""
     said: ClassVar[Sequence[str]] = ()
@@ -77,29 +99,49 @@ class Protocol(ABC):
     def __call__(self, task: Task, *, on_empty: Literal["error", "report"] = "error") -> Task:
         if on_empty not in ("error", "report"):
             raise InputError(f'on_empty is "error" or "report", got {on_empty!r}')
-        if self.stage == Stage.CUT and task.stage >= Stage.CUT:
-            done = " & ".join(task.history)
-            raise InputError(
-                f"{self.id} cuts the sets anew, and {done} has made them already: "
-                f"put {self.id} first, or take one of them"
-            )
-        if self.stage in (Stage.THIN, Stage.DRAW) and any(one.startswith(self.name) for one in task.history):
-            raise InputError(
-                f"{self.id} has chosen rows of this task already, and their share would be another: "
-                "give it once"
-            )
+        self._check_order(task)
         made = self.make(task)
+        lost = {promise: by for promise, by in made.promises.items() if promise in self.given_up}
         made = replace(
             made,
             history=(*task.history, str(self)),
             metrics=tuple(dict.fromkeys((*task.metrics, *self.metrics))),
-            stage=max(task.stage, self.stage),
+            notes=tuple(
+                dict.fromkeys(
+                    [
+                        *made.notes,
+                        *(f"given up by {self}: {PROMISES[one]} (of {by})" for one, by in lost.items()),
+                    ]
+                )
+            ),
+            stage=max(task.stage, self.leaves),
+            promises={promise: by for promise, by in made.promises.items() if promise not in lost}
+            | dict.fromkeys(self.promised, str(self)),
         )
+        if made.unit == "trajectory":
+            check_whole(made, f"{self} after {task.describe()}")
         if not made.leaky:
             made = replace(made, leaky=made.check_leaks(warn=self.variant in self.leaking))
         if on_empty == "error":
             check_empty(made, lambda: self.advice(task))
         return made
+
+    def _check_order(self, task: Task) -> None:
+        """Refuse a task on which other protocols have worked that come later, or the same again."""
+        done = " & ".join(task.history)
+        if self.stage == task.stage == Stage.CUT:
+            raise InputError(f"{self.id} cuts all rows, and {done} has cut them already: take one of them")
+        if self.stage == task.stage and self.stage in (Stage.THIN, Stage.DRAW):
+            raise InputError(
+                f"{self.id} has chosen rows of this task already, and their share would be another: "
+                "give it once"
+            )
+        if self.stage and self.stage < task.stage:
+            raise InputError(f"{self.id} would break what {done} promises: {self.in_order(task)}")
+
+    def in_order(self, task: Task) -> str:
+        """Say how to join it with the protocols of a task that come later."""
+        return f"put {self.id} first, as `&` does"
 
     def advice(self, task: Task) -> str:
         """Say what to do where the task that is made of `task` lacks rows of groups."""
@@ -135,6 +177,24 @@ class Protocol(ABC):
     @property
     def stage(self) -> Stage:
         return self.works
+
+    @property
+    def leaves(self) -> Stage:
+        """How far the making of its task is: what comes earlier is refused from then on."""
+        return self.stage
+
+    @property
+    def promised(self) -> Sequence[str]:
+        """What it promises with its parameters."""
+        return self.promises if self.variant in self.leaking else ("apart", *self.promises)
+
+    @property
+    def given_up(self) -> Sequence[str]:
+        return self.gives_up
+
+    def parts(self) -> tuple[Protocol, ...]:
+        """The protocols of which it consists, where others are to work between them."""
+        return (self,)
 
     @property
     def reads_params(self) -> bool:
@@ -181,8 +241,8 @@ class Protocol(ABC):
 class Chain(Protocol):
     """Protocols one after the other, each checked.
 
-    The order in which they are joined matters only for conditions: sets are cut first, then their rows are
-    chosen, then drawn.
+    They may be joined in any order: sets are cut first, then their rows are chosen, then drawn. A condition
+    works where it stands among those that cut, and before shares and draws.
     """
 
     steps: tuple[Protocol, ...]
@@ -190,9 +250,19 @@ class Chain(Protocol):
 
     def __post_init__(self) -> None:
         """Bring the steps into the order in which they work: sets are cut before their rows are chosen."""
-        staged = iter(sorted((one for one in self.steps if one.stage), key=lambda one: one.stage))
-        ordered = tuple(next(staged) if one.stage else one for one in self.steps)
-        object.__setattr__(self, "steps", ordered)
+        steps = tuple(part for step in self.steps for part in self._between(step))
+        staged = iter(sorted((step for step in steps if step.stage), key=lambda step: step.stage))
+        ordered = [next(staged) if step.stage else step for step in steps]
+        first = next((n for n, step in enumerate(ordered) if step.leaves >= Stage.THIN), len(ordered))
+        late = [step for step in ordered[first:] if not step.stage]
+        rest = [step for step in ordered[first:] if step.stage]
+        object.__setattr__(self, "steps", (*ordered[:first], *late, *rest))
+
+    def _between(self, step: Protocol) -> tuple[Protocol, ...]:
+        """The parts of a step, where another is to work between them, or the step as it is."""
+        first, last = (part.stage for part in (step.parts()[0], step.parts()[-1]))
+        others = [part.stage for other in self.steps if other is not step for part in other.parts()]
+        return step.parts() if any(first < stage < last for stage in others) else (step,)
 
     def make(self, task: Task) -> Task:
         return self(task)
@@ -228,6 +298,19 @@ class Where(Protocol):
     operator: str
     value: Any
     id: ClassVar[str] = "where"
+
+    @property
+    def promised(self) -> Sequence[str]:
+        return ()
+
+    def _check_order(self, task: Task) -> None:
+        """A share, or a marginal, is of the rows in a set: with fewer rows it would be another."""
+        for promise in ("mu", "marginal"):
+            if promise in task.promises:
+                raise InputError(
+                    f"{self} would break what {task.promises[promise]} promises: {PROMISES[promise]}; "
+                    "put the condition first, as `&` does"
+                )
 
     def make(self, task: Task) -> Task:
         rows = task.metadata

@@ -1,22 +1,23 @@
 """Cut a dataset's origins into parts: no origin is in two of them, unless a protocol wants it so.
 
 A part is an interval of folds. Seed 0 takes the folds as they are, so that each part is a filter; every other
-seed ranks the origins of each stratum anew, and ends each part as near as it can to where seed 0 ends it: a
+seed ranks the origins of each stratum again, and ends each part as near as it can to where seed 0 ends it: a
 seed changes which rows, not how many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.format.records import Clause
 from shiftdata.metadata import Metadata
 from shiftdata.metadata.folds import fold_clause, hashes64
-from shiftdata.tasks.sets import Part
+from shiftdata.tasks.sets import Indices, Part
 
 #: Of each part, the first fold and the one after the last: per cent of the origins.
 Shares: TypeAlias = Mapping[str, tuple[int, int]]
@@ -74,19 +75,46 @@ def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int
     sizes = np.bincount(origin, minlength=len(stratum))
     order = np.lexsort((hashes64(metadata.origin_names, "fold", seed), stratum))
     below = np.array([np.bincount(stratum[origin[fold < end]], minlength=1 + stratum.max()) for end in ends])
+    return _apart(order, stratum, sizes, below)[origin]
+
+
+def cut_within(
+    metadata: Metadata, indices: Indices, shares: Shares, seed: int, salt: str
+) -> dict[str, Indices]:
+    """Parts of some rows, each with its per cent of each stratum: origins, in the order of their hashes."""
+    origin, ends = metadata.origin[indices], sorted({end for of in shares.values() for end in of})
+    sizes = np.bincount(origin, minlength=len(metadata.origin_names))
+    present = np.flatnonzero(sizes)
+    stratum = np.unique(metadata.strata[present], return_inverse=True)[1]
+    order = np.lexsort((hashes64(metadata.origin_names.take(pa.array(present)), salt, seed), stratum))
+    of_stratum = np.bincount(stratum, sizes[present])
+    below = np.array([end * of_stratum / 100 for end in ends])
+    stretch = np.zeros(len(sizes), np.int8)
+    stretch[present] = _apart(order, stratum, sizes[present], below)
+    return {name: indices[_between(stretch[origin], ends, *of)] for name, of in shares.items()}
+
+
+def _apart(
+    order: NDArray[np.int64], stratum: NDArray[np.int64], sizes: NDArray[np.int64], below: NDArray[Any]
+) -> NDArray[np.int8]:
+    """For each origin, how many of the ends it stands at or after; `below` are the rows before each end.
+
+    `order` has the origins of one stratum after those of another, `sizes` are their rows.
+    """
     result = np.empty(len(stratum), np.int8)
-    over = np.zeros(len(ends))
+    over = np.zeros(len(below))
     starts = np.cumsum(np.bincount(stratum))[:-1]
     for mine, wanted in zip(np.split(order, starts), below.T, strict=True):
-        # An end lies between two origins, as near as can be to where seed 0 has it, counted in rows; what one
+        # An end lies between two origins, as near as can be to where it is wanted, counted in rows; what one
         # stratum has too many, the next has fewer.
         after = np.cumsum(sizes[mine])
         places = np.maximum.accumulate(wanted - over)
         before = np.searchsorted(after - sizes[mine] / 2, places, side="right")
-        before = _none_empty(before, np.diff(wanted, prepend=0) > 0, len(mine))
+        needed = np.diff(wanted, prepend=0) > 0
+        before = _none_empty(before, needed & (needed.sum() <= len(mine)), len(mine))
         over += np.append(0, after)[before] - wanted
         result[mine] = np.searchsorted(before, np.arange(len(mine)), side="right")
-    return result[origin]
+    return result
 
 
 def _none_empty(before: NDArray[np.int64], needed: NDArray[np.bool_], origins: int) -> NDArray[np.int64]:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.protocols.base import Protocol, Stage, named
-from shiftdata.protocols.cuts import Shares, cut
+from shiftdata.protocols.cuts import Shares, cut, cut_within
 from shiftdata.protocols.shuffled import listed_cut, shuffled_cut
-from shiftdata.tasks import Role, Task
+from shiftdata.tasks import Role, RowSet, Task
 from shiftdata.tasks.making import recut
 from shiftdata.tasks.sets import NewSet, Part
 
@@ -75,6 +75,7 @@ class HoldOut(DomainProtocol):
     pretraining: str = ""
     seed: int = 0
     id: ClassVar[str] = "domainbed-v2"
+    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "dbv2"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "whole test domains, 80/20 of the training domains"
@@ -110,6 +111,7 @@ class LeaveOneDomainOut(DomainProtocol):
     test: str
     seed: int = 0
     id: ClassVar[str] = "leave-one-domain-out"
+    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "lodo"
     variants: ClassVar = WHOLE
     leaking: ClassVar = ("paper",)
@@ -131,6 +133,7 @@ class LeaveOneGroupOut(DomainProtocol):
     groups: str | Sequence[Sequence[str]] = "nico++"
     seed: int = 0
     id: ClassVar[str] = "leave-one-group-out"
+    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "logo"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "one of three groups of domains is tested, the others train"
@@ -164,6 +167,7 @@ class ClassicDG(DomainProtocol):
     split: int = 1
     seed: int = 0
     id: ClassVar[str] = "classic-dg"
+    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "classic"
     said: ClassVar[Sequence[str]] = ("split",)
     paper: ClassVar[str] = "NICO++, section 5.2 and appendix C.3"
@@ -205,6 +209,7 @@ class DomainBed(DomainProtocol):
     unlabelled: int = 0
     seed: int = 0
     id: ClassVar[str] = "domainbed"
+    promises: ClassVar[Sequence[str]] = ("ratio",)
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed), section 3; released code"
     about: ClassVar[str] = "in and out splits (80/20) of every domain, one domain tested"
     variants: ClassVar = {
@@ -246,22 +251,75 @@ class DomainBed(DomainProtocol):
         return rows_from_files(task, rows, [self.test])
 
 
+#: Where each set of an upper bound begins and ends, in per cent: 7:1:2.
+UPPER_BOUND: Shares = {"train": (0, 70), "validation": (70, 80), "test": (80, 100)}
+#: The protocols of whose tests an upper bound is.
+BOUNDED = (
+    "classic-dg", "domainbed", "domainbed-v2", "flexible-dg", "leave-one-domain-out", "leave-one-group-out"
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class Oracle(DomainProtocol):
-    """NICO++'s upper bound: a 7:1:2 cut of the test domains, mixed."""
+    """NICO++'s upper bound: a model trained on the distribution of the test, by a 7:1:2 cut of it.
 
-    test: str | Sequence[str]
+    Alone it cuts all rows of the domains `test`, mixed. After a protocol that holds domains out, such as
+    `flexible-dg & oracle`, it cuts the rows of that protocol's test, or those of them in `test`.
+    """
+
+    test: str | Sequence[str] = ()
     seed: int = 0
     id: ClassVar[str] = "oracle"
+    promises: ClassVar[Sequence[str]] = ("ratio",)
     paper: ClassVar[str] = "NICO++, appendix C.1"
-    about: ClassVar[str] = "train, validation, test 7:1:2 of the test domains together"
+    about: ClassVar[str] = (
+        "train, validation, test 7:1:2 of the test domains, or of the test of another protocol"
+    )
+
+    def _check_order(self, task: Task) -> None:
+        cut_by = {text.partition("@")[0] for text in task.history}
+        if task.stage != Stage.CUT or not cut_by & set(BOUNDED):
+            super()._check_order(task)
 
     def make(self, task: Task) -> Task:
         tested = sorted(task.metadata.numbers("nuisance", named(self.test)))
-        parts = cut(
-            task.metadata, {"train": (0, 70), "validation": (70, 80), "test": (80, 100)}, seed=self.seed
-        )
+        if task.stage == Stage.CUT:
+            return self._of_test(task, tested)
+        if not tested:
+            raise InputError(
+                f"{self.id} needs test=, the domains to cut, or one of {', '.join(BOUNDED)} before it, "
+                "whose test it cuts"
+            )
+        parts = cut(task.metadata, UPPER_BOUND, seed=self.seed)
         return _recut(task, parts, dict.fromkeys(parts, tested))
+
+    def _of_test(self, task: Task, tested: Sequence[int]) -> Task:
+        """Cut the rows that the task tests."""
+        rows, tests = task.metadata, [one for one in task.sets.values() if one.role == "test"]
+        indices = np.unique(np.concatenate([one.indices for one in tests]))
+        scope = np.any([one.scope for one in tests], axis=0)
+        expected = np.any([one.expected for one in tests], axis=0)
+        if tested:
+            indices = indices[np.isin(rows.nuisance[indices], tested)]
+            scope = scope & np.isin(rows.groups[rows.nuisance_column], tested)
+            if not len(indices):
+                shown = ", ".join(rows.nuisances[number] for number in tested)
+                raise InputError(
+                    f"{task.describe()} tests no row of {shown}: leave test= out, or name others"
+                )
+        reason = f"it is a part of the test of {task.describe()}, by stable hash of origins"
+        sets = {
+            name: RowSet(
+                indices=mine,
+                # A tenth of few rows may be none: no group is promised to the validation set.
+                expected=expected & scope & (name != "validation"),
+                scope=scope,
+                roles=(ROLE[name],),
+                reason=reason,
+            )
+            for name, mine in cut_within(rows, indices, UPPER_BOUND, self.seed, self.id).items()
+        }
+        return replace(task, sets=sets, promises={}, leaky=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +329,9 @@ class OracleStar(Oracle):
     test: str
     id: ClassVar[str] = "oracle*"
     short: ClassVar[str] = "oracle_star"
-    about: ClassVar[str] = "train, validation, test 7:1:2 of one test domain"
+    about: ClassVar[str] = (
+        "train, validation, test 7:1:2 of one test domain, also of that of another protocol"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,6 +22,7 @@ class EvaluateOnly(DomainProtocol):
     test: str | Sequence[str] = ()
 
     id: ClassVar[str] = "evaluate-only"
+    promises: ClassVar[Sequence[str]] = ("every-row",)
     paper: ClassVar[str] = "Do ImageNet classifiers generalize to ImageNet?; The many faces of robustness"
     about: ClassVar[str] = "every row is tested, none trains: models come trained"
 

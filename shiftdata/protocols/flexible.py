@@ -35,6 +35,7 @@ class FlexibleDG(DomainProtocol):
     seed: int = 0
 
     id: ClassVar[str] = "flexible-dg"
+    promises: ClassVar[Sequence[str]] = ("per-cell",)
     short: ClassVar[str] = "flexible"
     paper: ClassVar[str] = "NICO++, section 5.3"
     about: ClassVar[str] = "training and test domains drawn for each class; 2 dominant, 12 minor, 6 test"

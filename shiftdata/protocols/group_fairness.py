@@ -23,12 +23,16 @@ from shiftdata.protocols.base import Protocol, Stage, places
 from shiftdata.protocols.cuts import Shares, cut
 from shiftdata.stable import ranks, uniform
 from shiftdata.tasks import Task
-from shiftdata.tasks.making import narrow, recut, restrict
+from shiftdata.tasks.making import narrow, recut, restrict, units
+from shiftdata.tasks.report import CAUTION
 from shiftdata.tasks.sets import NewSet
 from shiftdata.tasks.task import CANONICAL_ROLES
 
 #: Where the canonical splits begin and end, in folds.
 CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
+
+#: From how many times the asked mu on a report says first that rounding gives another.
+TOO_FAR = 1.5
 
 Pairs = list[tuple[int, int, float]]
 
@@ -43,7 +47,7 @@ class GroupFairness(Protocol):
 
     `styles` is the number of styles where it is not K: classes take them in turn. `dominant` are K pairs
     (label, nuisance) instead of drawn ones. `seed` draws classes, styles and nu; `split_seed` also cuts
-    train, validation and test anew.
+    train, validation and test again.
     """
 
     k: int
@@ -56,6 +60,8 @@ class GroupFairness(Protocol):
 
     id: ClassVar[str] = "group-fairness"
     works: ClassVar[Stage] = Stage.THIN
+    promises: ClassVar[Sequence[str]] = ("mu", "balanced")
+    gives_up: ClassVar[Sequence[str]] = ("ratio", "per-cell")
     metrics: ClassVar[Sequence[str]] = ("fairness",)
     paper: ClassVar[str] = "Stylized Meta-Album, section 3.1 and appendix E"
     about: ClassVar[str] = "K classes, each mostly in a style of its own; balanced validation and test"
@@ -212,7 +218,7 @@ class GroupFairness(Protocol):
         return clauses
 
     def _thinned(self, task: Task, name: str, pairs: Pairs, kept: Sequence[int]) -> Task:
-        """Keep the share of each group among the rows of a set, by quantile; at least one row."""
+        """Keep the share of each group among the units of a set, by quantile; at least one."""
         rows, one = task.metadata, task.sets[name]
         nuisances = len(rows.nuisances)
         shares = np.zeros(len(rows.group_counts) + 1)  # the last is for rows without a group
@@ -220,14 +226,18 @@ class GroupFairness(Protocol):
             # Six decimals: a product such as 0.1 * 0.437 must be the number that its text says.
             shares[[label * nuisances + other for other in kept]] = round(self.minority * nu, 6)
             shares[label * nuisances + own] = nu
-        taken = shares[rows.group[one.indices]] > 0
-        indices = one.indices[taken]
+        first, unit = units(task, name)
+        first_of_kept = shares[rows.group[one.indices[first]]] > 0
+        indices = one.indices[first[first_of_kept]]
         group = rows.group[indices].astype(np.int64)
         _, step = np.unique(rows.columns["severity"][indices], return_inverse=True, equal_nan=True)
         cell = group * (int(step.max(initial=0)) + 1) + step
         place, size = places(cell, self._order(rows, indices))
         few = (place == 0) & (0.5 / size >= shares[group])  # a share of none: one row
-        taken[taken] = kept_here = few | ((place + 0.5) / size < shares[group])
+        chosen = few | ((place + 0.5) / size < shares[group])
+        of_unit = np.zeros(len(first), bool)
+        of_unit[first_of_kept] = chosen
+        taken = of_unit[unit]
         filters = self.filters(pairs, kept, rows.nuisance_column)
         lone = np.flatnonzero(few)
         for row in lone[np.unique(group[lone], return_index=True)[1]].tolist():
@@ -240,9 +250,7 @@ class GroupFairness(Protocol):
             task, name, taken, filters=filters, reason="a share is of the rows in the set", scope=promised
         )
         made = self._promising(made, name, promised)
-        return replace(
-            made, notes=(*made.notes, self._met(name, pairs, nuisances, group, kept_here, promised))
-        )
+        return replace(made, notes=(*made.notes, *self._met(name, pairs, nuisances, group, chosen, promised)))
 
     def _promising(self, task: Task, name: str, promised: NDArray[np.bool_]) -> Task:
         """Let promised groups that the dataset lacks show as empty, within what the set may contain."""
@@ -258,25 +266,42 @@ class GroupFairness(Protocol):
         group: NDArray[np.int64],
         taken: NDArray[np.bool_],
         promised: NDArray[np.bool_],
-    ) -> str:
-        """What share of its class's dominant group each minority group has, relative to their sizes."""
+    ) -> list[str]:
+        """What share of its class's dominant group each minority group has, relative to their sizes.
+
+        Rows are whole, at least one: of few rows a group keeps far more than mu, which is said first.
+        """
         sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, taken))
-        ratios = []
-        for label, own, _ in pairs:
+        ratios: list[float] = []
+        least = np.inf
+        for label, own, nu in pairs:
             groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances
             major = label * nuisances + own
             minor = groups[(groups != major) & (sizes[groups] > 0)]
             if sizes[major]:
                 ratios += (kept[minor] / sizes[minor] / (kept[major] / sizes[major])).tolist()
+                least = min(least, nu)
         asked = f"mu in {name}: asked {self.minority:.6g}"
         if not ratios:
-            return f"{asked}, not met: no class has its dominant and a minority group there"
-        return f"{asked}, met {np.mean(ratios):.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"
+            return [f"{asked}, not met: no class has its dominant and a minority group there"]
+        met = float(np.mean(ratios))
+        said = [f"{asked}, met {met:.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
+        if met >= TOO_FAR * self.minority:
+            smallest = int(sizes[promised & (sizes > 0)].min())
+            needed = int(np.ceil(1 / (self.minority * least)))
+            offer = f"mu={min(1, met * self.mu / self.minority):.2g}"
+            offer += " or a smaller k" if self.variant == "code-binary" else ""
+            said.append(
+                f"{CAUTION}mu in {name} is {met:.4g}, {met / self.minority:.2g} times what was asked: a "
+                f"group keeps at least one row, and the smallest has {smallest:,}. Ask for {offer}, or take "
+                f"a base with {needed:,} rows or more in each group"
+            )
+        return said
 
     def _cut_anew(self, task: Task) -> Task:
         if task.stage >= Stage.CUT:
             raise InputError(
-                f"split_seed={self.split_seed} cuts train, validation and test anew, and "
+                f"split_seed={self.split_seed} cuts train, validation and test again, and "
                 f"{' & '.join(task.history)} has cut them: give the seed there"
             )
         parts = cut(task.metadata, CANONICAL, seed=self.split_seed)

@@ -17,7 +17,8 @@ from shiftdata.protocols.halves import SHARED, Halves, Sides, halves_of
 from shiftdata.sampling.subsets import dirichlet_marginal, largest_counts
 from shiftdata.stable import rng
 from shiftdata.tasks import Role, Task
-from shiftdata.tasks.making import check_empty, choose, recut
+from shiftdata.tasks.making import check_empty, choose, recut, units
+from shiftdata.tasks.report import MarginalDraw
 from shiftdata.tasks.sets import NewSet
 
 ROLE: Mapping[str, Role] = {
@@ -35,10 +36,13 @@ SAME: Shares = {
 }  # fmt: skip
 #: Alphas that an error offers: those of RLSbench, and larger ones, which shift less.
 ALPHAS = (0.5, 1, 3, 10, 30, 100, 300, 1000)
-
-
-class NoRowError(InputError):
-    """A draw without replacement leaves no row."""
+#: Which Dirichlet it is, as reports say it.
+LAWS: Mapping[str, str] = {
+    "paper": "Dirichlet(alpha p), alpha = {alpha:g}: the paper's text. Its published numbers are of the "
+    "code's Dirichlet(alpha K p), which shifts far less: label-shift@code",
+    "code": "Dirichlet(alpha K p), alpha = {alpha:g}, K = {classes}: the released code, and so the paper's "
+    "published numbers. The paper's text has Dirichlet(alpha p)",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,8 @@ class LabelShift(Protocol):
     `rlsbench` names one of that benchmark's 14 datasets: source and halves are its own (`halves.RLSBENCH`).
 
     Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: labels may vanish,
-    which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn.
+    which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn. After
+    `continuous` trajectories are drawn instead of rows, each whole.
     """
 
     alpha: float | None
@@ -64,6 +69,8 @@ class LabelShift(Protocol):
 
     id: ClassVar[str] = "label-shift"
     short: ClassVar[str] = "ls"
+    promises: ClassVar[Sequence[str]] = ("marginal", "hidden")
+    gives_up: ClassVar[Sequence[str]] = ("whole-test", "ratio", "per-cell", "every-row", "balanced")
     metrics: ClassVar[Sequence[str]] = ("label-shift",)
     paper: ClassVar[str] = "RLSbench, section 3.1 and appendix D"
     about: ClassVar[str] = "target labels from Dirichlet(alpha * p), 80/20 cuts of source and target"
@@ -120,16 +127,36 @@ class LabelShift(Protocol):
     def stage(self) -> Stage:
         return Stage.CUT if self.target else Stage.DRAW
 
+    @property
+    def leaves(self) -> Stage:
+        return self.stage if self.alpha is None else Stage.DRAW
+
+    @property
+    def promised(self) -> Sequence[str]:
+        return [one for one in super().promised if one != "marginal" or self.alpha is not None]
+
+    @property
+    def given_up(self) -> Sequence[str]:
+        return self.gives_up if self.alpha is not None else ()
+
+    def parts(self) -> tuple[Protocol, ...]:
+        """The cut, and the draw in the sets that it makes."""
+        if not self.target or self.alpha is None:
+            return (self,)
+        variant = "code" if self.variant else ""
+        draw = replace(self, source=(), target=(), rlsbench="", variant=variant)
+        return (replace(self, alpha=None), draw)
+
+    def in_order(self, task: Task) -> str:
+        return f"{super().in_order(task)}; what chooses rows goes between its cut (alpha=none) and its draw"
+
     def make(self, task: Task) -> Task:
         if self.target:
             task = self._cut(task)
         shifted = self._shifted(task)
         if self.alpha is None:
             return task
-        try:
-            return self._drawn(task, shifted)
-        except NoRowError as error:
-            raise InputError(f"{error}: {self._attainable(task, shifted)}") from None
+        return self._drawn(task, shifted)
 
     def advice(self, task: Task) -> str:
         """Offer draws that give every group a row, with their sizes: each was tried."""
@@ -174,9 +201,19 @@ class LabelShift(Protocol):
         variant: Literal["paper", "code"] = "code" if self.variant else "paper"
         p = own / own.sum()
         marginal = dirichlet_marginal(p, self.alpha, variant=variant, seed=self.seed, names=(self.id,))
+        fit = next((name for name, one in task.sets.items() if one.role == "fit"), "")
+        source = _label_counts(task, fit) if fit else np.zeros_like(own)
         for name in shifted:
             task = self._resampled(task, name, marginal)
-        return task
+        draw = MarginalDraw(
+            law=LAWS[variant].format(alpha=self.alpha, classes=len(own)),
+            labels=task.metadata.labels,
+            source=tuple((source / max(1, source.sum())).tolist()),
+            before=tuple(p.tolist()),
+            drawn=tuple(marginal.tolist()),
+            rows={name: tuple(_label_counts(task, name).tolist()) for name in shifted},
+        )
+        return replace(task, draws=(*task.draws, draw), notes=(*task.notes, *draw.notes()))
 
     def _cut(self, task: Task) -> Task:
         rows, halves = task.metadata, self._halves()
@@ -203,18 +240,17 @@ class LabelShift(Protocol):
         rows, one = task.metadata, task.sets[name]
         if one.counts is not None:
             raise InputError(f"{name} was drawn with replacement already: shift the labels once")
-        labels = rows.label[one.indices].astype(np.int64)
-        counts = _label_counts(task, name)
+        first, unit = units(task, name)
+        labels = rows.label[one.indices[first]].astype(np.int64)
+        counts = np.bincount(labels, minlength=len(rows.labels)).astype(np.int64)
         shares = np.where(counts > 0, marginal, 0)
         if not shares.sum():
             raise InputError(f"the drawn marginal has only labels that {name} lacks: take another seed")
         shares = shares / shares.sum()
-        order = rows.hashes(one.indices, self.id, self.seed, name)
+        order = rows.hashes(one.indices[first], self.id, self.seed, name)
         reason = "its labels are drawn from a Dirichlet"
         if not self.replacement:
-            kept = first_of_each(labels, order, largest_counts(counts, shares))
-            if not len(kept):
-                raise NoRowError(f"without replacement the drawn labels leave no row of {name}")
+            kept = first_of_each(labels, order, largest_counts(counts, shares))[unit]
             return choose(task, name, one.indices[kept], reason)
         generator = rng(self.id, self.seed, name)
         by_label = np.lexsort((order, labels))
@@ -224,9 +260,12 @@ class LabelShift(Protocol):
         for label in np.flatnonzero(takes).tolist():
             places = generator.integers(counts[label], size=takes[label])
             np.add.at(drawn, by_label[starts[label] + places], 1)
+        drawn = drawn[unit]
         return choose(task, name, one.indices[drawn > 0], reason, counts=drawn[drawn > 0])
 
 
 def _label_counts(task: Task, name: str) -> NDArray[np.int64]:
-    labels = task.metadata.label[task.sets[name].indices]
-    return np.bincount(labels, minlength=len(task.metadata.labels)).astype(np.int64)
+    """How many examples of each label a set has, each as often as it was drawn."""
+    rows = task.sets[name]
+    labels = task.metadata.label[rows.indices]
+    return np.bincount(labels, rows.counts, minlength=len(task.metadata.labels)).astype(np.int64)

@@ -148,13 +148,13 @@ def _after_at(chosen: type[Protocol], after: str, given: str) -> dict[str, str]:
 
 
 def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
-    """Compose the protocols that a text names, in its order; None if it names none.
+    """Compose the protocols that a text names; None if it names none.
 
     Each name is followed by its parameters; a condition (`severity<=1.5`, `style==amber,embers`,
     `label!=dog`) may stand anywhere. One `=` is a parameter, so equality in a condition is `==`.
 
     >>> print(parse_protocol("group-fairness k=8 mu=0.1 severity<=1.5 style!=ink,oil"))
-    group-fairness@1(k=8, mu=0.1, seed=0) & (severity <= 1.5) & (style != ink, oil)
+    (severity <= 1.5) & (style != ink, oil) & group-fairness@1(k=8, mu=0.1, seed=0)
     """
     steps: list[Protocol | tuple[str, dict[str, Any]]] = []
     for word in _split(text) if isinstance(text, str) else text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ class PerDomain(Protocol):
     """
 
     id: ClassVar[str] = "per-domain"
+    promises: ClassVar[Sequence[str]] = ("one-cell",)
     works: ClassVar[Stage] = Stage.SPLIT
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); released code"
     about: ClassVar[str] = "every set once a domain"

@@ -1,4 +1,4 @@
-"""How protocols make a task from a task: cut its sets anew, keep some rows of them, or choose rows.
+"""How protocols make a task from a task: cut its sets again, keep some rows of them, or choose rows.
 
 No task is changed: each function gives a new one.
 """
@@ -145,6 +145,40 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
     return replace(task, sets=made)
 
 
+def units(task: Task, name: str) -> tuple[Indices, NDArray[np.int64]]:
+    """What a draw takes whole: the place in a set of one row of each unit, and the unit of each row.
+
+    A unit is a row; in a task of complete trajectories it is a trajectory, for which its first row stands.
+    """
+    rows = task.row_set(name)
+    if task.unit == "row":
+        every = np.arange(len(rows.indices))
+        return every, every
+    severity, trajectory = task.metadata.columns["severity"], task.metadata.trajectory[rows.indices]
+    order = np.lexsort((severity[rows.indices], trajectory))
+    begins = np.append(True, np.diff(trajectory[order]) != 0)[: len(order)]
+    first = np.sort(order[begins])
+    number = np.zeros(int(trajectory.max(initial=-1)) + 1, np.int64)
+    number[trajectory[first]] = np.arange(len(first))
+    return first, number[trajectory]
+
+
+def check_whole(task: Task, made_by: str) -> None:
+    """Refuse a task whose sets have a part of a trajectory, or its rows in different numbers."""
+    severity, trajectory = task.metadata.columns["severity"], task.metadata.trajectory
+    for name, rows in task.sets.items():
+        steps, step = np.unique(severity[rows.indices], return_inverse=True)
+        times = np.bincount(trajectory[rows.indices] * max(1, len(steps)) + step, rows.counts)
+        times = np.append(times, np.zeros(-len(times) % max(1, len(steps)))).reshape(-1, max(1, len(steps)))
+        times = times[times.any(axis=1)]
+        torn = int((times != times[:, :1]).any(axis=1).sum())
+        if torn:
+            raise InputError(
+                f"{made_by} would leave {torn:,} of {len(times):,} trajectories of {name} incomplete: drop "
+                "continuous, or take what keeps or leaves out whole origins, such as a condition on fold"
+            )
+
+
 def check_empty(task: Task, advice: Callable[[], str] = lambda: ADVICE) -> None:
     """Refuse a task without a test, a set without rows, or groups that should have rows and have none.
 
@@ -157,7 +191,7 @@ def check_empty(task: Task, advice: Callable[[], str] = lambda: ADVICE) -> None:
         )
     for name, one in task.sets.items():
         if not len(one):
-            raise InputError(f"{task.describe()} leaves {name} without a row: choose other parameters")
+            raise InputError(f"{task.describe()} leaves {name} without a row: {advice()}")
         if empty := task.empty_groups(one):
             shown = ", ".join(empty[:5]) + (" ..." if len(empty) > 5 else "")
             raise InputError(

@@ -29,12 +29,60 @@ class SetReport:
         return [count for row in self.counts for count in row if count]
 
 
+#: How notes begin that a report says first: a task is not what was asked for.
+CAUTION = "caution: "
+BAR = 20  # characters of the longest bar
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalDraw:
+    """A drawn marginal of labels: by which law, around what, and what each set has of it.
+
+    `source` and `before` are the shares of the labels in the set to fit and in the target before the draw,
+    `drawn` those that were drawn, `rows` the examples of each label in each set.
+    """
+
+    law: str
+    labels: tuple[str, ...]
+    source: tuple[float, ...]
+    before: tuple[float, ...]
+    drawn: tuple[float, ...]
+    rows: Mapping[str, tuple[int, ...]]
+
+    def notes(self) -> list[str]:
+        """Say which law it is, and how many labels have rows."""
+        of = sum(share > 0 for share in self.before)
+        return [
+            f"labels of {name}: {self.law}; {sum(count > 0 for count in counts)} of {of} labels have rows"
+            for name, counts in self.rows.items()
+        ]
+
+    def explain(self) -> str:
+        """A table of the labels: the shares in the source, in the target before the draw, and as drawn."""
+        width, most = max(map(len, [*self.labels, "label"])) + 2, max(self.drawn, default=0) or 1
+        heads = [*("source", "before", "drawn"), *self.rows]
+        widths = [max(8, len(head) + 2) for head in heads]
+        lines = [
+            self.law,
+            f"{'label':<{width}}"
+            + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True)),
+        ]
+        for number, label in enumerate(self.labels):
+            shares = [f"{100 * of[number]:.1f} %" for of in (self.source, self.before, self.drawn)]
+            cells = [*shares, *(f"{counts[number]:,}" for counts in self.rows.values())]
+            figures = "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
+            bar = "#" * round(BAR * self.drawn[number] / most)
+            lines.append(f"{label:<{width}}{figures}  {bar}".rstrip())
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """What is in a task; `str` makes a table of it.
 
     `empty` of a set names the groups that its protocol promises and that have no row, `notes` are what the
-    protocols asked for and met.
+    protocols asked for and met; those that begin with "caution" are said first. `draws` are the marginals of
+    labels that were drawn, which `explain` prints.
     """
 
     task: str
@@ -44,10 +92,12 @@ class Report:
     notes: tuple[str, ...]
     labels: tuple[str, ...]
     nuisances: tuple[str, ...]
+    draws: tuple[MarginalDraw, ...] = ()
 
     def __str__(self) -> str:
         head = ("set", "examples", "rows", "origins", "groups", "smallest", "largest", "empty")
-        lines = [self.task, f"of {self.dataset}", ""]
+        cautions = [note for note in self.notes if note.startswith(CAUTION)]
+        lines = [self.task, f"of {self.dataset}", *cautions, ""]
         roles = {name: ", ".join(one.roles) for name, one in self.sets.items()}
         width, wide = max(map(len, [*roles, "validation"])) + 2, max(map(len, [*roles.values(), "role"]))
         lines.append(f"{head[0]:<{width}}{'role':<{wide}}" + "".join(f"{name:>10}" for name in head[1:]))
@@ -61,11 +111,15 @@ class Report:
             if one.empty:
                 more = f" and {len(one.empty) - 8} more" if len(one.empty) > 8 else ""
                 lines.append(f"empty in {name}: {', '.join(one.empty[:8])}{more}")
-        lines += self.notes
+        lines += [note for note in self.notes if note not in cautions]
         lines.append(f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides")
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def explain(self) -> str:
+        """The marginals of labels that were drawn, label by label."""
+        return "\n\n".join(draw.explain() for draw in self.draws) or "no marginal of labels was drawn"
 
     def picture(self) -> Image.Image:
         """Draw a heat map of each set, side by side on one scale.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from shiftdata.metadata import Metadata
 from shiftdata.tasks import reading
 from shiftdata.tasks.evaluation import Evaluation, evaluate
 from shiftdata.tasks.frozen import Frozen, freeze, read_frozen
-from shiftdata.tasks.report import Report, SetReport
+from shiftdata.tasks.report import MarginalDraw, Report, SetReport
 from shiftdata.tasks.sets import ROLES, Indices, LeakWarning, Role, RowSet
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Task:
 
     A protocol makes a new task from a task; see `shiftdata.tasks.making`. `metrics` names
     the official metrics of its protocols, `notes` are what they asked for and met. `stage` says how far the
-    making is: a task whose sets were cut, or their rows chosen, cannot be cut any more.
+    making is: a task whose sets were cut, or their rows chosen, cannot be cut any more. `promises` are those
+    that hold, each with the protocol that made it; `draws` are the marginals that were drawn.
     """
 
     metadata: Metadata
@@ -47,6 +48,8 @@ class Task:
     metrics: tuple[str, ...] = field(default=(), kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     stage: int = field(default=0, kw_only=True)
+    promises: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    draws: tuple[MarginalDraw, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def canonical(cls, metadata: Metadata) -> Task:
@@ -96,6 +99,11 @@ class Task:
         """The protocols, the dataset, and each set with its role and size."""
         sets = ", ".join(f"{name} ({one.role}) {len(one):,}" for name, one in self.sets.items())
         return f"<Task {self.describe()} of {self.metadata.name}: {sets}>"
+
+    @property
+    def unit(self) -> Literal["row", "trajectory"]:
+        """What a draw takes whole."""
+        return "trajectory" if "continuous" in self.metrics else "row"
 
     @property
     def roles(self) -> dict[str, tuple[Role, ...]]:
@@ -308,6 +316,7 @@ class Task:
             sets={name: self._set_report(rows) for name, rows in self.sets.items()},
             leaks=len(self.leaks()),
             notes=self.notes,
+            draws=self.draws,
             labels=self.metadata.labels,
             nuisances=self.metadata.nuisances,
         )

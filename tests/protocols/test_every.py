@@ -103,7 +103,7 @@ def test_composition_is_one_after_the_other():
     whole = (first & second)(base)
     assert whole.content_id() == second(first(base)).content_id()
     assert whole.describe() == str(first & second)
-    assert str(first & (severity <= 1.5)) == "group-fairness@1(k=3, mu=0.5, seed=0) & (severity <= 1.5)"
+    assert str(first & (severity <= 1.5)) == "(severity <= 1.5) & group-fairness@1(k=3, mu=0.5, seed=0)"
     with pytest.raises(InputError, match="joined with a protocol"):
         first & 3  # type: ignore[operator]
 

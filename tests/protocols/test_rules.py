@@ -186,7 +186,7 @@ def test_adaptation_takes_shares_of_the_source_alone():
     assert "Dirichlet" in task.sets["target_train"].reason
     assert "Dirichlet" in task.sets["target_test"].reason
     assert task.filters()["source_test"] is not None
-    with pytest.raises(InputError, match="cuts the sets anew"):
+    with pytest.raises(InputError, match="oracle cuts all rows, and uda@1"):
         protocol("oracle", test="rock")(sd.task(SHARED, "uda", source="rock", target="dim"))
 
 
