@@ -270,7 +270,7 @@ def evaluate(
         severity=severity,
         origin=metadata.origin[rows] if "continuous" in task.metrics else rows,
         step_sizes=tuple(cells.by(["severity"]).examples.tolist()) if "severity" in cells.codes else (),
-        trajectory=metadata.trajectory[rows] if "continuous" in task.metrics else rows,
+        trajectory=_trajectories(metadata.trajectory, rows) if "continuous" in task.metrics else rows,
         known=task.label_ids,
         expected=np.unique(cells.codes["label"]),
         labels=len(metadata.labels),
@@ -285,6 +285,15 @@ def evaluate(
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
     points = judged.failure_points if "failures" in figures else None
     return Evaluation(*described, figures, tuple(notes), nuisance, cells, points)
+
+
+def _trajectories(trajectory: IntArray, rows: IntArray) -> IntArray:
+    """The trajectory of each row; one that was drawn twice is two."""
+    order = np.argsort(rows, kind="stable")
+    copy = np.empty(len(rows), np.int64)
+    copy[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
+    numbers: IntArray = trajectory[rows].astype(np.int64) * (1 + copy.max(initial=0)) + copy
+    return numbers
 
 
 def _cells(
