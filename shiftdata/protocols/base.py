@@ -29,10 +29,11 @@ class Stage(IntEnum):
 
     ANY = 0
     CUT = 1  # makes new sets of all rows
-    KEEP = 2  # keeps rows by a rule that looks at each one, or at its trajectory
-    THIN = 3  # keeps a share of each group
-    DRAW = 4  # draws rows
-    SPLIT = 5  # makes several sets of each
+    BOUND = 2  # makes new sets of all rows, or of the test that another has cut
+    KEEP = 3  # keeps whole trajectories
+    THIN = 4  # keeps a share of each group
+    DRAW = 5  # draws rows
+    SPLIT = 6  # makes several sets of each
 
 
 #: What the sets of a task may be promised to be. A later protocol of a chain keeps the promise, gives it up,
@@ -99,6 +100,15 @@ class Protocol(ABC):
     def __call__(self, task: Task, *, on_empty: Literal["error", "report"] = "error") -> Task:
         if on_empty not in ("error", "report"):
             raise InputError(f'on_empty is "error" or "report", got {on_empty!r}')
+        try:
+            return self._checked(task, on_empty)
+        except InputError as error:
+            names = [text.partition("@")[0] for text in (*task.history, str(self))]
+            if not task.history or all(name in str(error) for name in names):
+                raise
+            raise type(error)(f"{error} (asked of {self} after {task.describe()})") from error
+
+    def _checked(self, task: Task, on_empty: Literal["error", "report"]) -> Task:
         self._check_order(task)
         made = self.make(task)
         lost = {promise: by for promise, by in made.promises.items() if promise in self.given_up}
@@ -115,6 +125,7 @@ class Protocol(ABC):
                 )
             ),
             stage=max(task.stage, self.leaves),
+            cut_by=self.id if self.stage in (Stage.CUT, Stage.BOUND) else made.cut_by,
             promises={promise: by for promise, by in made.promises.items() if promise not in lost}
             | dict.fromkeys(self.promised, str(self)),
         )
@@ -129,7 +140,7 @@ class Protocol(ABC):
     def _check_order(self, task: Task) -> None:
         """Refuse a task on which other protocols have worked that come later, or the same again."""
         done = " & ".join(task.history)
-        if self.stage == task.stage == Stage.CUT:
+        if self.stage in (Stage.CUT, Stage.BOUND) and task.cut_by and task.stage <= Stage.BOUND:
             raise InputError(f"{self.id} cuts all rows, and {done} has cut them already: take one of them")
         if self.stage == task.stage and self.stage in (Stage.THIN, Stage.DRAW):
             raise InputError(

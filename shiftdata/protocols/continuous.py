@@ -152,7 +152,7 @@ def _steps(task: Task, asked: Sequence[float]) -> list[float]:
         if step not in known:
             listed = ", ".join(f"{one:g}" for one in known)
             after = f" after {task.describe()}" if task.history else ""
-            raise InputError(f"{rows.name} has no severity {step:g}{after}; it has {listed}")
+            raise InputError(f"{rows.name} has no severity {step:g}{after}: take some of {listed}")
     return sorted(set(asked)) or known
 
 

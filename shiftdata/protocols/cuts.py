@@ -75,13 +75,16 @@ def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int
     sizes = np.bincount(origin, minlength=len(stratum))
     order = np.lexsort((hashes64(metadata.origin_names, "fold", seed), stratum))
     below = np.array([np.bincount(stratum[origin[fold < end]], minlength=1 + stratum.max()) for end in ends])
-    return _apart(order, stratum, sizes, below)[origin]
+    return _apart(order, stratum, sizes, below, np.ones(len(ends), bool))[origin]
 
 
 def cut_within(
-    metadata: Metadata, indices: Indices, shares: Shares, seed: int, salt: str
+    metadata: Metadata, indices: Indices, shares: Shares, *, seed: int, salt: str, may_lack: str = ""
 ) -> dict[str, Indices]:
-    """Parts of some rows, each with its per cent of each stratum: origins, in the order of their hashes."""
+    """Parts of some rows, each with its per cent of each stratum: origins, in the order of their hashes.
+
+    `may_lack` is a part that need not have an origin of each stratum.
+    """
     origin, ends = metadata.origin[indices], sorted({end for of in shares.values() for end in of})
     sizes = np.bincount(origin, minlength=len(metadata.origin_names))
     present = np.flatnonzero(sizes)
@@ -89,17 +92,23 @@ def cut_within(
     order = np.lexsort((hashes64(metadata.origin_names.take(pa.array(present)), salt, seed), stratum))
     of_stratum = np.bincount(stratum, sizes[present])
     below = np.array([end * of_stratum / 100 for end in ends])
+    needs = np.array([may_lack not in shares or end != shares[may_lack][1] for end in ends])
     stretch = np.zeros(len(sizes), np.int8)
-    stretch[present] = _apart(order, stratum, sizes[present], below)
+    stretch[present] = _apart(order, stratum, sizes[present], below, needs)
     return {name: indices[_between(stretch[origin], ends, *of)] for name, of in shares.items()}
 
 
 def _apart(
-    order: NDArray[np.int64], stratum: NDArray[np.int64], sizes: NDArray[np.int64], below: NDArray[Any]
+    order: NDArray[np.int64],
+    stratum: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    below: NDArray[Any],
+    needs: NDArray[np.bool_],
 ) -> NDArray[np.int8]:
     """For each origin, how many of the ends it stands at or after; `below` are the rows before each end.
 
-    `order` has the origins of one stratum after those of another, `sizes` are their rows.
+    `order` has the origins of one stratum after those of another, `sizes` are their rows; `needs` are the
+    parts before each end that need an origin.
     """
     result = np.empty(len(stratum), np.int8)
     over = np.zeros(len(below))
@@ -110,7 +119,7 @@ def _apart(
         after = np.cumsum(sizes[mine])
         places = np.maximum.accumulate(wanted - over)
         before = np.searchsorted(after - sizes[mine] / 2, places, side="right")
-        needed = np.diff(wanted, prepend=0) > 0
+        needed = needs & (np.diff(wanted, prepend=0) > 0)
         before = _none_empty(before, needed & (needed.sum() <= len(mine)), len(mine))
         over += np.append(0, after)[before] - wanted
         result[mine] = np.searchsorted(before, np.arange(len(mine)), side="right")

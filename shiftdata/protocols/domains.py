@@ -270,6 +270,7 @@ class Oracle(DomainProtocol):
     test: str | Sequence[str] = ()
     seed: int = 0
     id: ClassVar[str] = "oracle"
+    works: ClassVar[Stage] = Stage.BOUND
     promises: ClassVar[Sequence[str]] = ("ratio",)
     paper: ClassVar[str] = "NICO++, appendix C.1"
     about: ClassVar[str] = (
@@ -277,13 +278,12 @@ class Oracle(DomainProtocol):
     )
 
     def _check_order(self, task: Task) -> None:
-        cut_by = {text.partition("@")[0] for text in task.history}
-        if task.stage != Stage.CUT or not cut_by & set(BOUNDED):
+        if task.stage != Stage.CUT or task.cut_by not in BOUNDED:
             super()._check_order(task)
 
     def make(self, task: Task) -> Task:
         tested = sorted(task.metadata.numbers("nuisance", named(self.test)))
-        if task.stage == Stage.CUT:
+        if task.cut_by:
             return self._of_test(task, tested)
         if not tested:
             raise InputError(
@@ -307,7 +307,7 @@ class Oracle(DomainProtocol):
                 raise InputError(
                     f"{task.describe()} tests no row of {shown}: leave test= out, or name others"
                 )
-        reason = f"it is a part of the test of {task.describe()}, by stable hash of origins"
+        parts = cut_within(rows, indices, UPPER_BOUND, seed=self.seed, salt=self.id, may_lack="validation")
         sets = {
             name: RowSet(
                 indices=mine,
@@ -315,9 +315,9 @@ class Oracle(DomainProtocol):
                 expected=expected & scope & (name != "validation"),
                 scope=scope,
                 roles=(ROLE[name],),
-                reason=reason,
+                reason=f"it is a part of the test of {task.describe()}, by stable hash of origins",
             )
-            for name, mine in cut_within(rows, indices, UPPER_BOUND, self.seed, self.id).items()
+            for name, mine in parts.items()
         }
         return replace(task, sets=sets, promises={}, leaky=False)
 

@@ -180,7 +180,10 @@ class GroupFairness(Protocol):
         shape = (len(rows.labels), len(rows.nuisances))
         fit = [name for name, one in task.sets.items() if one.role == "fit"]
         if not fit:
-            raise InputError(f"group-fairness needs a set to fit, and {task.describe()} has none")
+            raise InputError(
+                f"group-fairness needs a set to fit, and {task.describe()} has none: join it with a protocol "
+                "that trains, or leave it out"
+            )
         scope = np.any([task.sets[name].scope for name in fit], axis=0).reshape(shape)
         # Drawn from what training may contain: a held-out domain cannot be anybody's dominant one.
         known = [np.flatnonzero(scope.any(axis=axis)).tolist() for axis in (1, 0)]
@@ -299,10 +302,10 @@ class GroupFairness(Protocol):
         return said
 
     def _cut_anew(self, task: Task) -> Task:
-        if task.stage >= Stage.CUT:
+        if task.cut_by:
             raise InputError(
-                f"split_seed={self.split_seed} cuts train, validation and test again, and "
-                f"{' & '.join(task.history)} has cut them: give the seed there"
+                f"split_seed={self.split_seed} cuts train, validation and test again, and {task.cut_by} has "
+                "cut them: give the seed there"
             )
         parts = cut(task.metadata, CANONICAL, seed=self.split_seed)
         return recut(task, {name: NewSet(parts[name], [], CANONICAL_ROLES[name]) for name in CANONICAL})

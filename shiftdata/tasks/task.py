@@ -37,8 +37,9 @@ class Task:
 
     A protocol makes a new task from a task; see `shiftdata.tasks.making`. `metrics` names
     the official metrics of its protocols, `notes` are what they asked for and met. `stage` says how far the
-    making is: a task whose sets were cut, or their rows chosen, cannot be cut any more. `promises` are those
-    that hold, each with the protocol that made it; `draws` are the marginals that were drawn.
+    making is: a task whose sets were cut, or their rows chosen, cannot be cut any more. `cut_by` is the
+    protocol that cut its sets, `promises` are those that hold, each with the protocol that made it; `draws`
+    are the marginals that were drawn.
     """
 
     metadata: Metadata
@@ -48,6 +49,7 @@ class Task:
     metrics: tuple[str, ...] = field(default=(), kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     stage: int = field(default=0, kw_only=True)
+    cut_by: str = field(default="", kw_only=True)
     promises: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     draws: tuple[MarginalDraw, ...] = field(default=(), kw_only=True)
 

@@ -168,7 +168,7 @@ def test_continuous_takes_whole_trajectories():
     assert len(cells.sets) == 3 * 2 * 3
     assert len(cells.sets["test/kind0@0.5"]) == 2 * 3
     assert not cells.leaks()
-    with pytest.raises(InputError, match=r"rows has no severity 3; it has 0, 0.5, 1"):
+    with pytest.raises(InputError, match=r"rows has no severity 3: take some of 0, 0.5, 1"):
         sd.task(rows, "continuous", severities=(3,))
 
 
