@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ import pytest
 import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.metadata import Metadata
-from shiftdata.protocols import Protocol, parse_protocol
+from shiftdata.protocols import Protocol, parse_protocol, protocols
 from shiftdata.protocols.base import PROMISES
 from shiftdata.tasks import LeakWarning, OnEmpty, Task
 from tests.protocols.made import NICO
@@ -43,6 +44,7 @@ WORDS = {
     "oracle": "oracle test=rock,dim",
     "oracle of a test": "oracle",
     "oracle*": "oracle* test=rock",
+    "oracle* of a test": "oracle* test=dim",
     "flexible": f"flexible-dg minor=3 test=2 per_domain={PER_DOMAIN}",
     "compositional": f"flexible-dg@compositional minor=3 test=2 per_domain={PER_DOMAIN}",
     "uda": "uda source=rock target=dim",
@@ -60,6 +62,7 @@ WORDS = {
     "label-shift domains": "label-shift alpha=8 source=rock,sand target=dim,water",
     "label-shift cut": "label-shift alpha=none source=rock,sand target=dim,water",
     "fairness": "group-fairness k=3 mu=0.2",
+    "fairness of two": "group-fairness k=2 mu=0.3",
     "fairness cut": "group-fairness k=3 mu=0.4 styles=2 split_seed=3",
     "fairness code": "group-fairness@code-binary k=2 mu=0.4",
     "per-domain": "per-domain",
@@ -310,8 +313,26 @@ def mu(task: Task, sets: Sets, before: Sets) -> None:
             own = max(shares, key=lambda group: shares[group])
             ratios += [share / shares[own] for group, share in shares.items() if group != own]
         assert float(said[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
+        steps = len({row.severity for row in joined(before)[said[1].partition("/")[0]]})
+        assert all(near_share(float(said[2]), kept, base, group, steps) for group in kept)
         cautious = any(one.startswith(f"caution: mu in {said[1]}") for one in task.report().notes)
         assert cautious == (float(said[3]) >= 1.5 * float(said[2]))
+
+
+def near_share(
+    asked: float,
+    kept: Counter[tuple[int, str]],
+    base: Counter[tuple[int, str]],
+    group: tuple[int, str],
+    steps: int,
+) -> bool:
+    """Whether a group has mu of its class's largest share, to the nearest row at each step, or one row."""
+    of_class = {one: kept[one] / base[one] for one in kept if one[0] == group[0]}
+    own = max(of_class, key=lambda one: of_class[one])
+    if group == own or kept[group] == steps:
+        return True
+    room = steps * (0.5 + 0.5 * asked * base[group] / base[own])
+    return abs(kept[group] - asked * of_class[own] * base[group]) <= room + 1e-6
 
 
 def balanced(task: Task, sets: Sets, before: Sets) -> None:
@@ -524,3 +545,56 @@ def test_each_pair_on_every_table(first):
     for second in WORDS:
         for name in tables_of(first, second):
             check_pair(first, second, name)
+
+
+#: Forms of each protocol that join with different ones.
+FORMS = {
+    "classic-dg": ("classic",),
+    "continuous": ("continuous",),
+    "domainbed": ("domainbed uda",),
+    "domainbed-v2": ("domainbed-v2",),
+    "evaluate-only": ("evaluate-only",),
+    "flexible-dg": ("flexible",),
+    "group-fairness": ("fairness", "fairness of two"),
+    "label-shift": ("label-shift", "label-shift domains"),
+    "leave-one-domain-out": ("lodo",),
+    "leave-one-group-out": ("logo",),
+    "listed": ("listed",),
+    "oracle": ("oracle of a test", "oracle"),
+    "oracle*": ("oracle*", "oracle* of a test"),
+    "per-domain": ("per-domain",),
+    "uda": ("uda",),
+    "unida": ("unida",),
+}
+
+
+def joins(one: str, two: str) -> bool:
+    """Whether some forms of two protocols make a task together."""
+    for name, first, second in itertools.product(("trajectories", "stylised"), FORMS[one], FORMS[two]):
+        try:
+            if all(map(len, made(f"{WORDS[first]} {WORDS[second]}", name).sets.values())):
+                return True
+        except InputError:
+            continue
+    return False
+
+
+def test_the_docs_say_what_each_promises_and_which_join():
+    """The table of docs/protocols.md is what the protocols declare, and what they do."""
+    text = (Path(__file__).parents[2] / "docs/protocols.md").read_text()
+    table = text.partition("## Joining protocols")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table.splitlines()
+        if line[:1] == "|"
+    ]
+    said = {cells[0].strip("`"): cells[1:] for cells in rows}
+    assert {one: said[one][0] for one in PROMISES} == dict(PROMISES)
+    known = {one.id: one for one in protocols()}
+    assert set(FORMS) == set(known)
+    for one in known:
+        steps = [step for form in FORMS[one] for step in steps_of(WORDS[form])]
+        promised = sorted({promise for step in steps for promise in step.promised} - {"apart"})
+        given_up = sorted({promise for step in steps for promise in step.given_up})
+        joined_with = sorted(two for two in known if two != one and joins(one, two))
+        assert said[one] == [", ".join(names) or "-" for names in (promised, given_up, joined_with)], one
