@@ -302,7 +302,11 @@ def test_the_command_line(tiny, tmp_path, capsys):
     assert told == f"filters={made.filters()['train']}\n"
     told = run(str(tiny), "label-shift", "alpha=5", "--filters", "--on-empty", "report")[1]
     assert "test: no filters: its labels are drawn from a Dirichlet" in told
-    assert run(str(tiny), "oracle", "test")[2] == "error: oracle needs test\n"
+    told = run(str(tiny), "label-shift@code", "alpha=5", "--explain", "--on-empty", "report")[1]
+    assert "Dirichlet(alpha K p), alpha = 5, K = " in told
+    assert re.search(r"\nlabel +source +before +drawn +test\n\w+ +\d+\.\d %", told)
+    assert "no marginal of labels was drawn" in run(str(tiny), "oracle", "test=red,blue", "--explain")[1]
+    assert run(str(tiny), "leave-one-domain-out", "test")[2] == "error: leave-one-domain-out needs test\n"
     assert "did you mean 'oracle'" in run(str(tiny), "oracl", "test=red")[2]
     listed = run()[1]
     assert "group-fairness@1" in listed
@@ -380,7 +384,7 @@ def test_protocols_are_composed_on_the_command_line(tiny, capsys):
     words = ["group-fairness", "k=4", "mu=0.2", "severity>=1", "label-shift", "alpha=3"]
     assert cli.main(["task", str(tiny), *words, "--on-empty", "report"]) == 0
     assert (
-        "group-fairness@1(k=4, mu=0.2, seed=0) & (severity >= 1.0) & label-shift@1" in capsys.readouterr().out
+        "(severity >= 1.0) & group-fairness@1(k=4, mu=0.2, seed=0) & label-shift@1" in capsys.readouterr().out
     )
     assert cli.main(["task", str(tiny), "style!=red", "label==bar,disc", "--set", "test"]) == 0
     made = sd.task(tiny)

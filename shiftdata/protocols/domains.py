@@ -326,7 +326,7 @@ class Oracle(DomainProtocol):
 class OracleStar(Oracle):
     """NICO++'s second upper bound: a 7:1:2 cut of one test domain; a model for each."""
 
-    test: str
+    test: str = ""
     id: ClassVar[str] = "oracle*"
     short: ClassVar[str] = "oracle_star"
     about: ClassVar[str] = (
@@ -335,8 +335,10 @@ class OracleStar(Oracle):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.test, str):
-            raise InputError(f"oracle* is of one domain, got {self.test!r}; oracle takes several")
+        if not isinstance(self.test, str) or not self.test:
+            raise InputError(
+                f"oracle* needs test=, the name of one domain, got {self.test!r}; see oracle too"
+            )
 
 
 def train_parts(task: Task, seed: int, *, whole: bool = False) -> Mapping[str, Part]:

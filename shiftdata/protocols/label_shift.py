@@ -38,10 +38,10 @@ SAME: Shares = {
 ALPHAS = (0.5, 1, 3, 10, 30, 100, 300, 1000)
 #: Which Dirichlet it is, as reports say it.
 LAWS: Mapping[str, str] = {
-    "paper": "Dirichlet(alpha p), alpha = {alpha:g}: the paper's text. Its published numbers are of the "
-    "code's Dirichlet(alpha K p), which shifts far less: label-shift@code",
-    "code": "Dirichlet(alpha K p), alpha = {alpha:g}, K = {classes}: the released code, and so the paper's "
-    "published numbers. The paper's text has Dirichlet(alpha p)",
+    "paper": "Dirichlet(alpha p), alpha = {alpha:g}, by the paper's text (its published numbers are of the "
+    "released code's draw, label-shift@code, which shifts far less)",
+    "code": "Dirichlet(alpha K p), alpha = {alpha:g}, K = {classes}, by the released code, of which the "
+    "published numbers are (the paper's text has Dirichlet(alpha p))",
 }
 
 
@@ -150,6 +150,12 @@ class LabelShift(Protocol):
     def in_order(self, task: Task) -> str:
         return f"{super().in_order(task)}; what chooses rows goes between its cut (alpha=none) and its draw"
 
+    def summary(self, nuisance: str) -> str:
+        """The split in a sentence, with the draw of its variant."""
+        return (
+            super().summary(nuisance).replace("alpha * p", "alpha * K * p" if self.variant else "alpha * p")
+        )
+
     def make(self, task: Task) -> Task:
         if self.target:
             task = self._cut(task)
@@ -213,7 +219,7 @@ class LabelShift(Protocol):
             drawn=tuple(marginal.tolist()),
             rows={name: tuple(_label_counts(task, name).tolist()) for name in shifted},
         )
-        return replace(task, draws=(*task.draws, draw), notes=(*task.notes, *draw.notes()))
+        return replace(task, draws=(*task.draws, draw), notes=(*task.notes, draw.note()))
 
     def _cut(self, task: Task) -> Task:
         rows, halves = task.metadata, self._halves()

@@ -49,13 +49,13 @@ class MarginalDraw:
     drawn: tuple[float, ...]
     rows: Mapping[str, tuple[int, ...]]
 
-    def notes(self) -> list[str]:
+    def note(self) -> str:
         """Say which law it is, and how many labels have rows."""
         of = sum(share > 0 for share in self.before)
-        return [
-            f"labels of {name}: {self.law}; {sum(count > 0 for count in counts)} of {of} labels have rows"
-            for name, counts in self.rows.items()
+        left = [
+            f"{sum(count > 0 for count in counts)} of {of} in {name}" for name, counts in self.rows.items()
         ]
+        return f"labels from {self.law}; labels that have rows: {', '.join(left)}"
 
     def explain(self) -> str:
         """A table of the labels: the shares in the source, in the target before the draw, and as drawn."""

@@ -147,7 +147,8 @@ def test_the_leaking_variant_warns_only_where_it_leaks(name):
         ("classic-dg", {"split": 4}, "split is 1, 2 or 3"),
         ("leave-one-group-out", {"group": 4}, "from 1 to 3"),
         ("leave-one-group-out", {"group": 1, "groups": "nico"}, "did you mean 'nico\\+\\+'"),
-        ("oracle*", {"test": ("a", "b")}, "of one domain"),
+        ("oracle*", {"test": ("a", "b")}, "the name of one domain"),
+        ("oracle*", {}, "needs test="),
         ("flexible-dg", {"dominant": 0}, "at least 1"),
     ],
 )

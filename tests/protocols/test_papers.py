@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.protocols import SCENARIOS, GroupFairness, LabelShift, protocol
+from shiftdata.protocols import SCENARIOS, GroupFairness, LabelShift, parse_protocol, protocol
 from shiftdata.tasks import LeakWarning
 from tests.properties import share
 from tests.protocols.made import NICO, column, kinds, labels, metadata, origins
@@ -282,3 +282,110 @@ def test_dominant_pairs_and_nu_of_ones_own():
     )
     assert made.report().sets["train"].counts == ((5, 10, 0), (0, 0, 0), (10, 5, 0))
     assert made.report().sets["test"].counts == ((6, 6, 0), (0, 0, 0), (6, 6, 0))
+
+
+def test_a_report_says_which_dirichlet_it_is_and_what_was_drawn():
+    rows = metadata(20, ("a", "b"), 30, shared=False)
+    left = {}
+    for variant, law in (
+        ("", "Dirichlet(alpha p), alpha = 0.5"),
+        ("@code", "Dirichlet(alpha K p), alpha = 0.5"),
+    ):
+        counts = []
+        for seed in range(10):
+            task = sd.task(rows, f"label-shift{variant}", alpha=0.5, seed=seed, on_empty="report")
+            assert law in str(task.report())
+            counts.append(len(set(task.table("test")["label"].to_pylist())))
+            assert f"labels that have rows: {counts[-1]} of 20 in test" in str(task.report())
+        left[variant] = counts
+    assert max(left[""]) < min(left["@code"])
+    told = task.report().explain().splitlines()
+    (draw,) = task.draws
+    assert told[1].split() == ["label", "source", "before", "drawn", "test"]
+    assert len(told) == 2 + 20
+    for line, name, part, count in zip(told[2:], rows.labels, draw.drawn, draw.rows["test"], strict=True):
+        label, _, _, before, _, drawn, _, had, *_ = line.split()
+        assert (label, before, had) == (name, "5.0", f"{count:,}")
+        assert float(drawn) == pytest.approx(100 * part, abs=0.051)
+    assert sum(draw.drawn) == pytest.approx(1)
+    assert "no marginal" in sd.task(rows, "label-shift", alpha=None).report().explain()
+
+
+def test_a_caution_about_mu_stands_at_the_top_and_what_it_offers_helps():
+    rows = metadata(12, 12, 32, shared=False)
+    task = sd.task(rows, "group-fairness", k=12, mu=0.05)
+    first = str(task.report()).splitlines()[2]
+    assert first.startswith("caution: mu in train is 0.0")
+    offered = float(first.partition("Ask for mu=")[2].partition(",")[0])
+    needed = int(re.search(r"take a base with (\d+) rows", first)[1])
+    again = sd.task(rows, "group-fairness", k=12, mu=offered)
+    assert not any(note.startswith("caution") for note in again.notes)
+    larger = metadata(12, 12, 2 * needed, shared=False)  # half of them train
+    assert not any(
+        note.startswith("caution") for note in sd.task(larger, "group-fairness", k=12, mu=0.05).notes
+    )
+
+
+def test_families_of_shifts_are_those_of_cns_bench():
+    """The 14 shifts of appendix A.1.3, as its dataset names them: eight styles, six weathers."""
+    styles = "cartoon_style plush_toy_style pencil_sketch_style painting_style the_design_of_sculpture "
+    styles += "graffiti_style video_game_renditions_style style_of_a_tattoo"
+    weathers = [f"heavy_{name}" for name in ("snow", "rain", "fog", "smog", "dust", "sandstorm")]
+    rows = metadata(2, (*styles.split(), *weathers), 10, severities=(0.0, 1.0))
+    for family, members in (("style", styles.split()), ("weather", weathers)):
+        task = sd.task(rows, "continuous", shifts=family)
+        assert kinds(task, "test") == set(members)
+        assert task.notes == (f"{family}: {', '.join(name for name in rows.nuisances if name in members)}",)
+    both = sd.task(rows, "continuous", shifts=("weather", "cartoon_style"))
+    assert kinds(both, "test") == {*weathers, "cartoon_style"}
+    few = metadata(2, ("brightness", "jpeg"), 10, severities=(0.0, 1.0))
+    with pytest.raises(
+        InputError, match=r"weather is a family .*\(snow, rain, fog.*none of it: name shifts of br"
+    ):
+        sd.task(few, "continuous", shifts="weather")
+    own = metadata(2, ("style", "rain"), 10, severities=(0.0, 1.0))
+    assert kinds(sd.task(own, "continuous", shifts="style"), "test") == {"style"}
+
+
+@pytest.mark.parametrize("before", ["flexible-dg minor=3 test=2 per_domain=10", "classic-dg split=2"])
+@pytest.mark.parametrize("rows", [SHARED, WHOLE], ids=["shared", "whole"])
+def test_an_oracle_cuts_the_test_of_another_protocol(before, rows):
+    """NICO++, appendix C.1: 7:1:2 of the data that the methods are tested on; no origin on two sides."""
+    tested = set(sd.task(rows, parse_protocol(before)).keys("test"))
+    sizes = set()
+    for seed in (0, 3):
+        task = sd.task(rows, parse_protocol(f"{before} oracle seed={seed}"))
+        parts = [set(task.keys(name)) for name in ("train", "validation", "test")]
+        assert set.union(*parts) == tested
+        assert [len(part) / len(tested) for part in parts] == pytest.approx([0.7, 0.1, 0.2], abs=0.05)
+        assert not task.leaks()
+        assert task.roles == {"train": ("fit",), "validation": ("select",), "test": ("test",)}
+        sizes.add(tuple(map(len, parts)))
+    assert len(sizes) == 1 or rows is SHARED
+    domain = min(kinds(task, "test"))
+    star = sd.task(rows, parse_protocol(f"{before} oracle* test={domain}"), on_empty="report")
+    assert kinds(star, "test") == {domain}
+    assert set(star.keys("train")) <= tested
+    with pytest.raises(InputError, match="oracle cuts all rows, and uda"):
+        sd.task(rows, parse_protocol("uda source=rock target=dim oracle"))
+    with pytest.raises(InputError, match="oracle needs test="):
+        sd.task(rows, "oracle")
+
+
+def test_a_drawn_trajectory_is_whole_and_its_failures_are_counted_as_often():
+    rows = metadata(6, ("rain", "snow"), 40, severities=(0.0, 1.0, 2.0))
+    for words in (
+        "label-shift@code alpha=3 continuous",
+        "continuous label-shift@code alpha=3 replacement=true",
+    ):
+        task = sd.task(rows, parse_protocol(words), on_empty="report")
+        truth = np.array([rows.labels[n] for n in column(task, "test", "label")])
+        at_two = np.array(column(task, "test", "severity")) == 2
+        first = np.array(column(task, "test", "origin")) < "o3"
+        wrong = at_two & first
+        answers = np.where(wrong, "label05", truth)
+        result = task.evaluate(dict(zip(task.keys("test"), answers.tolist(), strict=True)))
+        counts = task.counts("test")
+        counts = np.ones(len(truth)) if counts is None else counts
+        assert result["failures"] == pytest.approx(counts[wrong].sum() / counts[at_two].sum())
+        assert result["drop@1"] == 0
