@@ -147,7 +147,7 @@ def test_the_other_code_of_the_page_runs(at_home, capsys):
     build("reviews.py", workers=1, quiet=True)
     (code,) = [text for text in BLOCKS if text not in (BIRDS, PRINTS, *RECIPES.values())]
     exec(compile(code, "docs/own_data.md", "exec"), {})
-    assert capsys.readouterr().out.count("target_train") == 3
+    assert capsys.readouterr().out.count("\ntarget_train ") == 3
 
 
 def provoke(what: str, home: Path, scratch: Path) -> None:

@@ -168,8 +168,9 @@ def check_whole(task: Task, made_by: str) -> None:
     severity, trajectory = task.metadata.columns["severity"], task.metadata.trajectory
     for name, rows in task.sets.items():
         steps, step = np.unique(severity[rows.indices], return_inverse=True)
-        times = np.bincount(trajectory[rows.indices] * max(1, len(steps)) + step, rows.counts)
-        times = np.append(times, np.zeros(-len(times) % max(1, len(steps)))).reshape(-1, max(1, len(steps)))
+        wide = max(1, len(steps))
+        flat: NDArray[Any] = np.bincount(trajectory[rows.indices] * wide + step, rows.counts)
+        times = np.append(flat, np.zeros(-len(flat) % wide)).reshape(-1, wide)
         times = times[times.any(axis=1)]
         torn = int((times != times[:, :1]).any(axis=1).sum())
         if torn:
