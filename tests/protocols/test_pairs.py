@@ -484,6 +484,8 @@ def check(case: Case, task: Task) -> None:
         "one-cell": lambda: one_cell(case, sets),
     }
     assert promised <= {*checks, "apart", "hidden"}
+    if "source=" in case.words and "group-fairness" not in case.other:
+        ratio(case, sets)
     for promise in promised & set(checks):
         checks[promise]()
 
