@@ -106,13 +106,15 @@ def scores_of(records: Records, rule: str) -> tuple[list[Score], list[Selected]]
 
 def over_steps(records: Records, score: Score, most: int) -> list[FloatArray]:
     """The main figure of each chosen run after the last `most` steps at which its test was evaluated."""
-    made = []
-    for run in (one.run for one in score.selected.runs):
-        steps = [step for step in records.steps(run) if (score.test, step) in records.places[run]][-most:]
-        chosen = replace(score.selected, runs=tuple(Chosen(run, step, step) for step in steps))
-        places = [records.places[run][score.test, step] for step in steps]
-        made.append(_score(records, chosen, score.test, places, _figures(records, places)).main)
-    return made
+    known = [
+        (at.run, [step for step in records.steps(at.run) if (score.test, step) in records.places[at.run]])
+        for at in score.selected.runs
+    ]
+    chosen = tuple(Chosen(run, step, step) for run, steps in known for step in steps[-most:])
+    places = [records.places[at.run][score.test, at.step] for at in chosen]
+    every = replace(score.selected, runs=chosen)  # a step of a run as a seed
+    main = _score(records, every, score.test, places, _figures(records, places)).main
+    return np.split(main, np.cumsum([len(steps[-most:]) for _, steps in known])[:-1])
 
 
 def _figures(records: Records, places: Sequence[int]) -> list[dict[str, tuple[float, int]]]:
