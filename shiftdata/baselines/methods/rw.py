@@ -13,8 +13,10 @@ estimates on the test rows themselves.
 Rows of the source, by which models are selected, are predicted without p_t, as in the paper: on them RW is
 the method that it goes around, and the same checkpoint is selected.
 
-The estimators need p(scores | y) to be the same on both sides. Where a method adapts to the target alone
-(dare, bn-adapt, tent), each side is predicted as the method means it, the source rows as the source's.
+The estimators need one classifier on both sides. Where a method adapts to the target alone (dare, bn-adapt,
+tent) it is the adapted one, which predicts the source rows worse than it should: the estimate is off, but not
+blind. Were each side predicted as the method means it, both would look alike: adapting evens out what the
+shift of labels does to the features.
 """
 
 from __future__ import annotations
@@ -73,6 +75,12 @@ def log_ratios(
     return made
 
 
+def _one_classifier(method: Method) -> bool:
+    """Whether source rows are predicted as all others, so that the validation set's scores serve here too."""
+    plain = (Method.predict_source, Wrapper.predict_source)
+    return all(type(one).predict_source in plain for one in method.modules() if isinstance(one, Method))
+
+
 def _probabilities(scores: Floats) -> FloatArray:
     made: FloatArray = torch.softmax(torch.from_numpy(scores).double(), 1).numpy()
     return made
@@ -108,11 +116,13 @@ class RW(Wrapper):
         data = trainer.data
         if data.target is None or not len(data.target):
             raise InputError("rw estimates the label shares of the target, and the target has no row")
-        if data.select is None or data.select_y is None or not len(data.select):
-            labels, scores = data.y, trainer.source_scores(data.rows)
+        rows, labels = data.rows, data.y
+        if data.select is not None and data.select_y is not None and len(data.select):
+            rows, labels = data.select, data.select_y
+        if rows is data.select and _one_classifier(self):
+            source = _probabilities(trainer.validation_scores())
         else:
-            labels, scores = data.select_y, trainer.validation_scores()
-        source = _probabilities(scores)
+            source = _probabilities(trainer.applied(self.inner.predict, rows))
         target = _probabilities(trainer.applied(self.inner.predict, data.target))
         if not (np.isfinite(source).all() and np.isfinite(target).all()):
             raise InputError(
