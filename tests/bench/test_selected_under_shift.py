@@ -60,23 +60,25 @@ def planted(folder: Path) -> str:
     return str(folder / "planted.py")
 
 
+TASK = {"protocol": "label-shift", "source": "before", "target": "after", "alpha": "none"}
+
+
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("planted")
-    made = build(planted(folder), folder, workers=1, quiet=True)
-    sweep = sweep_of(
-        {
-            "name": "planted",
-            "methods": METHODS,
-            "backbones": "linear",
-            "tasks": [{"protocol": "label-shift", "source": "before", "target": "after", "alpha": "none"}],
-            "training": {"steps": 60, "learning_rate": 0.05, "evaluate_every": 15},
-            "rules": ["iid", "oracle", "last"],
-        },
-        [str(made)],
-    )
-    run_sweep(sweep, folder / "records")
-    return Records.read(folder / "records")
+    return build(planted(folder), folder, workers=1, quiet=True)
+
+
+def swept(dataset: Path, folder: Path, methods: list[str], backbone: str, **training: float) -> Records:
+    asked = {"name": "planted", "methods": methods, "backbones": backbone, "tasks": [TASK]}
+    run_sweep(sweep_of(asked | {"training": training}, [str(dataset)]), folder)
+    return Records.read(folder)
+
+
+@pytest.fixture(scope="module")
+def records(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Records:
+    training = {"steps": 60, "learning_rate": 0.05, "evaluate_every": 15}
+    return swept(dataset, tmp_path_factory.mktemp("records"), [*METHODS], "linear", **training)
 
 
 def accuracies(records: Records, rule: str) -> dict[str, float]:
@@ -101,3 +103,10 @@ def test_rw_and_the_method_inside_are_selected_at_the_same_step_by_the_same_scor
     for with_rw, without in (("rw+erm", "erm"), ("rs+rw+erm", "rs+erm")):
         assert chosen[with_rw].score == chosen[without].score
         assert chosen[with_rw].runs[0].step == chosen[without].runs[0].step
+
+
+def test_the_first_of_jtts_heads_is_no_checkpoint(dataset, tmp_path):
+    made = swept(dataset, tmp_path, ["erm", "jtt"], "heads", steps=40, evaluate_every=2)
+    steps = {method: made.steps(run) for run, method in enumerate(made.column("method"))}
+    assert steps["erm"] == [*range(2, 41, 2)]
+    assert steps["jtt"] == [*range(8, 41, 2)]  # a share of .15 are six steps
