@@ -309,7 +309,7 @@ class Trainer:
         self.method.evaluated(step, held)
         if any(one.fresh for one in self.stages[self.progress.stage + 1 :]):
             return  # this network is thrown away, and no checkpoint
-        entry = {"step": step, "loss": loss, "select_loss": held}
+        entry: dict[str, Any] = {"step": step, "loss": loss, "select_loss": held}
         with self._ended():
             entry["predicted"] = torch.from_numpy(self.validation_scores()).argmax(1)
             if data.tested is not None:
