@@ -15,7 +15,16 @@ from tests.baselines.problems import fitting, problem, trainer_of
 
 #: Methods that end a training in a way of their own: averaged weights, new heads, the target's statistics.
 ENDING = (
-    *("rw-mlls+rs+erm", "bn-adapt", "eoa+erm", "eoa+rw+tent", "rw+dare", "swad+rw+erm", "swad+bn-adapt"),
+    *(
+        "rw-mlls+rs+erm",
+        "bn-adapt",
+        "eoa+erm",
+        "eoa+rw+tent",
+        "rw+dare",
+        "swad+rw+erm",
+        "swad+bn-adapt",
+        "uniot",
+    ),
     pytest.param("dfr", marks=pytest.mark.slow),  # its regressions take seconds
 )
 SETTINGS = {"schedule": "constant", "evaluate_every": 5, "batch": 30}
