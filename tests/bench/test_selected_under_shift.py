@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import shiftdata as sd
 from builders.make.build import build
+from shiftdata.baselines import Training
 from shiftdata.bench import Records, run_sweep, select, sweep_of
 
 #: The share of the second class before the shift and after it.
@@ -103,6 +105,17 @@ def test_rw_and_the_method_inside_are_selected_at_the_same_step_by_the_same_scor
     for with_rw, without in (("rw+erm", "erm"), ("rs+rw+erm", "rs+erm")):
         assert chosen[with_rw].score == chosen[without].score
         assert chosen[with_rw].runs[0].step == chosen[without].runs[0].step
+
+
+def test_a_run_judges_the_validation_set_as_selection_does(dataset):
+    task = sd.task(dataset, "label-shift", source="before", target="after", alpha=None)
+    training = Training(steps=60, learning_rate=0.05)
+    plain, corrected = (
+        sd.train(task, method, backbone="linear", training=training) for method in ("erm", "rw+erm")
+    )
+    for name in ("source_train", "source_test"):
+        assert corrected.evaluate(name).overall == plain.evaluate(name).overall
+    assert corrected.evaluate().overall > plain.evaluate().overall + 0.04
 
 
 def test_the_first_of_jtts_heads_is_no_checkpoint(dataset, tmp_path):
