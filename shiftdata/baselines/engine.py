@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -69,6 +70,7 @@ class Trainer:
         self.progress = Progress()
         #: How often each row to fit is drawn, if a method has said so.
         self.counts: IntArray | None = None
+        self._validation: Floats | None = None
         self._restart()
 
     # What methods use.
@@ -104,7 +106,18 @@ class Trainer:
 
     def scores(self, rows: IntArray) -> Floats:
         """The method's scores of rows of the base, in eval mode; a last column may be of unknown classes."""
-        return self.applied(self.method.predict, rows, self.data.classes + ("unknown" in self.method.needs))
+        return self.applied(self.method.predict, rows, self._columns)
+
+    def source_scores(self, rows: IntArray) -> Floats:
+        """The method's scores of rows of the source, without what adapts to the target alone."""
+        return self.applied(self.method.predict_source, rows, self._columns)
+
+    def validation_scores(self) -> Floats:
+        """`source_scores` of the set to select by, which a method's `correct` shares with the evaluation."""
+        assert self.data.select is not None
+        if self._validation is None:
+            self._validation = self.source_scores(self.data.select)
+        return self._validation
 
     def features(self, rows: IntArray) -> Floats:
         """What the encoder makes of some rows of the base, in eval mode."""
@@ -152,10 +165,7 @@ class Trainer:
                     if save_every and self.progress.total % save_every == 0:
                         save(self)
             if not self.progress.finished:
-                same_everywhere(self.method.buffers())
-                self.method.eval()
-                torch.manual_seed(hash64(self.seed, "baselines", "finish"))
-                self.method.finish(self)
+                self._finish()
                 self.progress.finished = True
 
     @property
@@ -172,6 +182,10 @@ class Trainer:
             rows = 0 if self.data.target is None else len(self.data.target)
             return math.ceil(stage.passes * rows / (self.training.batch or max(rows, 1)))
         return round(stage.share * self.training.steps)
+
+    @property
+    def _columns(self) -> int:
+        return self.data.classes + ("unknown" in self.method.needs)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is needed to go on, bit for bit."""
@@ -270,7 +284,8 @@ class Trainer:
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
         every = self.training.evaluate_every
-        if every and (progress.total % every == 0 or progress.done == self.steps_of(stage)):
+        due = every and (progress.total % every == 0 or progress.done == self.steps_of(stage))
+        if due and not stage.adapts:
             self._evaluate(loss)
 
     def _loss_of(self, batch: Batch) -> float:
@@ -284,22 +299,59 @@ class Trainer:
             ) from error
 
     def _evaluate(self, loss: float) -> None:
-        """What the set to select by is predicted, and the mean loss there."""
-        data = self.data
+        """The loss of the weights as they are; what is predicted if the training ends with this step."""
+        data, step = self.data, self.progress.total
         if data.select is None or data.select_y is None:
             raise InputError("evaluate_every needs a set with the role 'select': the task has none")
-        scores = torch.from_numpy(self.scores(data.select)).double()
+        self._validation = None
+        scores = torch.from_numpy(self.validation_scores()).double()
         held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
-        entry = {
-            "step": self.progress.total,
-            "loss": loss,
-            "select_loss": held,
-            "predicted": scores.argmax(1),
-        }
-        if data.tested is not None:
-            entry["tested"] = torch.from_numpy(self.scores(data.tested)).argmax(1)
+        self.method.evaluated(step, held)
+        if any(one.fresh for one in self.stages[self.progress.stage + 1 :]):
+            return  # this network is thrown away, and no checkpoint
+        entry: dict[str, Any] = {"step": step, "loss": loss, "select_loss": held}
+        with self._ended():
+            entry["predicted"] = torch.from_numpy(self.validation_scores()).argmax(1)
+            if data.tested is not None:
+                entry["tested"] = torch.from_numpy(self.scores(data.tested)).argmax(1)
         self.progress.history.append(entry)
-        self.method.evaluated(self.progress.total, held)
+
+    @contextmanager
+    def _ended(self) -> Iterator[None]:
+        """The method as it would be if the training ended now, and afterwards everything as it was.
+
+        What is put back is what a run that goes on after a stop starts from, bit for bit.
+        """
+        adapts = [
+            (number, stage)
+            for number, stage in enumerate(self.stages)
+            if number > self.progress.stage and stage.adapts
+        ]
+        saved = copy.deepcopy(self.state_dict() if adapts else {"method": self.method.state_dict()})
+        with evaluating(self.method), torch.random.fork_rng(devices=[]):
+            try:
+                for number, stage in adapts:
+                    self._begin(number, stage)
+                    while self.progress.done < self.steps_of(stage):
+                        self._step(stage)
+                self._finish(saved["method"])
+                yield
+            finally:
+                if adapts:
+                    self.load_state_dict(saved)
+                else:
+                    self.method.load_state_dict(saved["method"])
+
+    def _finish(self, before: Mapping[str, Tensor] | None = None) -> None:
+        """Let the method finish; validation scores stay if it leaves the state as it was `before`."""
+        same_everywhere(self.method.buffers())
+        self.method.eval()
+        torch.manual_seed(hash64(self.seed, "baselines", "finish"))
+        self.method.finish(self)
+        after = self.method.state_dict()
+        if before is None or not all(torch.equal(after[name], one) for name, one in before.items()):
+            self._validation = None
+        self.method.correct(self)
 
     def _batch(self, steps: int) -> Batch:
         data, whole = self.data, self.training.batch == 0

@@ -46,6 +46,10 @@ class FittedEstimator:
         made[np.arange(len(rows)), predicted] = 0
         return made
 
+    def source_scores(self, rows: IntArray) -> Floats:
+        """The same: an estimator adapts to no target."""
+        return self.scores(rows)
+
 
 def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator:
     """Fit an estimator on the rows that a method's sampler draws in its first epoch."""

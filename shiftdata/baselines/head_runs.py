@@ -98,6 +98,11 @@ class HeadResults:
         return scores
 
 
+def first_stage(spec: HeadSpec, steps: int) -> int:
+    """The steps of a first model that is thrown away: JTT's, whose errors weigh in the second."""
+    return round(spec.hyper["first"] * steps) if HEAD_METHODS[spec.method].kind == "errors" else 0
+
+
 class Rows:
     """Rows to fit, and what their scores are made of: G, or the features themselves."""
 
@@ -214,8 +219,9 @@ class Chunk:
             self.weights = self.weights.clone()
         if self.kind == "groups":
             self._begin_groups()
-        shares = [one.hyper["first"] if self.kind == "errors" else 0.0 for one in self.specs]
-        self._stage_ends = [round(share * self.steps) if self.kind == "errors" else -1 for share in shares]
+        self._stage_ends = [
+            first_stage(one, self.steps) if self.kind == "errors" else -1 for one in self.specs
+        ]
 
     def _first(self, numbers: int) -> None:
         """The first weights of each run, and in the dual form the scores they give."""

@@ -123,12 +123,17 @@ class Stage:
     `share` of the steps that a training has, or `passes` over the unlabelled rows; with neither, only
     `Method.begin` is called. `fresh` begins from the network's first weights. Batches are of the rows to fit,
     and of the target where a method needs it.
+
+    A stage that `adapts` the trained network to the target belongs to the end of the training: every
+    evaluation before it takes its steps on a copy of the state. The network of a stage that a fresh one
+    follows is thrown away: it is no checkpoint.
     """
 
     name: str
     share: float = 1.0
     passes: float = 0.0
     fresh: bool = False
+    adapts: bool = False
 
 
 class Method(nn.Module):
@@ -212,7 +217,14 @@ class Method(nn.Module):
         """After an evaluation on the set to select by, with the mean loss there."""
 
     def finish(self, trainer: Trainer) -> None:
-        """After the last step: put averaged weights in place, estimate label shares."""
+        """After the last step: put averaged weights in place, fit a last layer.
+
+        Every evaluation calls it too, and `correct`, for predictions as if the training ended there. The
+        parameters and buffers are put back afterwards; keep nothing that it changes elsewhere.
+        """
+
+    def correct(self, trainer: Trainer) -> None:
+        """After `finish`: fit to the target what `predict` adds and `predict_source` does not have."""
 
     def report(self) -> dict[str, Any]:
         """What a record should say of the training besides, in numbers and words."""
@@ -230,6 +242,13 @@ class Method(nn.Module):
         """Scores, one row a row of x and one column a class; called in eval mode, without gradients."""
         scores: Tensor = self.network(x)
         return scores
+
+    def predict_source(self, x: Tensor) -> Tensor:
+        """Scores of rows of the source: those of `predict` without what adapts to the target alone.
+
+        Models are selected by these on the validation set.
+        """
+        return self.predict(x)
 
 
 class Wrapper(Method):
@@ -276,6 +295,9 @@ class Wrapper(Method):
     def finish(self, trainer: Trainer) -> None:
         self.inner.finish(trainer)
 
+    def correct(self, trainer: Trainer) -> None:
+        self.inner.correct(trainer)
+
     def report(self) -> dict[str, Any]:
         return self.inner.report()
 
@@ -287,6 +309,9 @@ class Wrapper(Method):
 
     def predict(self, x: Tensor) -> Tensor:
         return self.inner.predict(x)
+
+    def predict_source(self, x: Tensor) -> Tensor:
+        return self.inner.predict_source(x)
 
 
 def mean(losses: Tensor, weight: Tensor) -> Tensor:

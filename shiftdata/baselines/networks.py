@@ -52,6 +52,30 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    """All numbers of some tensors, one after another."""
+    return torch.cat([one.detach().reshape(-1) for one in tensors])
+
+
+@torch.no_grad()
+def write(values: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Put what `flat` made back into its tensors."""
+    sizes = [one.numel() for one in tensors]
+    for one, part in zip(tensors, torch.split(values, sizes), strict=True):
+        one.copy_(part.view(one.shape))
+
+
+@contextmanager
+def in_place(values: Tensor, tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Other numbers in some tensors, and afterwards their own again."""
+    own = flat(tensors)
+    write(values, tensors)
+    try:
+        yield
+    finally:
+        write(own, tensors)
+
+
 def small_cnn(outputs: int) -> Network:
     """Four convolutions, each with batch norm and half the side of what it reads, then the mean.
 

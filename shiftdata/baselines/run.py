@@ -54,6 +54,10 @@ class Scorer(Protocol):
         """A score for each class, for each row."""
         ...
 
+    def source_scores(self, rows: IntArray) -> Floats:
+        """The scores of rows of the source, without what adapts to the target alone."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -69,6 +73,11 @@ class Model:
     def predict(self, rows: IntArray) -> IntArray:
         """The number of the label of the highest score."""
         predicted: IntArray = self.outputs[self.scores(rows).argmax(axis=1)]
+        return predicted
+
+    def predict_source(self, rows: IntArray) -> IntArray:
+        """The same for rows of the source: without what adapts to the target alone, as RW's label shares."""
+        predicted: IntArray = self.outputs[self.scorer.source_scores(rows).argmax(axis=1)]
         return predicted
 
 
@@ -162,9 +171,15 @@ class Run:
         return dict(zip(self.task.keys(name), names, strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
-        """The task's official metrics on its test, or on another set."""
+        """The task's official metrics on its test, or on another set.
+
+        Sets of the source (training and validation) are predicted as selection sees them: without what adapts
+        to the target alone.
+        """
         name = name or self.task.set_of("test")
         rows = self.task.rows(name)
+        if self.task.sets[name].role in ("fit", "select"):
+            return self.task.evaluate(self.model.predict_source(rows), name)
         if np.isin(rows, self.rows).all():
             return self.task.evaluate(self.predicted[np.searchsorted(self.rows, rows)], name)
         return self.task.evaluate(self.model.predict(rows), name)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from shiftdata.baselines import DivergedError, make_method, train
+from shiftdata.baselines.head_runs import first_stage
 from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.run import Run
@@ -138,10 +139,11 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
         cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
     cost["examples"] = job.training.steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
     result = _Result(setting.folder, one, task)
+    last = max([job.training.steps, *(entry["step"] for entry in run.history)])
     for entry in run.history:
-        if entry["step"] < job.training.steps:
+        if entry["step"] < last:
             result.add(entry["step"], _predicted(run, entry, task))
-    result.add(job.training.steps, _last(run, task))
+    result.add(last, _last(run, task))
     about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
     return [_row(setting, one, cost, about, result)]
 
@@ -184,8 +186,8 @@ def _predicted(run: Run, entry: Mapping[str, Any], task: Task) -> dict[str, IntA
 
 
 def _last(run: Run, task: Task) -> dict[str, IntArray]:
-    """What the finished model predicts: averaged weights and estimates are in it by now."""
-    made = {name: run.model.predict(task.rows(name)) for name in _judged(task, "select")[:1]}
+    """What the finished model predicts, the validation set as rows of the source."""
+    made = {name: run.model.predict_source(task.rows(name)) for name in _judged(task, "select")[:1]}
     for name in _judged(task, "test"):
         made[name] = run.predicted[np.searchsorted(run.rows, task.rows(name))]
     return made
@@ -211,8 +213,10 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
             rows.append(_row(setting, one, each, about, status="diverged", reason=grid.results.failed[at]))
             continue
         result = _Result(setting.folder, one, task)
+        begins = first_stage(specs[at], training.steps)
         for place, step in enumerate(grid.results.steps):
-            result.add(step, {name: grid.predicted(at, name, place) for name in grid.sets})
+            if step > begins or step == training.steps:
+                result.add(step, {name: grid.predicted(at, name, place) for name in grid.sets})
         rows.append(_row(setting, one, each, about, result))
     return rows
 

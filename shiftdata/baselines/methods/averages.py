@@ -16,23 +16,11 @@ from shiftdata.baselines.data import epoch_rows
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
+from shiftdata.baselines.networks import flat
 from shiftdata.errors import InputError
 
 #: Batches that the statistics of batch norm are taken of, at most.
 BATCHES = 500
-
-
-def flat(tensors: list[Tensor]) -> Tensor:
-    """All numbers of some tensors, one after another."""
-    return torch.cat([one.detach().reshape(-1) for one in tensors])
-
-
-@torch.no_grad()
-def write(values: Tensor, tensors: list[Tensor]) -> None:
-    """Put what `flat` made back into its tensors."""
-    sizes = [one.numel() for one in tensors]
-    for one, part in zip(tensors, torch.split(values, sizes), strict=True):
-        one.copy_(part.view(one.shape))
 
 
 @torch.no_grad()

@@ -5,7 +5,8 @@
 
 Only batch norm is in train mode meanwhile: dropout stays off. Statistics are pooled over the pass (momentum
 None): the mean exactly, the variance within batches. Both predict with the pooled statistics, so that a row's
-answer does not depend on its neighbours; TENT's authors predict online, with those of the batch.
+answer does not depend on its neighbours; TENT's authors predict online, with those of the batch. Rows of the
+source, such as the validation set, are predicted with the layers as the training left them.
 
 `code` (RLSbench): momentum .1 from the source's statistics on, so that about 30 batches count, and a small
 target is half adapted; TENT does not begin with BN-adapt, though its paper says so. (It also moves layer
@@ -15,16 +16,17 @@ norm, and leaves one-dimensional batch norm out. Not here.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Stage
+from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import evaluating
+from shiftdata.baselines.networks import evaluating, flat, in_place
 from shiftdata.errors import InputError
 
 
@@ -60,9 +62,20 @@ class BNAdapt(ERM):
 
     needs = frozenset({"target", "batch-norm"})
     variants = ("fixed", "code")
+    code_version: ClassVar[int] = 2  # 2: evaluations predict with the adapted layers, source rows without
+
+    def setup(self, network: Any, known: Setup) -> None:
+        super().setup(network, known)
+        self.register_buffer("source", torch.zeros_like(flat(self._layers())))
+        self.register_buffer("adapted", torch.tensor(False))
 
     def stages(self) -> Sequence[Stage]:
-        return [Stage("train"), Stage("adapt", passes=1)]
+        return [Stage("train"), Stage("adapt", passes=1, adapts=True)]
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        if stage.adapts and not self.get_buffer("adapted"):
+            self.get_buffer("source").copy_(flat(self._layers()))
+            self.get_buffer("adapted").fill_(True)
 
     def trained(self, stage: Stage) -> list[nn.Parameter]:
         return super().trained(stage) if stage.name == "train" else []
@@ -88,6 +101,24 @@ class BNAdapt(ERM):
             self.network(batch.unlabelled)
         return torch.zeros(())
 
+    def predict_source(self, x: Tensor) -> Tensor:
+        with self._source_in_place():
+            return super().predict_source(x)
+
+    def _source_in_place(self) -> AbstractContextManager[None]:
+        return (
+            in_place(self.get_buffer("source"), self._layers())
+            if self.get_buffer("adapted")
+            else nullcontext()
+        )
+
+    def _layers(self) -> list[Tensor]:
+        """What adapting moves: the statistics of batch norm, its scale and shift."""
+        tensors = [
+            (one.running_mean, one.running_var, one.weight, one.bias) for one in batch_norms(self.network)
+        ]
+        return [one for layer in tensors for one in layer if one is not None]
+
 
 class TENT(BNAdapt):
     """BN-adapt, then less entropy on the target by the scale and shift of batch norm."""
@@ -96,7 +127,7 @@ class TENT(BNAdapt):
 
     def stages(self) -> Sequence[Stage]:
         before = super().stages() if self.variant == "fixed" else [Stage("train")]
-        return [*before, Stage("tent", passes=1)]
+        return [*before, Stage("tent", passes=1, adapts=True)]
 
     def trained(self, stage: Stage) -> list[nn.Parameter]:
         if stage.name != "tent":

@@ -5,8 +5,8 @@
 
 The encoder is ERM's. The head's problem is convex and solved to its minimum, with |W|^2 / (2 C N) beside the
 mean loss; the rows are those that the sampler draws in an epoch. A target c z + b of the source, c > 0, is
-predicted alike; a general linear map is undone only up to a rotation. All rows are predicted as the target's:
-scores of source rows mean little after `finish`.
+predicted alike; a general linear map is undone only up to a rotation. The rows of the source that models are
+selected by are predicted by the same head with the source's whitening; all others as the target's.
 
 `code` (RLSbench, as "CORAL"): nothing is centred, S is the second moment. (It fits the head by 3 passes of
 SGD.)
@@ -14,7 +14,7 @@ SGD.)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -68,13 +68,15 @@ class DARE(ERM):
 
     needs = frozenset({"target"})
     variants = ("fixed", "code")
+    code_version: ClassVar[int] = 2  # 2: evaluations predict with the new head, source rows as the source's
     strength = Hyper(1.0, low=1e-3, high=1e3, log=True, source="scikit-learn's C of logistic regression")
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
         self.register_buffer("refitted", torch.tensor(False))
-        self.register_buffer("mu", torch.zeros(known.features))
-        self.register_buffer("whitener", torch.eye(known.features))
+        for side in ("", "source_"):
+            self.register_buffer(f"{side}mu", torch.zeros(known.features))
+            self.register_buffer(f"{side}whitener", torch.eye(known.features))
         self.register_buffer("weight", torch.zeros(known.classes, known.features))
         self.register_buffer("bias", torch.zeros(known.classes))
 
@@ -91,16 +93,26 @@ class DARE(ERM):
         )
         if not (torch.isfinite(z).all() and torch.isfinite(z_target).all()):
             raise InputError("dare cannot whiten features that are not finite: lower learning_rate")
-        mu, whitener = whitening(z, centred)
-        y = torch.from_numpy(np.asarray(data.y[drawn]))
-        weight, bias = logistic_regression((z - mu) @ whitener, y, data.classes, self.strength)
-        mu, whitener = whitening(z_target, centred)
-        for name, value in {"mu": mu, "whitener": whitener, "weight": weight, "bias": bias}.items():
+        fitted = dict(zip(("source_mu", "source_whitener"), whitening(z, centred), strict=True))
+        y, whitened = (
+            torch.from_numpy(np.asarray(data.y[drawn])),
+            (z - fitted["source_mu"]) @ fitted["source_whitener"],
+        )
+        fitted |= zip(
+            ("weight", "bias"), logistic_regression(whitened, y, data.classes, self.strength), strict=True
+        )
+        fitted |= zip(("mu", "whitener"), whitening(z_target, centred), strict=True)
+        for name, value in fitted.items():
             self.get_buffer(name).copy_(value)
         self.get_buffer("refitted").fill_(True)
 
     def predict(self, x: Tensor) -> Tensor:
-        if not self.get_buffer("refitted"):
-            return super().predict(x)
-        z = (self.network.features(x).float() - self.get_buffer("mu")) @ self.get_buffer("whitener")
+        return self._predict(x, "") if self.get_buffer("refitted") else super().predict(x)
+
+    def predict_source(self, x: Tensor) -> Tensor:
+        return self._predict(x, "source_") if self.get_buffer("refitted") else super().predict_source(x)
+
+    def _predict(self, x: Tensor, side: str) -> Tensor:
+        z = self.network.features(x).float() - self.get_buffer(f"{side}mu")
+        z = z @ self.get_buffer(f"{side}whitener")
         return z @ self.get_buffer("weight").T + self.get_buffer("bias")

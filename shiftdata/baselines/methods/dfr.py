@@ -95,7 +95,7 @@ class DFR(ERM):
     needs = frozenset({"select"})
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     trains_on_select = True
-    code_version: ClassVar[int] = 2  # 2: `code` has liblinear's penalised bias
+    code_version: ClassVar[int] = 3  # 2: `code` has liblinear's penalised bias; 3: evaluations refit the head
 
     c = Hyper(0, choices=(0, *GRID), source="Kirichenko et al.: chosen by the worst group, here 0")
     fits = Hyper(20, low=1, high=50, source="Kirichenko et al.")

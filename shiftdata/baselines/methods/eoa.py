@@ -13,8 +13,8 @@ right only where they are frozen. Not here: they are the last ones.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,9 +24,10 @@ from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup
-from shiftdata.baselines.methods.averages import Averaged, flat, write
+from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
 from shiftdata.baselines.models import Floats
+from shiftdata.baselines.networks import flat, in_place, write
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 
@@ -60,8 +61,12 @@ class EoA(Averaged):
         mean += (weights - mean) / count
 
     def predict(self, x: Tensor) -> Tensor:
-        with self._in_place():
+        with self._mean_in_place():
             return super().predict(x)
+
+    def predict_source(self, x: Tensor) -> Tensor:
+        with self._mean_in_place():
+            return super().predict_source(x)
 
     def restart(self) -> None:
         self.get_buffer("mean").zero_()
@@ -72,19 +77,10 @@ class EoA(Averaged):
             write(self.get_buffer("mean"), self.averaged())
             self.restart()
 
-    @contextmanager
-    def _in_place(self) -> Iterator[None]:
-        """The mean in the network, and afterwards the weights again."""
-        if not self.get_buffer("count"):
-            yield
-            return
-        tensors = self.averaged()
-        weights = flat(tensors)
-        write(self.get_buffer("mean"), tensors)
-        try:
-            yield
-        finally:
-            write(weights, tensors)
+    def _mean_in_place(self) -> AbstractContextManager[None]:
+        return (
+            in_place(self.get_buffer("mean"), self.averaged()) if self.get_buffer("count") else nullcontext()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +92,13 @@ class Sum:
     def scores(self, rows: IntArray) -> Floats:
         """The sum of the models' scores of some rows of the base."""
         total: Floats = np.sum([one.scores(rows) for one in self.models], axis=0, dtype=np.float32)
+        return total
+
+    def source_scores(self, rows: IntArray) -> Floats:
+        """The sum of the models' scores of some rows of the source."""
+        total: Floats = np.sum(
+            [one.scorer.source_scores(rows) for one in self.models], axis=0, dtype=np.float32
+        )
         return total
 
 

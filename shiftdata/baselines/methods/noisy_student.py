@@ -11,7 +11,7 @@ first teacher. No confidence is asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ class NoisyStudent(Method):
     """Self-training in rounds: a fresh network learns its teacher's labels from augmented pictures."""
 
     needs = frozenset({"target", "pixels"})
+    code_version: ClassVar[int] = 2  # 2: only the last student is a checkpoint
     strong_views = 1
     target_strong_views = 1
     rounds = Hyper(2, choices=(1, 2, 3), source="RLSbench: 2; Xie et al.: 3")

@@ -3,14 +3,20 @@
     scores = log p_j + log(p_t(j) / p_train(j))
 
 p_train are the label shares that the model was trained on: the source's, uniform after RS or class balancing
-(then it is p_t(j) p_j of the paper), those of balanced groups. p_t is estimated in `finish` from predictions
-on labelled source rows (the set to select by; without one the rows to fit, which flatter the model) and on
-the unlabelled rows, by RLLS ("rw"), or "rw-bbse", "rw-mlls", "rw-mean"; see `shiftdata.label_shift`. Classes
-that the source rows lack keep their scores. If an estimate cannot be made, the mean prediction stands in for
-it, as in RLSbench's code, but with an `EstimateWarning`. That code estimates on the test rows themselves.
+(then it is p_t(j) p_j of the paper), those of balanced groups. p_t is estimated at every evaluation, and at
+the end, from predictions on labelled source rows (the validation set; without one the training set, which
+flatters the model) and on the unlabelled rows, by RLLS ("rw"), or "rw-bbse", "rw-mlls", "rw-mean"; see
+`shiftdata.label_shift`. Classes that the source rows lack keep their scores. If an estimate cannot be made,
+the mean prediction stands in for it, as in RLSbench's code, but with an `EstimateWarning`. That code
+estimates on the test rows themselves.
 
-The estimators hold for one classifier on both sides: what adapts to the target alone (dare, bn-adapt, tent)
-predicts the source rows worse than it should, and the estimate is off.
+Rows of the source, by which models are selected, are predicted without p_t, as in the paper: on them RW is
+the method that it goes around, and the same checkpoint is selected.
+
+The estimators need one classifier on both sides. Where a method adapts to the target alone (dare, bn-adapt,
+tent) it is the adapted one, which predicts the source rows worse than it should: the estimate is off, but not
+blind. Were each side predicted as the method means it, both would look alike: adapting evens out what the
+shift of labels does to the features.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Method, Setup, Wrapper
+from shiftdata.baselines.models import Floats
 from shiftdata.errors import InputError
 from shiftdata.label_shift import EstimationError, estimate_marginal
 from shiftdata.metrics.arrays import FloatArray, IntArray
@@ -68,6 +75,17 @@ def log_ratios(
     return made
 
 
+def _one_classifier(method: Method) -> bool:
+    """Whether source rows are predicted as all others, so that the validation set's scores serve here too."""
+    plain = (Method.predict_source, Wrapper.predict_source)
+    return all(type(one).predict_source in plain for one in method.modules() if isinstance(one, Method))
+
+
+def _probabilities(scores: Floats) -> FloatArray:
+    made: FloatArray = torch.softmax(torch.from_numpy(scores).double(), 1).numpy()
+    return made
+
+
 def _shares(p: FloatArray) -> FloatArray:
     """Rows that sum to 1; all equal where nothing is left."""
     p = np.maximum(p, 1e-12)
@@ -78,6 +96,7 @@ class RW(Wrapper):
     """Any method, its predictions re-weighted by the target's label shares, estimated by RLLS."""
 
     estimator: ClassVar[str] = "rlls"
+    code_version: ClassVar[int] = 2  # 2: estimated at every evaluation; source rows are not corrected
 
     def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
         super().__init__(inner, variant=variant, **given)
@@ -92,30 +111,30 @@ class RW(Wrapper):
         super().setup(network, known)
         self.register_buffer("log_ratio", torch.zeros(known.classes))
 
-    def finish(self, trainer: Trainer) -> None:
-        super().finish(trainer)
-        data, kept = trainer.data, self.get_buffer("log_ratio")
+    def correct(self, trainer: Trainer) -> None:
+        super().correct(trainer)
+        data = trainer.data
         if data.target is None or not len(data.target):
             raise InputError("rw estimates the label shares of the target, and the target has no row")
         rows, labels = data.rows, data.y
         if data.select is not None and data.select_y is not None and len(data.select):
             rows, labels = data.select, data.select_y
-        source, target = (self._probabilities(trainer, one) for one in (rows, data.target))
+        if rows is data.select and _one_classifier(self):
+            source = _probabilities(trainer.validation_scores())
+        else:
+            source = _probabilities(trainer.applied(self.inner.predict, rows))
+        target = _probabilities(trainer.applied(self.inner.predict, data.target))
         if not (np.isfinite(source).all() and np.isfinite(target).all()):
             raise InputError(
                 "rw cannot estimate label shares from scores that are not finite: lower learning_rate"
             )
         # The outermost wrapper's rule: in "rs+rw+dann" it is that of rs.
         trained = trained_shares(trainer.method.sampler, self.known)
-        kept.copy_(torch.from_numpy(log_ratios(self.estimator, source, labels, target, trained)))
+        made = log_ratios(self.estimator, source, labels, target, trained)
+        self.get_buffer("log_ratio").copy_(torch.from_numpy(made))
 
     def predict(self, x: Tensor) -> Tensor:
         return torch.log_softmax(super().predict(x).float(), 1) + self.get_buffer("log_ratio")
-
-    def _probabilities(self, trainer: Trainer, rows: IntArray) -> FloatArray:
-        scores = torch.from_numpy(trainer.scores(rows)).double()
-        made: FloatArray = (torch.softmax(scores, 1)).numpy()
-        return made
 
 
 class RWBBSE(RW):

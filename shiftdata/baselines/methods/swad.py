@@ -11,7 +11,8 @@ A segment is what lies between two evaluations; l_s is the loss at its end, of t
 It goes around any method. N_s is `converge`, N_e `tolerance`; max(N_s, N_e) segments are kept, so that b is
 not below s - (N_e - N_s). Afterwards batch norm's statistics are pooled (momentum None) over an epoch of rows
 to fit, as they are predicted, unless norms are frozen. Never converged: the last segment's mean. It needs
-`Training(evaluate_every=...)`; a run's `history` has the weights as they are, not their mean.
+`Training(evaluate_every=...)`. In a run's `history`, `select_loss` is of the weights as they are; predictions
+are those of the mean that a training which ended at that step would leave.
 
 `code` (the authors): segment s counts twice, three times if it is the first; the leftmost segment of the
 valley is left out; segments weigh alike, whatever their steps.
@@ -27,7 +28,8 @@ from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Method, Setup, Stage
-from shiftdata.baselines.methods.averages import Averaged, flat, renew_statistics, write
+from shiftdata.baselines.methods.averages import Averaged, renew_statistics
+from shiftdata.baselines.networks import flat, write
 from shiftdata.errors import InputError
 
 
@@ -35,6 +37,7 @@ class SWAD(Averaged):
     """Any method, its weights averaged over a valley of the validation loss."""
 
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    code_version: ClassVar[int] = 2  # 2: evaluations predict with the mean
     converge = Hyper(3, low=1, high=10, source="Cha et al.: N_s")
     tolerance = Hyper(6, low=1, high=20, source="Cha et al.: N_e")
     ratio = Hyper(0.3, low=0.0, high=1.0, source="Cha et al.: r")

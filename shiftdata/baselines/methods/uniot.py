@@ -122,6 +122,7 @@ class UniOT(Method):
     needs = frozenset({"target", "unknown"})
     sampler = "rwy"
     variants: ClassVar[tuple[str, ...]] = ("fixed", "paper", "code")
+    code_version: ClassVar[int] = 2  # 2: evaluations couple the whole target
     trade_off = Hyper(0.1, low=0.01, high=1.0, log=True, source="authors' code")
     temperature = Hyper(0.1, low=0.05, high=0.5, log=True, source="authors' code")
     similar = Hyper(0.7, low=0.5, high=0.9, source="authors' code: gamma")

@@ -17,6 +17,7 @@ from shiftdata.bench.reporting.overview import overview
 from shiftdata.bench.reporting.rankings import ranking_section
 from shiftdata.bench.reporting.rows import Truth, failure_tables, same_rows
 from shiftdata.bench.reporting.scores import Score, rule_label, scores_of, standard_error
+from shiftdata.bench.reporting.stability import stability_section
 from shiftdata.bench.reporting.tables import NUMBER, Group, Section, plain_table
 from shiftdata.bench.selection import RULES, Selected, rule_of
 from shiftdata.errors import InputError
@@ -125,6 +126,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
         comparison_section(pooled, baseline),
         same_rows(groups, truth),
         ranking_section(groups),
+        stability_section(records, pooled),
         facts.failures(refused),
         facts.versions(),
     ]

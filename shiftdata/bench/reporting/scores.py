@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from shiftdata.bench.records import Records
 from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, parameters_of, unit_of
-from shiftdata.bench.selection import Selected, rule_of, select
+from shiftdata.bench.selection import Chosen, Selected, rule_of, select
 from shiftdata.metrics.arrays import FloatArray
 from shiftdata.metrics.statistics import accuracies, spread
 from shiftdata.tasks import Evaluation
@@ -102,6 +102,19 @@ def scores_of(records: Records, rule: str) -> tuple[list[Score], list[Selected]]
         made.append(_score(records, one, test, places, figures[begin:end]))
         begin = end
     return made, refused
+
+
+def over_steps(records: Records, score: Score, most: int) -> list[FloatArray]:
+    """The main figure of each chosen run after the last `most` steps at which its test was evaluated."""
+    known = [
+        (at.run, [step for step in records.steps(at.run) if (score.test, step) in records.places[at.run]])
+        for at in score.selected.runs
+    ]
+    chosen = tuple(Chosen(run, step, step) for run, steps in known for step in steps[-most:])
+    places = [records.places[at.run][score.test, at.step] for at in chosen]
+    every = replace(score.selected, runs=chosen)  # a step of a run as a seed
+    main = _score(records, every, score.test, places, _figures(records, places)).main
+    return np.split(main, np.cumsum([len(steps[-most:]) for _, steps in known])[:-1])
 
 
 def _figures(records: Records, places: Sequence[int]) -> list[dict[str, tuple[float, int]]]:
