@@ -31,15 +31,10 @@ from shiftdata.metrics.benchmarks import (
     stylization_fidelity,
     training_spread,
 )
-from shiftdata.metrics.bootstrap import (
-    Interval,
-    PairedComparison,
-    Resampling,
-    bootstrap_groups,
-    bootstrap_rows,
-    compare,
-)
-from shiftdata.metrics.groups import GroupAccuracy, WorstByChance, group_accuracy, worst_by_chance
+from shiftdata.metrics.bootstrap import Interval, Resampling, bootstrap_groups, bootstrap_rows
+from shiftdata.metrics.chance import WorstByChance, worst_by_chance
+from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
+from shiftdata.metrics.paired import PairedComparison, compare
 from shiftdata.metrics.severity import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
 from shiftdata.metrics.statistics import (
     CONVENTIONS,
