@@ -120,13 +120,8 @@ class GroupAccuracy(Record):
         are right it is the effective size. Student's quantile allows for errors from few origins (E. L. Korn
         and B. I. Graubard, Survey Methodology 24, 1998).
         """
-        if self.clusters is None or self.clusters.plain:
-            return [wilson(*of) for of in zip(self.correct.tolist(), self.n.tolist(), strict=True)]
-        found = []
-        for p, error, size, n in zip(self.accuracy, self.sem, self.effective, self.n, strict=True):
-            rows = min(1 + p * (1 - p) / error**2, n) if error > 0 else size
-            found.append(wilson(p * rows, rows, reach(size)) if n else (0.0, 1.0))
-        return found
+        parts = zip(self.correct, self.n, self.sem, self.effective, self.origins == self.n, strict=True)
+        return [wilson(k, n) if alone else _clustered(k, n, sem, size) for k, n, sem, size, alone in parts]
 
     def merge(self, place: IntArray, names: tuple[str | int, ...], by: str) -> GroupAccuracy:
         """Put each group into another: `place` has the number of its new one."""
@@ -207,6 +202,13 @@ class GroupAccuracy(Record):
         )
         rows = [[str(name), *shown] for name, shown in zip(names, figures, strict=True)]
         return [self.by, "accuracy", "sem", *counts], rows
+
+
+def _clustered(correct: int, n: int, sem: float, effective: float) -> tuple[float, float]:
+    """The interval of one group, of which an origin has several rows."""
+    p = correct / n
+    rows = min(1 + p * (1 - p) / sem**2, n) if sem > 0 else effective
+    return wilson(p * rows, rows, reach(effective))
 
 
 def group_accuracy(

@@ -264,13 +264,13 @@ def evaluate(
     severity = metadata.columns["severity"][rows]
     origin = metadata.origin[rows]
     cells = _cells(task, name, rows, severity, origin, true == predicted)
-    nuisance = metadata.nuisance_column
+    nuisance, scaled = metadata.nuisance_column, "severity" in cells.codes
     judged = Judged(
         all=cells.all,
         groups=cells.by(["label", nuisance]),
         classes=cells.by(["label"]),
         domains=cells.by([nuisance]),
-        along=cells.by([nuisance, "severity"]) if "severity" in cells.codes else None,
+        along=cells.by([nuisance, "severity"]) if "continuous" in task.metrics and scaled else None,
         true=true,
         predicted=predicted,
         nuisance=metadata.nuisance[rows],
