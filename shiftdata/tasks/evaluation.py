@@ -33,8 +33,8 @@ class Cells:
     """Rows and correct rows of each label, nuisance and severity that has rows or should have some.
 
     `names` has the possible values of each column, `codes` for each cell the position of its own. `clusters`
-    has the origins of the rows; JSON keeps their number `origins` alone, so that of an evaluation read back
-    only the official figures have errors where an origin has several rows.
+    has the origins of the rows; JSON keeps their number `origins` alone (0: not known), so that of an
+    evaluation read back only the official figures have errors where an origin has several rows.
     """
 
     names: Mapping[str, tuple[str, ...]]
@@ -173,15 +173,15 @@ class Evaluation(Record):
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Evaluation:
         """The evaluation that `to_dict` stored."""
-        cells = dict(stored["cells"])
-        n, correct = (np.asarray(cells.pop(one), np.int64) for one in ("n", "correct"))
-        origins = cells.pop("origins")
-        names = {one: tuple(dict.fromkeys(values)) for one, values in cells.items()}
+        cells = stored["cells"]
+        n, correct = (np.asarray(cells[one], np.int64) for one in ("n", "correct"))
+        columns = {one: cells[one] for one in ("label", stored["nuisance"], "severity") if one in cells}
+        names = {one: tuple(dict.fromkeys(values)) for one, values in columns.items()}
         if "severity" in names:
             names["severity"] = tuple(sorted(names["severity"], key=float))
         codes = {
             one: np.array([names[one].index(value) for value in values], np.int64)
-            for one, values in cells.items()
+            for one, values in columns.items()
         }
         figures = {
             name: Figure(_defined(one["value"]), one["n"], one["of"], _defined(one["sem"]), one["origins"])
@@ -190,7 +190,7 @@ class Evaluation(Record):
         made = {
             "figures": figures,
             "notes": tuple(stored["notes"]),
-            "cells": Cells(names, codes, n, correct, origins),
+            "cells": Cells(names, codes, n, correct, cells.get("origins", 0)),
         }
         return cls(**{**stored, **made})
 
