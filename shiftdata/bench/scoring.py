@@ -124,6 +124,8 @@ def _intervals(result: Evaluation, task: Task) -> dict[str, tuple[float, float]]
             known = np.isin(np.array(groups.names), task.labels)
             if "h_score" in made and 0 < known.sum() < len(known):
                 statistics["h_score"] = _harmonic(known)
+        if (linked := groups.strata()).size and linked.min() == 1:  # which a draw leaves as it is
+            statistics = {name: of for name, of in statistics.items() if name.startswith("worst")}
         if statistics:
             drawn = bootstrap_figures(groups, list(statistics.values()))
             made |= {name: (one.low, one.high) for name, one in zip(statistics, drawn, strict=True)}

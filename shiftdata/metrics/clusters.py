@@ -6,7 +6,10 @@ origins: the cluster-robust ("sandwich") variance of a ratio estimator (K.-Y. Li
 Biometrika 73, 1986). Within a group, d_go = w_go (x_go - p_g) / sqrt(1 - 2 w_go + sum of w_go^2), where w_go
 is the origin's share of the group's rows and x_go its accuracy there. The root makes the variance unbiased
 where origins are equally hard, also for few origins of unequal weights (bias-reduced linearization: R. M.
-Bell and D. F. McCaffrey, Survey Methodology 28, 2002); of C equal origins its square is (C - 1) / C.
+Bell and D. F. McCaffrey, Survey Methodology 28, 2002); of C equal origins its square is (C - 1) / C. A group
+of one origin says nothing of its own error: in figures over several groups its d_go is x_go minus the
+accuracy of all rows, which rather overstates it (collapsed strata: K. M. Wolter, Introduction to Variance
+Estimation, 2007).
 """
 
 from __future__ import annotations
@@ -74,18 +77,20 @@ class Clusters:
 
     @cached_property
     def deviations(self) -> FloatArray:
-        """The part d_go of each pair; nan in a group of a single origin, whose error is not known."""
+        """The part d_go of each pair; nan where all groups together have a single origin."""
         mean = np.bincount(self.group, self.right, self.groups) / np.maximum(self._rows, 1)
         left = np.maximum(1 - 2 * self._share + self._squares[self.group], 0)
         off = (self.right - self.n * mean[self.group]) / self._rows[self.group]
+        several = np.count_nonzero(np.bincount(self.origin)) > 1
+        overall = self.right.sum() / self.n.sum() if several else np.nan
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.count[self.group] > 1, off / np.sqrt(left), np.nan)
+            return np.where(self.count[self.group] > 1, off / np.sqrt(left), self.right / self.n - overall)
 
     @cached_property
     def sem(self) -> FloatArray:
-        """The standard error of each group's accuracy."""
+        """The standard error of each group's accuracy; nan where it has less than two origins."""
         squares = np.bincount(self.group, self.deviations**2, self.groups)
-        return np.where(self.count > 0, np.sqrt(squares), np.nan)
+        return np.where(self.count > 1, np.sqrt(squares), np.nan)
 
     def influence(self, coefficients: FloatArray) -> FloatArray:
         """How far each origin moves a figure whose derivatives by the groups' accuracies are given."""

@@ -113,6 +113,15 @@ class GroupAccuracy(Record):
         """How many rows of different origins would be as uncertain, if an origin's rows are alike (Kish)."""
         return self.n.astype(np.float64) if self.clusters is None else self.clusters.effective
 
+    def strata(self) -> IntArray:
+        """The number of origins in each stratum of a bootstrap: a group, or those that share origins."""
+        if self.clusters is None or self.clusters.plain:
+            return self.n[self.n > 0]
+        origins = np.unique(
+            np.stack([self.clusters.linked[self.clusters.group], self.clusters.origin]), axis=1
+        )
+        return np.unique(origins[0], return_counts=True)[1]
+
     def intervals(self) -> list[tuple[float, float]]:
         """Wilson's 95 % interval of each accuracy, at the number of independent rows with its error.
 
@@ -263,10 +272,13 @@ class Linear:
     @property
     def sem(self) -> float:
         """The standard error over origins, of which each may have rows in several groups."""
-        if self._plain:
-            used = self.derivatives != 0
-            return math.sqrt(float(((self.derivatives * self.groups.sem)[used] ** 2).sum()))
-        return math.sqrt(float((self.influence() ** 2).sum()))
+        of, used = self.groups, self.derivatives != 0
+        if not self._plain and used.sum() > 1:
+            return math.sqrt(float((self.influence() ** 2).sum()))
+        errors = of.sem
+        if used.sum() > 1:  # as `Clusters.deviations`
+            errors = np.where((of.n == 1) & (of.n.sum() > 1), of.accuracy - of.overall, errors)
+        return math.sqrt(float(((self.derivatives * errors)[used] ** 2).sum()))
 
     @property
     def reach(self) -> float:

@@ -123,7 +123,7 @@ def test_origins_of_one_group_leave_its_error_open():
     result = judged([1, 0, 1, 1], [0, 0, 1, 1], list("aabc"))
     assert math.isnan(result.sem[0])
     assert result.sem[1] == 0
-    assert math.isnan(mean_of(result).sem)
+    assert mean_of(result).sem == pytest.approx(0.5 * (0.75 - 0.5))  # from the accuracy of all rows
     assert result.intervals()[0] == pytest.approx((0, 1), abs=0.01)
     assert "origins" in str(result)
     assert "origins" not in str(judged([1, 0, 1, 1], [0, 0, 1, 1], list("abcd")))
@@ -185,3 +185,17 @@ def test_beyond_exact_sums_the_paired_test_goes_on_smoothly(monkeypatch):
     exact = paired_test(differences)
     monkeypatch.setattr("shiftdata.metrics.paired.EXACT", 10)
     assert paired_test(differences) == pytest.approx(exact, rel=0.03)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_classes_of_a_single_origin_have_a_part_in_the_error_of_the_mean(rows):
+    """12 classes of which 5 have one origin, with one or three rows each."""
+    origin_class = np.repeat(np.arange(12), [1] * 5 + [9] * 7)
+    origins = np.repeat(np.arange(len(origin_class)), rows)
+    generator, values, errors = np.random.default_rng(6), [], []
+    for _ in range(400):
+        right = (generator.random(len(origin_class)) < 0.7)[origins]
+        one = mean_of(judged(right, origin_class[origins], origins))
+        values.append(one.groups.mean)
+        errors.append(one.sem)
+    assert np.sqrt(np.mean(np.square(errors))) / np.std(values) == pytest.approx(1, abs=0.12)
