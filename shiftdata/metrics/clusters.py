@@ -96,12 +96,13 @@ class Clusters:
         """How far each origin moves a figure whose derivatives by the groups' accuracies are given."""
         used = coefficients[self.group] != 0
         parts = coefficients[self.group[used]] * self.deviations[used]
-        moved = np.bincount(self.origin[used], parts, self.origins)
+        moved = np.asarray(np.bincount(self.origin[used], parts, self.origins), np.float64)
         return np.full(self.origins, np.nan) if (self.count[coefficients != 0] == 0).any() else moved
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """The weight of each origin in such a figure; 0 for those that it does not depend on."""
-        return np.bincount(self.origin, np.abs(coefficients)[self.group] * self._share, self.origins)
+        parts = np.abs(coefficients)[self.group] * self._share
+        return np.asarray(np.bincount(self.origin, parts, self.origins), np.float64)
 
     @cached_property
     def linked(self) -> IntArray:
@@ -126,7 +127,7 @@ class Clusters:
 
     @cached_property
     def _squares(self) -> FloatArray:
-        return np.bincount(self.group, self._share**2, self.groups)
+        return np.asarray(np.bincount(self.group, self._share**2, self.groups), np.float64)
 
 
 def pairs(

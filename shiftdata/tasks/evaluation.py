@@ -61,6 +61,12 @@ class Cells:
         return GroupAccuracy(accuracies(self.correct, self.n), self.n, clusters=clusters)
 
     @property
+    def counted(self) -> str:
+        """The rows, "300 rows of 34 origins" where these are known and fewer."""
+        n = int(self.n.sum())
+        return f"{n:,} rows" + (f" of {self.origins:,} origins" if 0 < self.origins < n else "")
+
+    @property
     def all(self) -> GroupAccuracy:
         """All cells as one group."""
         return self._whole().merge(np.zeros(len(self.n), np.int64), ("all",), "all")
@@ -285,8 +291,7 @@ def evaluate(
     )
     figures, notes = figures_of(judged, task.metrics)
     if cells.origins < len(rows):
-        counted = f"{len(rows):,} rows of {cells.origins:,} origins"
-        notes.append(f"{counted}: standard errors are over origins, whose rows are one observation")
+        notes.append(f"{cells.counted}: standard errors are over origins, whose rows are one observation")
     if outputs is not None and (others := np.count_nonzero(predicted == UNKNOWN)):
         notes.append(f"{others:,} predictions are outputs that stand for no label: they count as wrong")
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
@@ -325,5 +330,5 @@ def _cells(
     place = np.zeros(len(n), np.int64)
     place[shown] = np.arange(len(shown))
     clusters = Clusters.of_rows(place[cell], origin, right.astype(np.float64), len(shown))
-    origins = np.count_nonzero(np.bincount(origin))
+    origins = int(np.count_nonzero(np.bincount(origin)))
     return Cells(names, codes, n[shown], correct[shown], origins, clusters)

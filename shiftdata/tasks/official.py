@@ -146,7 +146,7 @@ def _equal(of: GroupAccuracy, chosen: Any) -> FloatArray:
     """The derivatives of the mean over some groups."""
     derivatives = np.zeros(len(of.n))
     derivatives[chosen] = 1
-    return derivatives / max(1.0, derivatives.sum())
+    return np.asarray(derivatives / max(1.0, derivatives.sum()))
 
 
 def _worst(of: GroupAccuracy) -> Figure:

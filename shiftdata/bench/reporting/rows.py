@@ -38,8 +38,8 @@ from shiftdata.tasks import Task
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
 MOST_TASKS = 12
-HEADER = ("method", "task", "seed", "rows", "origins", "accuracy", "95 % interval", "worst group")
-HEADER += ("95 % interval",)
+INTERVAL = "95 % interval"
+HEADER = ("method", "task", "seed", "rows", "origins", "accuracy", INTERVAL, "worst group", INTERVAL)
 READING = (
     "Differences on the same rows of one trained pair. The intervals are of origins drawn again with all "
     "their rows (bootstrap, by group): they say nothing of other seeds, and nothing adjusts them for their "
