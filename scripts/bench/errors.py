@@ -2,11 +2,12 @@
 
     python scripts/bench/errors.py [--models 400] [--seed 0]
 
-A model is right on a row with a probability of .7. A third of its errors are of origins, of which it gets every
-row wrong; the others are of rows. So all accuracies are .7 in truth, and the standard deviation of a figure over
-models is what its reported error should be. For each figure: the root of the mean squared error that is reported
-over that standard deviation, the coverage of its interval, of that on a leaderboard (bootstrap), of the
-leaderboard's paired difference from a second model, and of the intervals of groups on a page of predictions.
+A model is right on a row with a probability of .7. A third of its errors are of origins, of which it gets
+every row wrong; the others are of rows. So all accuracies are .7 in truth, and the standard deviation of a
+figure over models is what its reported error should be. For each figure: the root of the mean squared error
+that is reported over that standard deviation, the coverage of its interval, of that on a leaderboard
+(bootstrap), of the leaderboard's paired difference from a second model, and of the intervals of groups on a
+page of predictions.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def predictions_page(
         root="",
         page=page,
         title=title,
-        about=f"{first.dataset}, {first.task}; {first.set}: {first.accuracy.rows} rows",
+        about=f"{first.dataset}, {first.task}; {first.set}: {first.cells.counted}",
         notes=first.notes,
         figures=_figures(compared),
         plain=_plain(compared),

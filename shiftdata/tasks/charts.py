@@ -62,7 +62,7 @@ def _figure(result: Evaluation) -> tuple[Any, Any]:
     figure = new_figure(11, 3.6)
     axes = figure.subplots()
     axes.set_title(
-        f"{result.task}\nof {result.dataset}, {result.set}: {result.accuracy.rows} rows",
+        f"{result.task}\nof {result.dataset}, {result.set}: {result.cells.counted}",
         loc="left",
         fontsize=9,
     )
