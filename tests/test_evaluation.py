@@ -676,3 +676,54 @@ def test_the_command_line_says_what_is_missing(files, capsys):
     pq.write_table(table, "plain.parquet")
     assert "does not say of which dataset it is: give --dataset" in run(capsys, "plain.parquet", "p.csv")[2]
     assert run(capsys, "plain.parquet", "p.csv", "--dataset", "tiny")[0] == 0
+
+
+# --- standard errors
+
+
+DRAWN = sd.task(metadata(20, 2, 40), "label-shift", alpha=0.5, replacement=True, on_empty="report")
+TRAJECTORIES = sd.task(metadata(6, 3, 60, severities=(0.0, 1.0, 2.5)), "continuous")
+
+
+@pytest.mark.parametrize(
+    ("task", "figures"),
+    [
+        (DRAWN, ("overall", "mean_class")),
+        (sd.task(metadata(4, 3, 60), "group-fairness", k=3, mu=0.3), ("overall", "mean")),
+        (UNIDA, ("h_score", "known", "unknown", "h_score_classes", "known_classes")),
+        (
+            TRAJECTORIES,
+            ("accuracy@0", "accuracy@2.5", "drop@1", "mean_drop", "failures", "mean_failure_point"),
+        ),
+    ],
+    ids=["label shift", "fairness", "universal", "continuous"],
+)
+def test_the_error_of_a_figure_is_its_spread_over_models(task, figures):
+    """Models that differ in which origins they get wrong whole, and in which rows of the others."""
+    rows, generator = task.rows(task.set_of("test")), np.random.default_rng(0)
+    true, origin = task.metadata.label[rows].astype(np.int64), task.metadata.origin[rows]
+    known = task.label_ids
+    wrong = known[(np.searchsorted(known, true) + 1) % len(known)]
+    if task is UNIDA:
+        true, wrong = (
+            np.where(np.isin(true, known), true, -1),
+            np.where(np.isin(true, known), wrong, known[0]),
+        )
+    drawn = []
+    for _ in range(300):
+        hard = generator.random(len(task.metadata.origin_names)) < 0.2
+        right = ~hard[origin] & (generator.random(len(rows)) < 0.8)
+        drawn.append(task.evaluate(np.where(right, true, wrong)).figures)
+    for name in figures:
+        values, errors = np.array([(one[name].value, one[name].sem) for one in drawn]).T
+        assert np.sqrt(np.mean(errors**2)) / np.std(values) == pytest.approx(1, abs=0.13), name
+
+
+def test_rows_that_are_drawn_again_add_nothing_to_what_is_known():
+    n, origins = len(DRAWN.sets["test"]), len(DRAWN.rows("test"))
+    result = DRAWN.evaluate(some_right(DRAWN))
+    overall = result["overall"]
+    assert (overall.n, overall.origins) == (n, origins)
+    assert overall.sem > 1.3 * math.sqrt(overall * (1 - overall) / (n - 1))
+    assert f"{n:,} of {origins:,} origins" in str(result)
+    assert f"{n:,} rows of {origins:,} origins: standard errors are over origins" in result.notes[-1]
