@@ -55,7 +55,7 @@ def main() -> None:
     show("python scripts/demo_picture.py")
     run("scripts/demo_picture.py", cwd=ROOT)
     print(
-        "\nIn brackets: 95 % intervals over the 60 test pictures of each group, for this one training.\n"
+        "\nIn brackets: 95 % intervals over the 60 fonts of the test, for this one training.\n"
         "300 steps are a short training: after 800 ERM has nearly caught up (docs/measured.md).\n"
         f"demo done in {time.monotonic() - started:.0f} s; look at build/{NAME}_contact_sheet.png "
         f"and build/{NAME}_methods.png",

@@ -127,12 +127,12 @@ def test_an_untouched_picture_counts_once(small):
     predicted = np.where(label == task.labels[0], task.labels[1], label)  # one class is wrong
     every = task.evaluate(predicted)
     zero = every.by("severity")
-    assert (zero.n[0], zero.examples[0], zero.examples[1]) == (56, 4, 56)
+    assert (zero.n[0], zero.n[1], zero.origins.tolist()) == (56, 56, [4] * len(zero.n))
     assert zero.sem[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 3))
     figure = every.figures["accuracy@0"]
-    assert (figure.value, figure.n) == (0.75, 4)
+    assert (figure.value, figure.n, figure.origins) == (0.75, 56, 4)
     assert figure.sem == pytest.approx(np.sqrt(0.75 * 0.25 / 3))  # by origin: each has one picture
-    assert "56 rows show 4 untouched pictures" in str(every)
+    assert f"{every.n:,} rows of 4 origins: standard errors are over origins" in str(every)
     assert Evaluation.from_dict(json.loads(json.dumps(every.to_dict()))).to_dict() == every.to_dict()
 
     with task.loader("test", dedupe=True, size=8) as loader:

@@ -29,8 +29,10 @@ def read(monkeypatch):
 def test_a_task_reads_numbers_alone(tiny, read, of, more):
     task = sd.task(str(tiny), of, on_empty="report", **more)
     task.sampler("rwg")
+    numbers = {"label", task.metadata.nuisance_column, "fold", "quantile", "severity"}
+    assert set(read) <= numbers
     task.evaluate(task.metadata.label[task.rows("test")])
-    assert set(read) <= {"label", task.metadata.nuisance_column, "fold", "quantile", "severity"}
+    assert set(read) <= numbers | {"origin"}, "errors are over origins"
     task.keys("test")
     assert read[-1] == "key"
 
@@ -64,8 +66,8 @@ def test_no_rows_have_columns_too(tiny):
     assert rows.keys(np.zeros(0, np.int64)).to_pylist() == []
 
 
-def test_a_row_that_was_drawn_twice_is_one_example(tiny):
+def test_a_row_that_was_drawn_twice_is_one_origin(tiny):
     task = sd.task(str(tiny), "label-shift", alpha=3, replacement=True, on_empty="report")
     result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], task.counts("test")))
     assert result.groups.n.sum() == len(task.sets["test"])
-    assert result.groups.examples.sum() == len(task.rows("test")) < len(task.sets["test"])
+    assert result.groups.origins.sum() == len(task.rows("test")) < len(task.sets["test"])

@@ -248,7 +248,11 @@ def test_every_evaluation_has_an_accuracy_with_its_rows_and_standard_error(share
     assert accuracy == result["overall"] == result.accuracy == result.overall == np.mean(right)
     assert isinstance(accuracy, float)
     assert accuracy.n == len(true)
-    assert accuracy.sem == pytest.approx(np.std(right, ddof=1) / np.sqrt(len(true)))
+    # Each origin has a row of every nuisance, so that the overall accuracy is the mean over origins.
+    of_origins = pd.Series(right).groupby(task.metadata.origin[task.rows("test")]).mean()
+    assert accuracy.origins == len(of_origins) == len(true) / 3
+    assert accuracy.sem == pytest.approx(of_origins.sem())
+    assert f"n={len(true):,} of {len(of_origins):,} origins" in str(accuracy)
     assert result["mean"].n == len(true)
     assert pickle.loads(pickle.dumps(accuracy)).sem == accuracy.sem
     with pytest.raises(NotFoundError, match="Known: accuracy, mean, mean_class, overall, worst"):
@@ -531,7 +535,7 @@ def test_an_empty_promised_group_shows_with_no_rows():
         False
     ]
     assert (result.figures["worst"].n, result.figures["worst"].of) == (0, "label01 / kind2: no rows")
-    assert len(result.notes) == 1
+    assert len(result.notes) == 2
     assert result.notes[0].startswith("1 groups have no rows (label01 / kind2): what needs them is undefined")
     assert "label01 / kind2" in str(result)
     assert "| label01 / kind2 | - | - | 0 |" in result.to_markdown("group")
@@ -549,7 +553,7 @@ def test_results_are_shown_by_name_with_their_rows():
     assert text.splitlines()[3].split() == ["figure", "value", "sem", "n", "over"]
     assert result.by("nuisance").names == ("kind0", "kind2", "kind4")
     assert result.by("group").names[0] == "label02 / kind0"
-    assert result.table().column_names == ["figure", "value", "sem", "n", "of"]
+    assert result.table().column_names == ["figure", "value", "sem", "n", "origins", "of"]
     assert result.table("label", "a").column_names == ["label", "a", "accuracy", "sem", "n"]
     assert result.table("label")["n"].to_pylist() == [18, 18, 18]
     assert result.to_markdown().startswith("| figure | value | sem | n | over |\n| --- | --: |")
@@ -573,7 +577,9 @@ def test_results_come_back_from_json(task):
     assert again.to_dict() == result.to_dict()
     assert str(again) == str(result)
     assert again.worst_of(2) == result.worst_of(2)
-    assert again.by("nuisance").to_dict() == result.by("nuisance").to_dict()
+    shown = [(one.accuracy.tolist(), one.n.tolist(), one.names) for one in (again.groups, result.groups)]
+    assert shown[0] == shown[1]
+    assert np.isnan(again.groups.sem).all() == (task is not UNIDA), "JSON leaves out which rows share origins"
 
 
 def test_every_picture_is_drawn():
@@ -670,3 +676,54 @@ def test_the_command_line_says_what_is_missing(files, capsys):
     pq.write_table(table, "plain.parquet")
     assert "does not say of which dataset it is: give --dataset" in run(capsys, "plain.parquet", "p.csv")[2]
     assert run(capsys, "plain.parquet", "p.csv", "--dataset", "tiny")[0] == 0
+
+
+# --- standard errors
+
+
+DRAWN = sd.task(metadata(20, 2, 40), "label-shift", alpha=0.5, replacement=True, on_empty="report")
+TRAJECTORIES = sd.task(metadata(4, 2, 60, severities=(0.0, 1.0, 2.5)), "continuous")
+
+
+@pytest.mark.parametrize(
+    ("task", "figures"),
+    [
+        (DRAWN, ("overall", "mean_class")),
+        (sd.task(metadata(4, 3, 60), "group-fairness", k=3, mu=0.3), ("overall", "mean")),
+        (UNIDA, ("h_score", "known", "unknown", "h_score_classes", "known_classes")),
+        (
+            TRAJECTORIES,
+            ("accuracy@0", "accuracy@2.5", "drop@1", "mean_drop", "failures", "mean_failure_point"),
+        ),
+    ],
+    ids=["label shift", "fairness", "universal", "continuous"],
+)
+def test_the_error_of_a_figure_is_its_spread_over_models(task, figures):
+    """Models that differ in which origins they get wrong whole, and in which rows of the others."""
+    rows, generator = task.rows(task.set_of("test")), np.random.default_rng(0)
+    true, origin = task.metadata.label[rows].astype(np.int64), task.metadata.origin[rows]
+    known = task.label_ids
+    wrong = known[(np.searchsorted(known, true) + 1) % len(known)]
+    if task is UNIDA:
+        true, wrong = (
+            np.where(np.isin(true, known), true, -1),
+            np.where(np.isin(true, known), wrong, known[0]),
+        )
+    drawn = []
+    for _ in range(300):
+        hard = generator.random(len(task.metadata.origin_names)) < 0.2
+        right = ~hard[origin] & (generator.random(len(rows)) < 0.8)
+        drawn.append(task.evaluate(np.where(right, true, wrong)).figures)
+    for name in figures:
+        values, errors = np.array([(one[name].value, one[name].sem) for one in drawn]).T
+        assert np.sqrt(np.mean(errors**2)) / np.std(values) == pytest.approx(1, abs=0.13), name
+
+
+def test_rows_that_are_drawn_again_add_nothing_to_what_is_known():
+    n, origins = len(DRAWN.sets["test"]), len(set(DRAWN.metadata.origin[DRAWN.rows("test")].tolist()))
+    result = DRAWN.evaluate(some_right(DRAWN))
+    overall = result["overall"]
+    assert (overall.n, overall.origins) == (n, origins)
+    assert overall.sem > 1.3 * math.sqrt(overall * (1 - overall) / (n - 1))
+    assert f"{n:,} of {origins:,} origins" in str(result)
+    assert f"{n:,} rows of {origins:,} origins: standard errors are over origins" in result.notes[-1]

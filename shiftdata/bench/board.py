@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shiftdata.bench.judging import Judge
-from shiftdata.bench.scoring import Entry, Score
+from shiftdata.bench.scoring import HEADLINES, Entry, Score
 from shiftdata.bench.submission import Submission
 from shiftdata.errors import InputError
 from shiftdata.format.names import shown
 from shiftdata.metrics import ranks
 
-#: The figure that ranks, the first that a task has; less is better for those of `LESS`.
-HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
+#: Figures of which less is better.
 LESS = ("drop@", "mean_drop", "failures", "marginal_error", "std_domain")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from shiftdata.bench.board import LESS, Board, Ranked, Table
 from shiftdata.bench.board_text import about, header_of, printed_of, published_for, row_of, title_of
+from shiftdata.bench.scoring import Score
 from shiftdata.metrics.records import number
 from shiftdata.pages.shell import render_alone
 from shiftdata.papers import citation
@@ -59,7 +60,7 @@ def _line(table: Table, line: Ranked, cells: list[str]) -> dict[str, Any]:
 
 
 def _ahead(table: Table) -> str:
-    """Who is first, and whether the intervals leave that open."""
+    """Who is first, and whether the differences from the others, paired by origin, leave that open."""
     name, known = table.headline, [one for one in table.lines if math.isfinite(table.score(one).value)]
     if not known:
         return f"No method has a {name}."
@@ -67,21 +68,22 @@ def _ahead(table: Table) -> str:
     best = table.score(first)
 
     def behind(one: Ranked) -> bool:
-        score = table.score(one)
-        return best.high < score.low if name.startswith(LESS) else best.low > score.high  # nan: not
+        low, high = best.minus(table.score(one))
+        return high < 0 if name.startswith(LESS) else low > 0  # nan: not
 
     said = f"{first.entry.card.method} is first by {name}, {number(best.value)}"
     if not others:
         return f"{said}, and alone."
     open_ = [one.entry.card.method for one in others if not behind(one)]
     if not open_:
-        return f"{said}; its 95 % interval is apart from those of all others."
-    return f"{said}; its 95 % interval overlaps with {_some(open_)}: who is better is open."
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
-    return f"{'that' if len(names) == 1 else 'those'} of {', '.join(names[:MOST])}{more}"
+        return f"{said}; the 95 % intervals of its differences from all others, paired by origin, exclude 0."
+    more = f" and {len(open_) - MOST:,} more" if len(open_) > MOST else ""
+    intervals = "interval of its difference" if len(open_) == 1 else "intervals of its differences"
+    includes = "includes" if len(open_) == 1 else "include"
+    return (
+        f"{said}; the 95 % {intervals} from {', '.join(open_[:MOST])}{more}, paired by origin, {includes} 0: "
+        "who is better is open."
+    )
 
 
 def _strip(table: Table, line: Ranked) -> dict[str, str]:
@@ -116,9 +118,13 @@ def _card(line: Ranked) -> dict[str, Any]:
     facts += [
         ("seeds", f"{seeds}; standard deviation over them: {spread}" if spread else seeds),
         ("date, file", f"{card.date}, {entry.file}"),
-        ("rows", ", ".join(f"{name} n={one.n:,} ({one.of})" for name, one in entry.scores.items())),
+        ("rows", ", ".join(f"{name} n={_counted(one)} ({one.of})" for name, one in entry.scores.items())),
     ]
     return {"method": card.method, "url": card.url, "facts": facts}
+
+
+def _counted(score: Score) -> str:
+    return f"{score.n:,}" + (f" of {score.origins:,} origins" if 0 < score.origins < score.n else "")
 
 
 def _published(table: Table) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def about(table: Table) -> str:
     return (
         f"{table.task}, {table.rows:,} rows, base {table.base or 'default'}, content_id "
         f"{table.content_id[:16]}, task {table.task_id[:16]}. Ranked by {table.headline}, the mean over "
-        f"seeds; in brackets 95 % of the rows drawn again, the ends averaged over seeds.{leaks}"
+        f"seeds; in brackets 95 % intervals over origins, the ends averaged over seeds.{leaks}"
     )
 
 

@@ -40,6 +40,7 @@ _FIGURE = pa.struct(
         ("sem", pa.float64()),
         ("n", pa.int64()),
         ("of", pa.string()),
+        ("origins", pa.int64()),
     ]
 )
 EVALUATION = pa.struct(
@@ -141,7 +142,7 @@ class Records:
         file = np.repeat(np.arange(len(files)), [len(one) for one in tables])
         row = np.concatenate([np.zeros(0, np.int64), *(np.arange(len(one)) for one in tables)])
         empty = SCHEMA.remove(SCHEMA.get_field_index("predicted")).empty_table()
-        runs = pa.concat_tables([empty, *tables])
+        runs = pa.concat_tables([empty, *tables], promote_options="permissive")
         runs = runs.append_column("_file", pa.array(file, pa.int64()))
         runs = _once(runs.append_column("_row", pa.array(row, pa.int64())))
         tasks = {}
@@ -238,11 +239,8 @@ class Records:
         """What a run was worth on a set (default: the first that tests) after a step (default: the last)."""
         place, empty = self._place(run, name, step)
         row = self._evaluations[0].slice(place, 1).to_pylist()[0]
-        figures = {
-            one["name"]: Figure(*(_known(one[key]) for key in ("value", "n", "of", "sem")))
-            for one in row["figures"]
-        }
-        cells = replace(empty.cells, correct=np.array(row["correct"], np.int64))
+        figures = {one["name"]: _figure(one) for one in row["figures"]}
+        cells = replace(empty.cells, correct=np.array(row["correct"], np.int64), clusters=None)
         return replace(empty, figures=figures, cells=cells)
 
     def predicted(self, run: int, name: str | None = None, step: int | None = None) -> IntArray | None:
@@ -295,6 +293,13 @@ class Records:
                     f"trial {key[1]}, seed {key[2]}, differ in {shown:.300}: read their folders apart, "
                     "or give one of the sweeps another name"
                 )
+
+
+def _figure(stored: Mapping[str, Any]) -> Figure:
+    """A figure as it was; one without origins has an error that took rows for independent: it is left out."""
+    value, n, of, sem = (_known(stored[key]) for key in ("value", "n", "of", "sem"))
+    origins = stored["origins"]
+    return Figure(value, n, of, np.nan if origins is None else sem, origins or 0)
 
 
 def _known(value: Any) -> Any:

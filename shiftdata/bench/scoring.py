@@ -1,10 +1,10 @@
-"""The results of a submission: official figures over seeds, with intervals over rows."""
+"""The results of a submission: official figures over seeds, with intervals over the test rows' origins."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from shiftdata.bench.card import Card
 from shiftdata.metrics.arrays import FloatArray, IntArray
 from shiftdata.metrics.bootstrap import bootstrap_figures
-from shiftdata.metrics.statistics import GroupStatistic, Z, worst_of
+from shiftdata.metrics.statistics import GroupStatistic, worst_of
 from shiftdata.tasks import Evaluation, Task
+from shiftdata.tasks.official import Figure
 
-#: Figures whose intervals come from drawing the rows of each group, class or domain again.
+#: The figure that ranks, the first that a task has.
+HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
+#: Figures whose intervals come from drawing the origins of each group, class or domain again.
 _OVER: Mapping[str, tuple[str, str | GroupStatistic]] = {
     "overall": ("group", "overall"),
     "mean": ("group", "mean"),
@@ -30,7 +33,11 @@ _OVER: Mapping[str, tuple[str, str | GroupStatistic]] = {
 
 @dataclass(frozen=True)
 class Score:
-    """A figure: its mean over seeds, a 95 % interval over rows (nan for none), its spread over seeds."""
+    """A figure: its mean over seeds, a 95 % interval over origins (nan for none), its spread over seeds.
+
+    `influence` is how far each origin moves a figure that may rank, the mean over seeds; `reach` how many
+    standard errors its interval reaches.
+    """
 
     value: float
     low: float
@@ -38,6 +45,17 @@ class Score:
     spread: float
     n: int
     of: str
+    origins: int = 0
+    reach: float = math.nan
+    influence: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    def minus(self, other: Score) -> tuple[float, float]:
+        """The 95 % interval of the difference from another method's figure, paired by origin."""
+        if self.influence is None or other.influence is None:
+            return math.nan, math.nan
+        error = math.sqrt(float(((self.influence - other.influence) ** 2).sum()))
+        middle, half = self.value - other.value, max(self.reach, other.reach) * error
+        return middle - half, middle + half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +98,24 @@ def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
         low, high = np.mean([one[name] for one in intervals], axis=0).tolist()
         spread = float(values.std(ddof=1)) if len(values) > 1 else math.nan
         of = first.of if len({one.of for one in figures}) == 1 else "another in each seed"
-        made[name] = Score(float(values.mean()), low, high, spread, first.n, of)
+        reach = math.nan if first.linear is None else first.linear.reach
+        moved = _influence(figures) if name in HEADLINES else None
+        value = float(values.mean())
+        made[name] = Score(value, low, high, spread, first.n, of, first.origins, reach, moved)
     return made
+
+
+def _influence(figures: Sequence[Figure]) -> FloatArray | None:
+    """How far each origin moves the mean of a figure over seeds."""
+    linear = [one.linear for one in figures if one.linear is not None]
+    if len(linear) < len(figures):
+        return None
+    return np.asarray(np.mean([one.influence() for one in linear], axis=0))
 
 
 def _intervals(result: Evaluation, task: Task) -> dict[str, tuple[float, float]]:
     """An interval for each figure; the figures over one kind of groups share their draws."""
-    made = {name: (one.value - Z * one.sem, one.value + Z * one.sem) for name, one in result.figures.items()}
+    made = {name: one.interval for name, one in result.figures.items()}
     for by in ("group", "label", "nuisance"):
         statistics = {name: of for name, (over, of) in _OVER.items() if over == by and name in made}
         groups = result.by(by)
@@ -95,6 +124,8 @@ def _intervals(result: Evaluation, task: Task) -> dict[str, tuple[float, float]]
             known = np.isin(np.array(groups.names), task.labels)
             if "h_score" in made and 0 < known.sum() < len(known):
                 statistics["h_score"] = _harmonic(known)
+        if (linked := groups.strata()).size and linked.min() == 1:  # which a draw leaves as it is
+            statistics = {name: of for name, of in statistics.items() if name.startswith("worst")}
         if statistics:
             drawn = bootstrap_figures(groups, list(statistics.values()))
             made |= {name: (one.low, one.high) for name, one in zip(statistics, drawn, strict=True)}

@@ -13,7 +13,7 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.gallery.rows import Indices
-from shiftdata.metrics.statistics import wilson
+from shiftdata.metrics.paired import paired_test
 from shiftdata.tasks import Task
 from shiftdata.tasks.evaluation import Evaluation
 from shiftdata.tasks.predictions import predicted_rows
@@ -75,6 +75,15 @@ class Compared:
         return self.task.metadata.columns["severity"][self.rows]
 
     @cached_property
+    def origin(self) -> Indices:
+        return self.task.metadata.origin[self.rows].astype(np.int64)
+
+    @cached_property
+    def clustered(self) -> bool:
+        """Whether an origin has several rows."""
+        return bool(np.bincount(self.origin).max() > 1)
+
+    @cached_property
     def group(self) -> Indices:
         return self.label * len(self.task.metadata.nuisances) + self.nuisance
 
@@ -93,10 +102,12 @@ class Compared:
         return [*map(list, np.vstack([kinds, counts]).T.tolist())]
 
     def groups(self, method: str) -> list[list[Any]]:
-        """Each group with rows: label, nuisance, rows, right ones, ends of Wilson's interval."""
+        """Each group with rows: label, nuisance, rows, right ones, ends of Wilson's interval, origins."""
         codes, of = self.results[method].cells.sums(["label", self.results[method].nuisance])
         rows = zip(*(one.tolist() for one in (*codes, of.n, of.correct)), strict=True)
-        return [[*one, *(round(end, 4) for end in wilson(one[3], one[2]))] for one in rows if one[2]]
+        ends = [[round(end, 4) for end in interval] for interval in of.intervals()]
+        every = zip(rows, ends, of.origins.tolist(), strict=True)
+        return [[*one, *interval, origins] for one, interval, origins in every if one[2]]
 
     def along(self, method: str) -> dict[str, list[float | None]]:
         """The accuracy of each nuisance at each severity; empty where there is one severity."""
@@ -137,12 +148,14 @@ class Compared:
                 np.searchsorted(groups, self.group) * 4 + outcome, minlength=4 * len(groups)
             )
             counts = np.bincount(outcome, minlength=4).tolist()
+            by_origin = np.bincount(self.origin, one.astype(np.int64) - two).astype(np.int64)
             places = divmod(groups, len(self.task.metadata.nuisances))
             yield {
                 "first": first,
                 "second": second,
                 "counts": counts,
-                "p": mcnemar(counts[1], counts[2]),
+                "p": paired_test(by_origin),
+                "origins": int(np.count_nonzero(by_origin)) if self.clustered else None,
                 "groups": np.column_stack([*places, by_group.reshape(-1, 4)]).tolist(),
             }
 
@@ -168,34 +181,15 @@ class Compared:
         return [first, *(rest[at : at + PART] for at in range(0, len(rest), PART))]
 
 
-def mcnemar(first: int, second: int) -> float:
-    """The exact two-sided p-value of McNemar's test.
-
-    `first` and `second` count the examples that only the one, or only the other, method has right. Under
-    equal error rates each such example is a fair coin (Q. McNemar, Psychometrika 12, 1947).
-
-    >>> mcnemar(0, 0), mcnemar(0, 5), round(mcnemar(3, 9), 6)
-    (1.0, 0.0625, 0.145996)
-    """
-    total, least = first + second, min(first, second)
-    if total == 0:
-        return 1.0
-    logs = [
-        math.lgamma(total + 1) - math.lgamma(k + 1) - math.lgamma(total - k + 1) - total * math.log(2)
-        for k in range(least + 1)
-    ]
-    top = max(logs)
-    return min(1.0, 2 * math.exp(top) * math.fsum(math.exp(one - top) for one in logs))
-
-
 def worst_line(compared: Compared, method: str) -> str:
     """The worst group of a method in a sentence.
 
     It is the group with the lowest accuracy; of several the one with most rows.
     """
-    label, nuisance, n, correct, low, high = min(
+    label, nuisance, n, correct, low, high, origins = min(
         compared.groups(method), key=lambda one: (one[3] / one[2], -one[2])
     )
     name = compared.task.metadata.group_name(label * len(compared.task.metadata.nuisances) + nuisance)
     share = f"{100 * correct / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
-    return f"Worst group of {method}: {name}, {share}, n = {n:,}"
+    counted = f"{n:,} of {origins:,} origins" if origins < n else f"{n:,}"
+    return f"Worst group of {method}: {name}, {share}, n = {counted}"

@@ -71,7 +71,7 @@ def predictions_page(
         root="",
         page=page,
         title=title,
-        about=f"{first.dataset}, {first.task}; {first.set}: {first.n:,} rows",
+        about=f"{first.dataset}, {first.task}; {first.set}: {first.cells.counted}",
         notes=first.notes,
         figures=_figures(compared),
         plain=_plain(compared),
@@ -129,12 +129,13 @@ def _plain(compared: Compared) -> list[dict[str, Any]]:
                     label * len(compared.task.metadata.nuisances) + nuisance
                 ),
                 "n": n,
+                "origins": origins,
                 **{
                     name: round(100 * share)
                     for name, share in (("right", right / n), ("low", low), ("high", high))
                 },
             }
-            for label, nuisance, n, right, low, high in groups[:PLAIN]
+            for label, nuisance, n, right, low, high, origins in groups[:PLAIN]
         ]
         found.append({"name": method, "groups": lines, "more": len(groups) - len(lines)})
     return found
@@ -175,7 +176,7 @@ def _figures(compared: Compared) -> list[dict[str, Any]]:
     return [
         {
             "name": name.replace("_", " "),
-            "n": one.n,
+            "rows": one.rows,
             "of": one.of,
             "cells": [
                 f"{number(result.figures[name].value)} ± {number(result.figures[name].sem)}"

@@ -3,7 +3,7 @@
     by group or domain    group_accuracy -> GroupAccuracy (worst, mean, worst_of, adjusted, overall, std);
                           worst_of, adjusted_average -> GroupStatistic, for intervals and comparisons
     how sure              std, sem, mean_sem -> MeanSEM; bootstrap_groups, bootstrap_rows -> Interval;
-                          compare -> PairedComparison
+                          compare -> PairedComparison; paired_test; all over origins, where these are given
     is it only chance     worst_by_chance -> WorstByChance
     along a severity      severity_accuracy -> SeverityAccuracy; failure_points -> FailurePoints
     domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
@@ -31,15 +31,10 @@ from shiftdata.metrics.benchmarks import (
     stylization_fidelity,
     training_spread,
 )
-from shiftdata.metrics.bootstrap import (
-    Interval,
-    PairedComparison,
-    Resampling,
-    bootstrap_groups,
-    bootstrap_rows,
-    compare,
-)
-from shiftdata.metrics.groups import GroupAccuracy, WorstByChance, group_accuracy, worst_by_chance
+from shiftdata.metrics.bootstrap import Interval, Resampling, bootstrap_groups, bootstrap_rows
+from shiftdata.metrics.chance import WorstByChance, worst_by_chance
+from shiftdata.metrics.groups import GroupAccuracy, group_accuracy
+from shiftdata.metrics.paired import PairedComparison, compare, paired_test
 from shiftdata.metrics.severity import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
 from shiftdata.metrics.statistics import (
     CONVENTIONS,
@@ -79,6 +74,7 @@ __all__ = [
     "label_marginal",
     "label_marginal_l1",
     "mean_sem",
+    "paired_test",
     "probe_gap",
     "rank_agreement",
     "ranks",

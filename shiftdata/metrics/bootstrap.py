@@ -1,7 +1,8 @@
-"""Percentile bootstrap intervals of a figure, and of the difference of two methods on the same rows.
+"""Percentile bootstrap intervals of a figure: origins are drawn again, each with all its rows.
 
-Drawing the rows of a group again with replacement gives a binomial number of correct ones, so intervals of
-figures over groups draw counts instead of rows: exact, and fast for millions of rows.
+Origins are what was sampled; the rows of one, its styles or the copies that a label shift draws, are not.
+Where each row is an origin, drawing the rows of a group again gives a binomial number of correct ones, so
+counts are drawn instead of rows: exact, and fast for millions of rows.
 """
 
 from __future__ import annotations
@@ -12,18 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import (
-    FloatArray,
-    IntArray,
-    as_codes,
-    as_ids,
-    as_labels_and_predictions,
-    as_predictions,
-    check_lengths,
-)
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_codes
+from shiftdata.metrics.clusters import Clusters
 from shiftdata.metrics.groups import GroupAccuracy
 from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import GroupStatistic, accuracies, count_correct, statistic_of
@@ -37,8 +30,9 @@ _CELLS = 1 << 22
 class Resampling:
     """How a bootstrap draws: equal settings and data give equal intervals (under one numpy).
 
-    Stratified, every group keeps its size, as in a test set that was designed so; otherwise sizes vary too,
-    and a small group may come out empty.
+    Stratified, every group keeps its number of origins, as in a test set that was designed so; groups that
+    share origins, such as the styles of one label, are one stratum, which keeps the number of its own.
+    Otherwise sizes vary too, and a small group may come out empty.
     """
 
     seed: int = 0
@@ -81,27 +75,6 @@ class Interval(Record):
         )
 
 
-@dataclass(frozen=True)
-class PairedComparison(Record):
-    """A figure of two methods on the same rows; `difference` is A minus B.
-
-    `only_a` and `only_b` count the rows that only one method has right.
-    """
-
-    statistic: str
-    a: float
-    b: float
-    difference: Interval
-    only_a: int
-    only_b: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.statistic}: A {number(self.a)}, B {number(self.b)}\nA - B {self.difference}\n"
-            f"only A right {self.only_a:,}, only B right {self.only_b:,}"
-        )
-
-
 def bootstrap_groups(
     result: GroupAccuracy, statistic: str | GroupStatistic = "worst", resampling: Resampling = DEFAULT
 ) -> Interval:
@@ -123,18 +96,30 @@ def bootstrap_figures(
     """The intervals of several figures over the same groups, as `bootstrap_groups` gives each: drawn once."""
     figures = [statistic_of(one) for one in statistics]
     generator = rng(resampling.seed, "metrics", "bootstrap-groups")
-    right = count_correct(result.accuracy, result.examples)
-    outcomes = np.stack([right, result.examples - right], axis=-1)
+    clusters = result.clusters
+    if clusters is None or clusters.plain:
+        right = count_correct(result.accuracy, result.n)
+        counted = draw_counts(np.stack([right, result.n - right], axis=-1), resampling, generator)
+    else:
+        outcomes = np.stack([clusters.right, clusters.n - clusters.right], axis=-1)
+        counted = draw_origins(clusters, outcomes, resampling, generator)
     drawn = []
-    for counts in _draw_counts(outcomes, resampling, generator):
+    for counts in counted:
         n = counts.sum(axis=-1)
         accuracy = accuracies(counts[..., 0], n)
         drawn.append([figure(accuracy, n) for figure in figures])
-    by = "stratified by group" if resampling.stratify else "by row"
+    method = described(clusters, resampling)
     return [
-        _interval(result.summary(figure), np.concatenate(of), resampling, f"percentile, {by}")
+        interval_of(result.summary(figure), np.concatenate(of), resampling, method)
         for figure, of in zip(figures, zip(*drawn, strict=True), strict=True)
     ]
+
+
+def described(clusters: Clusters | None, how: Resampling, *, grouped: bool = True) -> str:
+    """What was drawn, as an interval says it."""
+    by = "by row" if clusters is None or clusters.plain else "by origin"
+    stratified = "stratified by group" if by == "by row" else "by origin, stratified by group"
+    return f"percentile, {stratified if grouped and how.stratify else by}"
 
 
 def bootstrap_rows(
@@ -166,46 +151,10 @@ def bootstrap_rows(
     else:
         draw, method = _stratum_drawer(np.zeros(n_rows, np.int64)), "percentile, by row"
     drawn = np.array([statistic(draw(generator)) for _ in range(resampling.replicates)], dtype=np.float64)
-    return _interval(float(statistic(np.arange(n_rows))), drawn, resampling, method)
+    return interval_of(float(statistic(np.arange(n_rows))), drawn, resampling, method)
 
 
-def compare(
-    labels: Any,
-    a: Any,
-    b: Any,
-    *,
-    groups: Any = None,
-    n_groups: int | None = None,
-    n_classes: int | None = None,
-    statistic: str | GroupStatistic = "overall",
-    resampling: Resampling = DEFAULT,
-) -> PairedComparison:
-    """Compare the predictions of two methods on the same rows.
-
-    The bootstrap draws rows, not methods: each replicate has both methods' outcomes on the same rows, by
-    group when stratified. With `groups` any figure over groups can be compared, such as "worst";
-    with `n_classes`, unknown classes are refused.
-
-    >>> print(compare([0, 0, 1, 1], [0, 0, 1, 0], [0, 1, 0, 0]))
-    overall: A 0.7500, B 0.2500
-    A - B 0.5000 [0.0000, 1.0000] (95 %, percentile, by row, 1,000 replicates)
-    only A right 2, only B right 0
-    """
-    figure = statistic_of(statistic)
-    true, first = as_labels_and_predictions(labels, a, n_classes)
-    second = as_predictions(b, n_classes, name="predictions of B")
-    check_lengths(labels=true, b=second)
-    outcomes = _outcomes(first == true, second == true, groups, n_groups)
-    generator = rng(resampling.seed, "metrics", "compare")
-    drawn = [np.subtract(*_both(figure, counts)) for counts in _draw_counts(outcomes, resampling, generator)]
-    of_a, of_b = (float(value) for value in _both(figure, outcomes))
-    by = "stratified by group" if groups is not None and resampling.stratify else "by row"
-    difference = _interval(of_a - of_b, np.concatenate(drawn), resampling, f"percentile, {by}")
-    only_a, only_b = outcomes.sum(axis=0).tolist()[1:3]
-    return PairedComparison(figure.name, of_a, of_b, difference, only_a, only_b)
-
-
-def _draw_counts(outcomes: IntArray, how: Resampling, generator: np.random.Generator) -> Iterator[IntArray]:
+def draw_counts(outcomes: IntArray, how: Resampling, generator: np.random.Generator) -> Iterator[IntArray]:
     """Replicates of a table groups x outcomes of counts, some at a time: replicates x groups x outcomes.
 
     The outcomes of a group (both methods right, only one, none) are drawn together.
@@ -224,7 +173,35 @@ def _draw_counts(outcomes: IntArray, how: Resampling, generator: np.random.Gener
             yield flat.reshape(r, *outcomes.shape)
 
 
-def _interval(estimate: float, drawn: FloatArray, how: Resampling, method: str) -> Interval:
+def draw_origins(
+    clusters: Clusters, outcomes: FloatArray, how: Resampling, generator: np.random.Generator
+) -> Iterator[IntArray]:
+    """As `draw_counts`, of origins with all their rows; `outcomes` counts those of each pair."""
+    used = np.flatnonzero(np.bincount(clusters.origin, minlength=clusters.origins))
+    stratum = np.zeros(clusters.origins, np.int64)
+    if how.stratify:
+        stratum[clusters.origin] = clusters.linked[clusters.group]
+    order = used[np.argsort(stratum[used], kind="stable")]
+    sizes = np.unique(stratum[order], return_counts=True)[1]
+    size, start = np.repeat(sizes, sizes), np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.zeros(clusters.origins, np.int64)
+    place[order] = np.arange(len(order))
+    by_group = np.argsort(clusters.group, kind="stable")
+    groups, begins = np.unique(clusters.group[by_group], return_index=True)
+    origin, rows = place[clusters.origin[by_group]], outcomes[by_group].astype(np.int64)
+    step = max(1, _CELLS // rows.size)
+    for first in range(0, how.replicates, step):
+        r = min(step, how.replicates - first)
+        drawn = start + generator.integers(0, size, size=(r, len(order)))
+        drawn += len(order) * np.arange(r)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=r * len(order)).reshape(r, -1)[:, origin]
+        counts = np.zeros((r, clusters.groups, rows.shape[1]), np.int64)
+        for column in range(rows.shape[1]):
+            counts[:, groups, column] = np.add.reduceat(times * rows[:, column], begins, axis=1)
+        yield counts
+
+
+def interval_of(estimate: float, drawn: FloatArray, how: Resampling, method: str) -> Interval:
     """The percentile interval of the replicates; nan when any of them is."""
     tail = (1 - how.level) / 2
     undefined = int(np.isnan(drawn).sum())
@@ -262,22 +239,3 @@ def _cluster_drawer(codes: IntArray) -> Callable[[np.random.Generator], IntArray
         return rows
 
     return draw
-
-
-def _outcomes(
-    right_a: NDArray[np.bool_], right_b: NDArray[np.bool_], groups: Any, n_groups: int | None
-) -> IntArray:
-    """How many rows of each group both have right, only A, only B, none."""
-    if (groups is None) != (n_groups is None):
-        raise InputError("give groups together with n_groups, or neither")
-    ids = np.zeros(len(right_a), np.int64) if groups is None else as_ids("groups", groups, n_groups)
-    check_lengths(labels=right_a, groups=ids)
-    outcome = 2 * ~right_a + ~right_b
-    return np.bincount(4 * ids + outcome, minlength=4 * (n_groups or 1)).reshape(-1, 4)
-
-
-def _both(figure: GroupStatistic, outcomes: IntArray) -> tuple[Any, Any]:
-    """The figure of A and of B from counts whose last axis is both, only A, only B, none."""
-    n = outcomes.sum(axis=-1)
-    both, only_a, only_b = outcomes[..., 0], outcomes[..., 1], outcomes[..., 2]
-    return figure(accuracies(both + only_a, n), n), figure(accuracies(both + only_b, n), n)

@@ -1,16 +1,26 @@
-"""Accuracy by group or domain, the figures that sum it up, and how low the worst falls by chance alone."""
+"""Accuracy by group or domain, the figures that sum it up, and their standard errors over origins."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import FloatArray, IntArray, as_ids, as_labels_and_predictions, check_lengths
+from shiftdata.metrics.arrays import (
+    FloatArray,
+    IntArray,
+    as_codes,
+    as_ids,
+    as_labels_and_predictions,
+    check_lengths,
+)
+from shiftdata.metrics.chance import WorstByChance, worst_by_chance
+from shiftdata.metrics.clusters import Clusters
 from shiftdata.metrics.records import Record, markdown, number, table
 from shiftdata.metrics.statistics import (
     Convention,
@@ -18,8 +28,10 @@ from shiftdata.metrics.statistics import (
     accuracies,
     adjusted_average,
     count_correct,
+    reach,
     spread,
     statistic_of,
+    wilson,
     worst_of,
 )
 
@@ -28,67 +40,23 @@ MOST_LINES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class WorstByChance(Record):
-    """The distribution of the lowest group accuracy when all groups are equally hard.
-
-    With G groups of n rows each and one true accuracy p, the worst group still looks worse than p, and the
-    more groups the more so (SMA, appendix E.4, bounds this by a normal approximation). Here it comes from the
-    binomial itself: P(min > t) is the product over groups of P(X_g > t n_g). `values` are the accuracies that
-    the minimum can take, `probability` how likely each is.
-    """
-
-    accuracy: float
-    groups: int
-    values: FloatArray
-    probability: FloatArray
-
-    derived: ClassVar[tuple[str, ...]] = ("expected", "std")
-    omitted: ClassVar[tuple[str, ...]] = ("values", "probability")
-
-    @property
-    def expected(self) -> float:
-        return float(self.values @ self.probability)
-
-    @property
-    def std(self) -> float:
-        return math.sqrt(float((self.values - self.expected) ** 2 @ self.probability))
-
-    def quantile(self, q: float) -> float:
-        """The lowest value that the worst group stays at or below with probability q."""
-        if not 0 <= q <= 1:
-            raise InputError(f"q must be between 0 and 1, got {q}")
-        reached = np.flatnonzero(np.cumsum(self.probability) >= q - 1e-12)
-        return float(self.values[reached[0] if len(reached) else -1])
-
-    def at_most(self, observed: float) -> float:
-        """How likely chance alone gives a worst group this low: if hardly ever, groups do differ."""
-        return min(1.0, float(self.probability[self.values <= observed + 1e-12].sum()))
-
-    def __str__(self) -> str:
-        low, high = number(self.quantile(0.025)), number(self.quantile(0.975))
-        return (
-            f"worst of {self.groups:,} equal groups at accuracy {number(self.accuracy)}: "
-            f"{number(self.expected)} expected, {low} to {high} in 95 %"
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class GroupAccuracy(Record):
     """The accuracy of each group, domain or label, and its number of rows.
 
     A group without rows has accuracy nan and n = 0, and whatever needs its accuracy is nan too: call
     `without_empty()` to leave such groups out knowingly. Without `names` the groups are 0, 1, 2, ...; `by`
-    says what they are groups of. `distinct` counts the different examples of each group where rows repeat
-    some: errors count these, since equal pictures get equal predictions.
+    says what they are groups of. `clusters` has the origins of the rows, from which errors are computed: the
+    rows of an origin are one observation. Without them each row is an origin of its own.
     """
 
     accuracy: FloatArray
     n: IntArray
     names: tuple[str | int, ...] | None = None
     by: str = "group"
-    distinct: IntArray | None = None
+    clusters: Clusters | None = None
 
-    derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem")
+    derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem", "origins")
+    omitted: ClassVar[tuple[str, ...]] = ("clusters",)
 
     def __post_init__(self) -> None:
         if self.accuracy.shape != self.n.shape or self.n.ndim != 1:
@@ -127,13 +95,48 @@ class GroupAccuracy(Record):
 
     @property
     def sem(self) -> FloatArray:
-        """The standard error of each group's accuracy (SMA's formula over its rows); nan below two rows."""
-        return np.asarray(np.sqrt(accuracies(self.accuracy * (1 - self.accuracy), self.examples - 1)))
+        """The standard error of each group's accuracy, over its origins; nan below two of them.
+
+        Where each row is an origin it is SMA's formula, the root of p (1 - p) / (n - 1).
+        """
+        if self.clusters is not None and not self.clusters.plain:
+            return self.clusters.sem
+        return np.asarray(np.sqrt(accuracies(self.accuracy * (1 - self.accuracy), self.n - 1)))
 
     @property
-    def examples(self) -> IntArray:
-        """How many different examples each group has."""
-        return self.n if self.distinct is None else self.distinct
+    def origins(self) -> IntArray:
+        """How many origins each group has; 0 where they are not known, in an evaluation read back."""
+        return self.n if self.clusters is None else self.clusters.count
+
+    @property
+    def effective(self) -> FloatArray:
+        """How many rows of different origins would be as uncertain, if an origin's rows are alike (Kish)."""
+        return self.n.astype(np.float64) if self.clusters is None else self.clusters.effective
+
+    def strata(self) -> IntArray:
+        """The number of origins in each stratum of a bootstrap: a group, or those that share origins."""
+        if self.clusters is None or self.clusters.plain:
+            return self.n[self.n > 0]
+        origins = np.unique(
+            np.stack([self.clusters.linked[self.clusters.group], self.clusters.origin]), axis=1
+        )
+        return np.unique(origins[0], return_counts=True)[1]
+
+    def intervals(self) -> list[tuple[float, float]]:
+        """Wilson's 95 % interval of each accuracy, at the number of independent rows with its error.
+
+        That number is 1 + p (1 - p) / sem^2, the rows where each is an origin of its own; where all or none
+        are right it is the effective size. Student's quantile allows for errors from few origins (E. L. Korn
+        and B. I. Graubard, Survey Methodology 24, 1998).
+        """
+        parts = zip(self.correct, self.n, self.sem, self.effective, self.origins == self.n, strict=True)
+        return [wilson(k, n) if alone else _clustered(k, n, sem, size) for k, n, sem, size, alone in parts]
+
+    def merge(self, place: IntArray, names: tuple[str | int, ...], by: str) -> GroupAccuracy:
+        """Put each group into another: `place` has the number of its new one."""
+        n, correct = (np.bincount(place, of, len(names)).astype(np.int64) for of in (self.n, self.correct))
+        clusters = None if self.clusters is None else self.clusters.merge(place, len(names))
+        return GroupAccuracy(accuracies(correct, n), n, names, by, clusters)
 
     def worst_of(self, m: int) -> float:
         """SMA's top-M worst-group accuracy: the mean of the M groups that are worst."""
@@ -154,12 +157,17 @@ class GroupAccuracy(Record):
     def without_empty(self) -> GroupAccuracy:
         """The same without the groups that have no rows; the others keep their names."""
         kept = np.flatnonzero(self.n)
-        distinct = None if self.distinct is None else self.distinct[kept]
-        return GroupAccuracy(self.accuracy[kept], self.n[kept], self._named(kept.tolist()), self.by, distinct)
+        place, names = np.cumsum(self.n > 0) - 1, self._named(kept.tolist())
+        clusters = None if self.clusters is None else self.clusters.merge(place, len(kept))
+        return GroupAccuracy(self.accuracy[kept], self.n[kept], names, self.by, clusters)
 
     def worst_by_chance(self) -> WorstByChance:
-        """What the worst group would be if all had the overall accuracy; empty groups are left out."""
-        return worst_by_chance(self.examples[self.n > 0], self.overall)
+        """What the worst group would be if all had the overall accuracy; empty groups are left out.
+
+        A group counts as its effective size: the rows of an origin are taken to be right or wrong together.
+        """
+        sizes = np.maximum(1, np.rint(self.effective)).astype(np.int64)
+        return worst_by_chance(sizes[self.n > 0], self.overall)
 
     def to_markdown(self) -> str:
         """Every group in its order as a Markdown table, with its standard error and number of rows."""
@@ -183,12 +191,16 @@ class GroupAccuracy(Record):
             lines.append(f"the {MOST_LINES} worst of them:")
         return "\n".join([*lines, table(*self._lines(shown))])
 
+    def differing(self) -> dict[str, IntArray]:
+        """The column `origins` of tables, where it does not repeat the rows."""
+        return {"origins": self.origins} if self.origins.any() and (self.origins != self.n).any() else {}
+
     def _named(self, positions: Sequence[int]) -> tuple[str | int, ...]:
         return tuple(positions) if self.names is None else tuple(self.names[i] for i in positions)
 
     def _lines(self, positions: Sequence[int]) -> tuple[list[str], list[list[str]]]:
         names, sem = self._named(positions), self.sem
-        counts = {"n": self.n} | ({} if self.distinct is None else {"different": self.distinct})
+        counts = {"n": self.n} | self.differing()
         figures = (
             [
                 number(self.accuracy[place]),
@@ -201,13 +213,26 @@ class GroupAccuracy(Record):
         return [self.by, "accuracy", "sem", *counts], rows
 
 
+def _clustered(correct: int, n: int, sem: float, effective: float) -> tuple[float, float]:
+    """The interval of one group, of which an origin has several rows."""
+    p = correct / n
+    rows = min(1 + p * (1 - p) / sem**2, n) if sem > 0 else effective
+    return wilson(p * rows, rows, reach(effective))
+
+
 def group_accuracy(
-    labels: Any, predictions: Any, groups: Any, *, n_groups: int, n_classes: int | None = None
+    labels: Any,
+    predictions: Any,
+    groups: Any,
+    *,
+    n_groups: int,
+    n_classes: int | None = None,
+    origins: Any = None,
 ) -> GroupAccuracy:
     """Accuracy by group (label and style), by domain, by style, or by whatever ids are given.
 
     Predictions are class ids, or one row of class scores for each example. With `n_classes`, unknown classes
-    are refused.
+    are refused. `origins` name what each row was made from: errors count its rows as one observation.
 
     >>> result = group_accuracy([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 2], n_groups=4)
     >>> result.accuracy.tolist(), result.n.tolist(), result.overall
@@ -216,58 +241,65 @@ def group_accuracy(
     true, predicted = as_labels_and_predictions(labels, predictions, n_classes)
     ids = as_ids("groups", groups, n_groups)
     check_lengths(labels=true, groups=ids)
+    right = true == predicted
     n = np.bincount(ids, minlength=n_groups)
-    correct = np.bincount(ids[true == predicted], minlength=n_groups)
-    return GroupAccuracy(accuracies(correct, n), n)
+    correct = np.bincount(ids[right], minlength=n_groups)
+    clusters = None
+    if origins is not None:
+        codes = as_codes("origins", origins)[1]
+        check_lengths(labels=true, origins=codes)
+        clusters = Clusters.of_rows(ids, codes, right.astype(np.float64), n_groups)
+    return GroupAccuracy(accuracies(correct, n), n, clusters=clusters)
 
 
-def worst_by_chance(n: Any, accuracy: float, *, groups: int | None = None) -> WorstByChance:
-    """What the worst group's accuracy would be if every group had the same true accuracy.
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A figure to first order: its derivatives by the accuracies of groups, 1 / G each for a mean over G."""
 
-    `n` is the rows of each group: one number for all, with `groups`, or one number for each group.
+    groups: GroupAccuracy
+    derivatives: FloatArray
 
-    >>> print(worst_by_chance(40, 0.9, groups=400))
-    worst of 400 equal groups at accuracy 0.9000: 0.7376 expected, 0.6750 to 0.7750 in 95 %
-    """
-    if not 0 <= accuracy <= 1:
-        raise InputError(f"accuracy must be between 0 and 1, got {accuracy}")
-    sizes, counts = _sizes(n, groups)
-    values = np.unique(np.concatenate([np.arange(size + 1) / size for size in sizes]))
-    log_above = np.zeros(len(values))  # of P(min > value)
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        below = (values * size + 1e-9).astype(np.int64)  # the most correct rows at or below value
-        log_above += (count * _log_above(size, accuracy))[below]
-    above = np.exp(log_above)
-    return WorstByChance(accuracy, int(counts.sum()), values, -np.diff(above, prepend=1.0))
+    @property
+    def n(self) -> int:
+        """The rows that the figure depends on."""
+        return int(self.groups.n[self.derivatives != 0].sum())
 
+    @property
+    def origins(self) -> int:
+        """The origins that the figure depends on."""
+        return self.n if self._plain else int(np.count_nonzero(self._weights))
 
-def _sizes(n: Any, groups: int | None) -> tuple[IntArray, IntArray]:
-    """The sizes that occur, and how many groups have each."""
-    if (np.ndim(n) == 0) != (groups is not None):
-        raise InputError("give one n with groups=, or one n for each group without it")
-    if groups is not None and groups < 1:
-        raise InputError(f"groups must be at least 1, got {groups}")
-    array = as_ids("n", np.atleast_1d(n))
-    if empty := int((array == 0).sum()):
-        raise InputError(f"n: {empty} groups are empty and have no accuracy; leave them out")
-    sizes, counts = np.unique(array, return_counts=True)
-    return sizes, counts * (groups or 1)
+    @property
+    def sem(self) -> float:
+        """The standard error over origins, of which each may have rows in several groups."""
+        of, used = self.groups, self.derivatives != 0
+        if not self._plain and used.sum() > 1:
+            return math.sqrt(float((self.influence() ** 2).sum()))
+        errors = of.sem
+        if used.sum() > 1:  # as `Clusters.deviations`
+            errors = np.where((of.n == 1) & (of.n.sum() > 1), of.accuracy - of.overall, errors)
+        return math.sqrt(float(((self.derivatives * errors)[used] ** 2).sum()))
 
+    @property
+    def reach(self) -> float:
+        """How many standard errors a 95 % interval reaches, by the effective number of origins."""
+        if self._plain:
+            return reach(self.n)
+        weights = self._weights
+        return reach(float(weights.sum() ** 2 / (weights**2).sum())) if weights.any() else math.nan
 
-def _log_above(n: int, p: float) -> FloatArray:
-    """Logarithms of P(X > k) of the binomial for k = 0 .. n, each from the tail that is small."""
-    mass = _binomial(n, p)
-    at_most = np.cumsum(mass)
-    above = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0)
-    with np.errstate(divide="ignore"):  # log 0 is -inf, as it should be
-        return np.where(at_most < 0.5, np.log1p(-np.minimum(at_most, 0.5)), np.log(above))
+    def influence(self) -> FloatArray:
+        """How far each origin moves the figure; the number of an origin is its place."""
+        if self.groups.clusters is None:
+            raise InputError("influences need the rows' origins: give group_accuracy(..., origins=...)")
+        return self.groups.clusters.influence(self.derivatives)
 
+    @property
+    def _plain(self) -> bool:
+        """Whether each row is an origin of its own: then no row needs to be looked at."""
+        return self.groups.clusters is None or self.groups.clusters.plain
 
-def _binomial(n: int, p: float) -> FloatArray:
-    """P(X = k) for k = 0 .. n, by logarithms so that it neither over- nor underflows."""
-    successes = np.arange(n + 1)
-    if p in (0, 1):
-        return np.where(successes == n * p, 1.0, 0.0)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(successes[1:]))])
-    log_ways = log_factorial[-1] - log_factorial - log_factorial[::-1]
-    return np.asarray(np.exp(log_ways + successes * math.log(p) + successes[::-1] * math.log1p(-p)))
+    @cached_property
+    def _weights(self) -> FloatArray:
+        assert self.groups.clusters is not None
+        return self.groups.clusters.weights(self.derivatives)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -28,6 +29,8 @@ CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, 
 
 
 Z = 1.959964  # of 95 %
+#: Degrees of freedom from which Student's quantile is taken for the normal one: they differ by .2 %.
+MANY = 500
 
 
 @dataclass(frozen=True)
@@ -59,17 +62,55 @@ def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
     return accuracy
 
 
-def wilson(correct: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share, `correct` of `n`; from 0 to 1 where n is 0.
+def wilson(correct: float, n: float, z: float = Z) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share, `correct` of `n`; from 0 to 1 where n is 0. `z` is the quantile.
 
     >>> tuple(round(end, 3) for end in wilson(9, 10))
     (0.596, 0.982)
     """
     if n <= 0:
         return 0.0, 1.0
-    middle, spare = (correct + Z * Z / 2) / (n + Z * Z), Z * Z / 4 + correct * (n - correct) / n
-    half = Z * math.sqrt(max(spare, 0)) / (n + Z * Z)
+    middle, spare = (correct + z * z / 2) / (n + z * z), z * z / 4 + correct * (n - correct) / n
+    half = z * math.sqrt(max(spare, 0)) / (n + z * z)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def student(t: float, df: int) -> float:
+    """The probability that Student's t with `df` degrees of freedom is at most so far from 0, either side.
+
+    The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+
+    >>> round(student(2.776445, 4), 6)
+    0.95
+    """
+    angle = math.atan(abs(t) / math.sqrt(df))
+    term = math.cos(angle) if df % 2 else 1.0
+    total = term if df > 1 or df % 2 == 0 else 0.0
+    for power in range(2 + df % 2, df - 1, 2):
+        term *= math.cos(angle) ** 2 * (power - 1) / power
+        total += term
+    return (2 / math.pi) * (angle + math.sin(angle) * total) if df % 2 else math.sin(angle) * total
+
+
+@lru_cache(maxsize=MANY)
+def student_quantile(level: float, df: int) -> float:
+    """How far from 0 Student's t reaches with a probability, either side."""
+    low, high = 0.0, 1.0
+    while student(high, df) < level:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student(middle, df) < level else (low, middle)
+    return high
+
+
+def reach(effective: float) -> float:
+    """How many standard errors a 95 % interval reaches, of so many independent observations.
+
+    >>> round(reach(14), 2), round(reach(1e6), 2)
+    (2.16, 1.96)
+    """
+    return Z if effective > MANY else student_quantile(0.95, max(1, math.floor(effective) - 1))
 
 
 def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:

@@ -62,7 +62,9 @@ def _figure(result: Evaluation) -> tuple[Any, Any]:
     figure = new_figure(11, 3.6)
     axes = figure.subplots()
     axes.set_title(
-        f"{result.task}\nof {result.dataset}, {result.set}: {result.n:,} rows", loc="left", fontsize=9
+        f"{result.task}\nof {result.dataset}, {result.set}: {result.cells.counted}",
+        loc="left",
+        fontsize=9,
     )
     axes.set_ylabel("accuracy ± standard error")
     return figure, axes

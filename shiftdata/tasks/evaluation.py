@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,10 +14,11 @@ import pyarrow as pa
 from shiftdata.errors import InputError, not_found
 from shiftdata.metrics import FailurePoints, GroupAccuracy
 from shiftdata.metrics.arrays import IntArray
+from shiftdata.metrics.clusters import Clusters
 from shiftdata.metrics.records import Record, markdown, number, plain, table
 from shiftdata.metrics.severity import severity_steps
 from shiftdata.metrics.statistics import accuracies
-from shiftdata.tasks.official import Figure, Judged, figures_of
+from shiftdata.tasks.official import Figure, Judged, accuracy_of, figures_of
 from shiftdata.tasks.predictions import UNKNOWN, predicted_rows
 from shiftdata.tasks.sets import Role
 
@@ -31,35 +32,44 @@ if TYPE_CHECKING:
 class Cells:
     """Rows and correct rows of each label, nuisance and severity that has rows or should have some.
 
-    `names` has the possible values of each column, `codes` for each cell the position of its own. `copies`
-    are the pictures that several rows show: cell, picture and number of rows.
+    `names` has the possible values of each column, `codes` for each cell the position of its own. `clusters`
+    has the origins of the rows; JSON keeps their number `origins` alone (0: not known), so that of an
+    evaluation read back only the official figures have errors where an origin has several rows.
     """
 
     names: Mapping[str, tuple[str, ...]]
     codes: Mapping[str, IntArray]
     n: IntArray
     correct: IntArray
-    copies: IntArray = field(default_factory=lambda: np.empty((3, 0), np.int64))
+    origins: int
+    clusters: Clusters | None = None
 
     def sums(self, columns: Sequence[str]) -> tuple[list[IntArray], GroupAccuracy]:
         """The cells added up over all other columns: the codes of each column, and the accuracy."""
         shape = tuple(max(1, len(self.names[column])) for column in columns)
         joined = np.ravel_multi_index([self.codes[column] for column in columns], shape)
         kept, place = np.unique(joined, return_inverse=True)
-        n, correct = (
-            np.bincount(place, counted, minlength=len(kept)).astype(np.int64)
-            for counted in (self.n, self.correct)
-        )
-        distinct = None
-        if self.copies.size:
-            cell, picture, rows = self.copies
-            once = np.unique(np.stack([place[cell], picture]), axis=1)[0]
-            copied = np.bincount(place[cell], rows, minlength=len(kept)).astype(np.int64)
-            distinct = n - copied + np.bincount(once, minlength=len(kept))
         codes = [np.asarray(one, np.int64) for one in np.unravel_index(kept, shape)]
         named = zip(*(self.named(*one) for one in zip(columns, codes, strict=True)), strict=True)
-        names = tuple(" / ".join(one) for one in named)
-        return codes, GroupAccuracy(accuracies(correct, n), n, names, " / ".join(columns), distinct)
+        return codes, self._whole().merge(place, tuple(map(" / ".join, named)), " / ".join(columns))
+
+    def _whole(self) -> GroupAccuracy:
+        """The accuracy of each cell."""
+        clusters = self.clusters
+        if clusters is None and self.origins < self.n.sum():
+            clusters = Clusters.unknown(len(self.n))
+        return GroupAccuracy(accuracies(self.correct, self.n), self.n, clusters=clusters)
+
+    @property
+    def counted(self) -> str:
+        """The rows, "300 rows of 34 origins" where these are known and fewer."""
+        n = int(self.n.sum())
+        return f"{n:,} rows" + (f" of {self.origins:,} origins" if 0 < self.origins < n else "")
+
+    @property
+    def all(self) -> GroupAccuracy:
+        """All cells as one group."""
+        return self._whole().merge(np.zeros(len(self.n), np.int64), ("all",), "all")
 
     def by(self, columns: Sequence[str]) -> GroupAccuracy:
         return self.sums(columns)[1]
@@ -73,7 +83,8 @@ class Evaluation(Record):
     """The figures of one set of a task.
 
     `figures` are the task's official metrics by name, also as `result["worst"]` or `result.h_score`: floats
-    that carry their rows `n` and their standard error `sem`. `mean`, `worst` and `worst_of(m)` are over
+    that carry their rows `n` and their standard error `sem` over the `origins` of these. `mean`, `worst` and
+    `worst_of(m)` are over
     groups (label and nuisance); `overall`, also named `accuracy`, is the share of rows that are right,
     whatever the task: see `shiftdata.tasks.official`. `failure_points` are there for continuous shifts
     whose trajectories are complete; JSON does not keep them.
@@ -107,8 +118,8 @@ class Evaluation(Record):
 
     @property
     def accuracy(self) -> Figure:
-        """The share of rows that are right; without a standard error where no official metric has it."""
-        return self.figures.get("overall", Figure(self.groups.overall, self.n))
+        """The share of rows that are right."""
+        return self.figures["overall"] if "overall" in self.figures else accuracy_of(self.cells.all)
 
     @cached_property
     def groups(self) -> GroupAccuracy:
@@ -148,12 +159,12 @@ class Evaluation(Record):
         """The figures, or with `by` the accuracy of what has these names, each with its number of rows."""
         if not by:
             rows = [{"figure": name} | one.to_dict() for name, one in self.figures.items()]
-            return pa.Table.from_pylist(rows).select(["figure", "value", "sem", "n", "of"])
+            return pa.Table.from_pylist(rows).select(["figure", "value", "sem", "n", "origins", "of"])
         columns = self._columns(by)
         codes, found = self.cells.sums(columns)
         named = {one: self.cells.named(one, code) for one, code in zip(columns, codes, strict=True)}
-        different = {} if found.distinct is None else {"different": found.distinct}
-        return pa.table(named | {"accuracy": found.accuracy, "sem": found.sem, "n": found.n} | different)
+        counts = {"n": found.n} | found.differing()
+        return pa.table(named | {"accuracy": found.accuracy, "sem": found.sem} | counts)
 
     def to_markdown(self, *by: str) -> str:
         """`table` as Markdown."""
@@ -162,29 +173,30 @@ class Evaluation(Record):
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON can say it: the figures, and rows and correct rows of each cell by name."""
         cells = {one: self.cells.named(one, codes) for one, codes in self.cells.codes.items()}
-        counts = {"n": self.cells.n, "correct": self.cells.correct, "copies": self.cells.copies}
+        counts = {"n": self.cells.n, "correct": self.cells.correct, "origins": self.cells.origins}
         return super().to_dict() | {"cells": plain(cells | counts)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Evaluation:
         """The evaluation that `to_dict` stored."""
-        cells = dict(stored["cells"])
-        n, correct, copies = (np.asarray(cells.pop(one), np.int64) for one in ("n", "correct", "copies"))
-        names = {one: tuple(dict.fromkeys(values)) for one, values in cells.items()}
+        cells = stored["cells"]
+        n, correct = (np.asarray(cells[one], np.int64) for one in ("n", "correct"))
+        columns = {one: cells[one] for one in ("label", stored["nuisance"], "severity") if one in cells}
+        names = {one: tuple(dict.fromkeys(values)) for one, values in columns.items()}
         if "severity" in names:
             names["severity"] = tuple(sorted(names["severity"], key=float))
         codes = {
             one: np.array([names[one].index(value) for value in values], np.int64)
-            for one, values in cells.items()
+            for one, values in columns.items()
         }
         figures = {
-            name: Figure(_defined(one["value"]), one["n"], one["of"], _defined(one["sem"]))
+            name: Figure(_defined(one["value"]), one["n"], one["of"], _defined(one["sem"]), one["origins"])
             for name, one in stored["figures"].items()
         }
         made = {
             "figures": figures,
             "notes": tuple(stored["notes"]),
-            "cells": Cells(names, codes, n, correct, copies),
+            "cells": Cells(names, codes, n, correct, cells.get("origins", 0)),
         }
         return cls(**{**stored, **made})
 
@@ -227,8 +239,7 @@ class Evaluation(Record):
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         rows = [
-            [name, number(one.value), number(one.sem), f"{one.n:,}", one.of]
-            for name, one in self.figures.items()
+            [name, number(one.value), number(one.sem), one.rows, one.of] for name, one in self.figures.items()
         ]
         return ["figure", "value", "sem", "n", "over"], rows
 
@@ -257,19 +268,21 @@ def evaluate(
     if "universal" in task.metrics:
         true = np.where(known, np.arange(len(known)), UNKNOWN)[true]
     severity = metadata.columns["severity"][rows]
-    cells = _cells(task, name, rows, severity, true == predicted)
-    nuisance = metadata.nuisance_column
+    origin = metadata.origin[rows]
+    cells = _cells(task, name, rows, severity, origin, true == predicted)
+    nuisance, scaled = metadata.nuisance_column, "severity" in cells.codes
     judged = Judged(
+        all=cells.all,
         groups=cells.by(["label", nuisance]),
         classes=cells.by(["label"]),
         domains=cells.by([nuisance]),
+        along=cells.by([nuisance, "severity"]) if "continuous" in task.metrics and scaled else None,
         true=true,
         predicted=predicted,
         nuisance=metadata.nuisance[rows],
         nuisances=metadata.nuisances,
         severity=severity,
-        origin=metadata.origin[rows] if "continuous" in task.metrics else rows,
-        step_sizes=tuple(cells.by(["severity"]).examples.tolist()) if "severity" in cells.codes else (),
+        origin=origin,
         trajectory=_trajectories(metadata.trajectory, rows) if "continuous" in task.metrics else rows,
         known=task.label_ids,
         expected=np.unique(cells.codes["label"]),
@@ -277,9 +290,8 @@ def evaluate(
         marginal=marginal,
     )
     figures, notes = figures_of(judged, task.metrics)
-    if cells.copies.size:
-        shown = f"{cells.copies[2].sum():,} rows show {len(np.unique(cells.copies[1])):,} untouched pictures"
-        notes.append(f"{shown}: standard errors, and n at severity 0, count pictures, not rows")
+    if cells.origins < len(rows):
+        notes.append(f"{cells.counted}: standard errors are over origins, whose rows are one observation")
     if outputs is not None and (others := np.count_nonzero(predicted == UNKNOWN)):
         notes.append(f"{others:,} predictions are outputs that stand for no label: they count as wrong")
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
@@ -297,7 +309,12 @@ def _trajectories(trajectory: IntArray, rows: IntArray) -> IntArray:
 
 
 def _cells(
-    task: Task, name: str, rows: IntArray, severity: np.ndarray[Any, Any], right: np.ndarray[Any, Any]
+    task: Task,
+    name: str,
+    rows: IntArray,
+    severity: np.ndarray[Any, Any],
+    origin: IntArray,
+    right: np.ndarray[Any, Any],
 ) -> Cells:
     """Rows and correct rows of each group and severity; a promised group without rows is there too."""
     metadata, expected = task.metadata, task.sets[name].expected
@@ -319,13 +336,8 @@ def _cells(
     codes = {"label": label, metadata.nuisance_column: nuisance}
     if steps is not None:
         names["severity"], codes["severity"] = tuple(f"{one:g}" for one in steps), shown % count
-    if not metadata.repeats and task.sets[name].counts is None:
-        return Cells(names, codes, n[shown], correct[shown])
-    return Cells(names, codes, n[shown], correct[shown], _copies(metadata.picture[rows], cell, shown))
-
-
-def _copies(picture: IntArray, cell: IntArray, shown: IntArray) -> IntArray:
-    """Of pictures that several rows show: the place of the cell in `shown`, picture, rows there."""
-    times = np.bincount(picture)[picture] > 1
-    pairs, rows = np.unique(np.stack([cell[times], picture[times]]), axis=1, return_counts=True)
-    return np.stack([np.searchsorted(shown, pairs[0]), pairs[1], rows])
+    place = np.zeros(len(n), np.int64)
+    place[shown] = np.arange(len(shown))
+    clusters = Clusters.of_rows(place[cell], origin, right.astype(np.float64), len(shown))
+    origins = int(np.count_nonzero(np.bincount(origin)))
+    return Cells(names, codes, n[shown], correct[shown], origins, clusters)

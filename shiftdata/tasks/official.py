@@ -3,15 +3,17 @@
 A figure's name has one meaning wherever it occurs. `mean`, `worst`, `worst_3`, `worst_5` are over groups;
 `mean_class` over labels that have rows; `mean_domain`, `std_domain`, `worst_domain` over nuisances; `overall`
 is the share of rows that are right, which some papers call accuracy.
+
+Errors are over origins, from the derivatives of a figure by the accuracies of groups: `metrics/clusters.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,8 @@ from shiftdata.metrics import (
 )
 from shiftdata.metrics.adaptation import Average
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats
+from shiftdata.metrics.clusters import Clusters
+from shiftdata.metrics.groups import Linear
 from shiftdata.metrics.records import Record, number, some
 from shiftdata.metrics.severity import severity_steps
 from shiftdata.tasks.predictions import UNKNOWN
@@ -35,36 +39,64 @@ from shiftdata.tasks.predictions import UNKNOWN
 
 @dataclass(frozen=True, eq=False)
 class Figure(float, Record):
-    """A number with its rows `n`, what it is taken `of`, and its standard error `sem` over these rows.
+    """A number with its rows `n`, what it is taken `of`, and its standard error `sem` over their `origins`.
 
-    It is a float, so that it compares, rounds and adds as one.
+    It is a float, so that it compares, rounds and adds as one. `linear` says how it depends on the accuracies
+    of groups; it is there for what was just evaluated.
     """
 
     value: float
     n: int
     of: str = "rows"
     sem: float = math.nan
+    origins: int = 0
+    linear: Linear | None = field(default=None, repr=False)
+
+    omitted: ClassVar[tuple[str, ...]] = ("linear",)
 
     def __new__(cls, value: float, *_: object, **__: object) -> Self:
         """Make the float; the dataclass sets the fields."""
         return super().__new__(cls, value)
 
+    @classmethod
+    def over(
+        cls, of: GroupAccuracy, derivatives: FloatArray, value: float, said: str, n: int | None = None
+    ) -> Self:
+        """Give a figure its error over origins, from its derivatives by the accuracies of groups."""
+        linear = Linear(of, derivatives)
+        sem = linear.sem if math.isfinite(value) else math.nan
+        return cls(value, linear.n if n is None else n, said, sem, linear.origins, linear)
+
+    @property
+    def rows(self) -> str:
+        """The rows for a table, "300 of 34 origins" where these are fewer."""
+        return f"{self.n:,}" + (f" of {self.origins:,} origins" if 0 < self.origins < self.n else "")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Student's 95 % interval from the standard error; nan where there is none."""
+        reach = math.nan if self.linear is None else self.linear.reach * self.sem
+        return self.value - reach, self.value + reach
+
     def __str__(self) -> str:
         error = f" ± {number(self.sem)}" if math.isfinite(self.sem) else ""
-        return f"{number(self.value)}{error} (n={self.n:,}, {self.of})"
+        return f"{number(self.value)}{error} (n={self.rows}, {self.of})"
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
     """Rows of a set with their true and predicted labels (unknown ones as `UNKNOWN`), and counts by name.
 
-    `known` are the labels of training, of which `expected` should be in the set; `marginal` is an estimate of
-    the set's shares of labels. `step_sizes` counts the different examples of each severity.
+    `known` are the labels of training, of which `expected` should be in the set, one for each of `classes`;
+    `marginal` is an estimate of the set's shares of labels. `all` has all rows as one group; `along` those of
+    each nuisance and severity, where rows have one.
     """
 
+    all: GroupAccuracy
     groups: GroupAccuracy
     classes: GroupAccuracy
     domains: GroupAccuracy
+    along: GroupAccuracy | None
     true: IntArray
     predicted: IntArray
     nuisance: IntArray
@@ -75,7 +107,6 @@ class Judged:
     expected: IntArray
     labels: int
     origin: IntArray
-    step_sizes: tuple[int, ...] = ()
     marginal: Any = None
 
     def __len__(self) -> int:
@@ -94,25 +125,34 @@ class Judged:
 Named: TypeAlias = Iterator[tuple[str, Figure]]
 
 
+def accuracy_of(rows: GroupAccuracy) -> Figure:
+    """The share of rows that are right; `rows` has all as one group."""
+    return Figure.over(rows, np.ones(1), rows.overall, "rows")
+
+
 def _overall(judged: Judged) -> Named:
-    share, n = judged.groups.overall, len(judged)
-    yield "overall", Figure(share, n, sem=math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else math.nan)
+    yield "overall", accuracy_of(judged.all)
 
 
 def _mean(of: GroupAccuracy, what: str, m: int | None = None) -> Figure:
-    """The mean over groups, or over the `m` that are worst, with the error of independent groups."""
+    """The mean over groups, or over the `m` that are worst."""
     chosen = np.arange(len(of.n)) if m is None else np.argsort(of.accuracy, kind="stable")[:m]
     value = of.mean if m is None else of.worst_of(m)
     over = f"{len(of.n):,} {what}" if m is None else f"the {m} worst of {len(of.n):,} {what}"
-    sem = math.sqrt(float((of.sem[chosen] ** 2).sum())) / len(chosen)
-    return Figure(value, int(of.n[chosen].sum()), over, sem)
+    return Figure.over(of, _equal(of, chosen), value, over)
+
+
+def _equal(of: GroupAccuracy, chosen: Any) -> FloatArray:
+    """The derivatives of the mean over some groups."""
+    derivatives = np.zeros(len(of.n))
+    derivatives[chosen] = 1
+    return np.asarray(derivatives / max(1.0, derivatives.sum()))
 
 
 def _worst(of: GroupAccuracy) -> Figure:
     if of.empty:
         return Figure(math.nan, 0, f"{of.empty[0]}: no rows")
-    place = int(of.accuracy.argmin())
-    return Figure(of.worst, int(of.n[place]), str(of.worst_group), float(of.sem[place]))
+    return Figure.over(of, _equal(of, [of.accuracy.argmin()]), of.worst, str(of.worst_group))
 
 
 def _plain(judged: Judged) -> Named:
@@ -157,18 +197,27 @@ def _adaptation(judged: Judged) -> Named:
 def _universal(judged: Judged) -> Named:
     """The H-score over rows as in SMA's code, and over classes as in OVANet's."""
     shared = np.intersect1d(judged.known, judged.expected)
+    known = np.isin(judged.expected, shared)
     conventions: Mapping[str, Average] = {"": "rows", "_classes": "classes"}
     for suffix, average in conventions.items():
         score = h_score(
             judged.true, judged.predicted, shared=shared.tolist(), unknown=UNKNOWN, average=average
         )
-        yield f"h_score{suffix}", Figure(score.h, len(judged), f"harmonic mean, known over {average}")
-        yield (
-            f"known{suffix}",
-            Figure(score.known, score.n_known, f"{len(shared):,} shared classes, {average}"),
-        )
-        if not suffix:  # the unknown are one class
-            yield "unknown", Figure(score.unknown, score.n_unknown, "rows of unknown classes")
+        # The unknown are one class, the last; the known are one too where rows are averaged.
+        parts = np.zeros(len(known), np.int64) if average == "rows" else np.cumsum(known) - 1
+        last = 1 if average == "rows" else len(shared)
+        groups = judged.classes.merge(np.where(known, parts, last), tuple(range(last + 1)), "part")
+        ours, others = _equal(groups, np.arange(last)), _equal(groups, [last])
+        total = score.known + score.unknown
+        # d/dk of 2 k u / (k + u) is 2 u^2 / (k + u)^2, and d/du likewise.
+        by = 2 * (np.array([score.unknown, score.known]) / total) ** 2 if total else np.zeros(2)
+        both = by[0] * ours + by[1] * others
+        said = f"harmonic mean, known over {average}"
+        yield f"h_score{suffix}", Figure.over(groups, both, score.h, said, len(judged))
+        said = f"{len(shared):,} shared classes, {average}"
+        yield f"known{suffix}", Figure.over(groups, ours, score.known, said)
+        if not suffix:
+            yield "unknown", Figure.over(groups, others, score.unknown, "rows of unknown classes")
 
 
 def _label_shift(judged: Judged) -> Named:
@@ -193,7 +242,7 @@ def _label_shift(judged: Judged) -> Named:
 def _continuous(judged: Judged) -> Named:
     """CNS-Bench, appendix A: the mean over shifts at each severity, drops, failure points."""
     wrong = (judged.true != judged.predicted).astype(np.int64)
-    right, n = np.zeros_like(wrong), len(judged)
+    right = np.zeros_like(wrong)
     curve = severity_accuracy(right, wrong, judged.severity, shifts=judged.nuisance)
     if lost := len(judged.domains.empty):  # a promised shift without rows leaves the means undefined
         rows = ((0, lost), (0, 0))
@@ -204,45 +253,40 @@ def _continuous(judged: Judged) -> Named:
             n=np.pad(curve.n, rows),
         )
     shifts = f"mean over {len(curve.shifts):,} shifts"
-    moved = _along_severities(judged, len(curve.severities))
-    shifts += f", error over {len(moved):,} origins"
-    for place, step in enumerate(curve.severities):
-        error = math.nan if lost else _clustered(moved[:, place])
-        yield f"accuracy@{step:g}", Figure(float(curve.mean[place]), judged.step_sizes[place], shifts, error)
-    if curve.severities[0] == 0 and len(curve.severities) > 1:
-        drops = moved[:, :1] - moved
-        errors = [math.nan if lost else _clustered(one) for one in [*drops.T, drops.mean(axis=1)]]
-        for place, step in enumerate(curve.severities[1:], start=1):
-            size = judged.step_sizes[place]
-            yield f"drop@{step:g}", Figure(float(curve.drop[place]), size, shifts, errors[place])
-        over = f"{len(curve.severities)} severities, {shifts}"
-        yield "mean_drop", Figure(curve.mean_drop, n, over, errors[-1])
+    assert judged.along is not None  # rows have severities
+    cells, count = judged.along, len(curve.severities)
+    step = severity_steps([float(str(name).rpartition(" / ")[2]) for name in cells.names or ()])[1]
+    at = [np.where(step == place, 1 / len(curve.shifts), 0.0) for place in range(count)]
+    for place, severity in enumerate(curve.severities):
+        value = float(curve.mean[place])
+        yield f"accuracy@{severity:g}", Figure.over(cells, at[place], value, shifts)
+    if curve.severities[0] == 0 and count > 1:
+        for place, severity in enumerate(curve.severities[1:], start=1):
+            yield (
+                f"drop@{severity:g}",
+                Figure.over(cells, at[0] - at[place], float(curve.drop[place]), shifts),
+            )
+        over = f"{count} severities, {shifts}"
+        yield "mean_drop", Figure.over(cells, at[0] - np.mean(at, axis=0), curve.mean_drop, over)
+    yield from _failures(judged)
+
+
+def _failures(judged: Judged) -> Named:
+    """The mean failure point and the share that fails, with the error over the trajectories' origins."""
     points = judged.failure_points
-    of = f"{points.n:,} trajectories"
-    yield "mean_failure_point", Figure(points.mean(), n, f"{of}, {points.beyond:g} where none")
-    yield "failures", Figure(1 - points.never / points.n, n, f"{of} that fail anywhere")
+    names, first = np.unique(judged.trajectory, return_index=True)
+    origin = judged.origin[first[np.searchsorted(names, np.array(points.trajectory))]]
+    fails = ~np.isnan(points.point)
 
+    def mean(values: FloatArray, said: str) -> Figure:
+        clusters = Clusters.of_rows(np.zeros(points.n, np.int64), origin, values, 1)
+        one = GroupAccuracy(values.mean(keepdims=True), np.array([points.n]), clusters=clusters)
+        said = f"{points.n:,} trajectories{said}"
+        return Figure.over(one, np.ones(1), float(one.accuracy[0]), said, len(judged))
 
-def _along_severities(judged: Judged, count: int) -> FloatArray:
-    """How far the rows of each origin (row) move the mean over shifts at each severity (column).
-
-    An origin has rows in every shift and at every severity, so that it, and not a row, is what was drawn.
-    """
-    step = severity_steps(judged.severity)[1]
-    shifts, shift = np.unique(judged.nuisance, return_inverse=True)
-    cell = shift * count + step
-    right = (judged.true == judged.predicted).astype(np.float64)
-    n = np.bincount(cell, minlength=len(shifts) * count)
-    off = right - (np.bincount(cell, right, minlength=len(n)) / np.maximum(n, 1))[cell]
-    origins, origin = np.unique(judged.origin, return_inverse=True)
-    moved = np.bincount(origin * count + step, off / (n[cell] * len(shifts)), minlength=len(origins) * count)
-    return np.asarray(moved.reshape(len(origins), count), np.float64)
-
-
-def _clustered(moved: FloatArray) -> float:
-    """The standard error of a figure, from how far each origin moves it."""
-    count = len(moved)
-    return math.sqrt(count / (count - 1) * float((moved**2).sum())) if count > 1 else math.nan
+    reached = np.where(fails, points.point, points.beyond)
+    yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none")
+    yield "failures", mean(fails.astype(np.float64), " that fail anywhere")
 
 
 #: Another official metric is another entry; protocols name theirs.

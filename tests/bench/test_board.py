@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 import subprocess
@@ -11,17 +12,22 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from scipy import stats
 
 import shiftdata as sd
 from shiftdata.bench import Records, run_sweep, select, sweep_of
 from shiftdata.bench.board import leaderboard
+from shiftdata.bench.scoring import scores_of
 from shiftdata.bench.submission import Submission
 from shiftdata.bench.submitting import from_records
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
 from tests.bench.submissions import GF, edited, fair, guess, part, submitted, written
+from tests.protocols.made import metadata
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "<script>alert(1)</script>|`x` [a](http://b) @all =1+1 & \"'"
@@ -338,3 +344,21 @@ def test_the_workflow_accepts_a_good_submission_and_refuses_a_forged_one(tiny, t
     assert code != 0
     assert "claims worst 0.999" in summary
     assert sorted(one.name for one in repo.iterdir()) == [".git", "submissions"]
+
+
+def test_differences_are_paired_by_origin():
+    """Against the error of a mean of paired differences, one an origin."""
+    task, generator = sd.task(metadata(4, 3, 40)), np.random.default_rng(0)
+    rows = task.rows("test")
+    true, origin = task.metadata.label[rows].astype(int), task.metadata.origin[rows]
+    hard = generator.random(len(task.metadata.origin_names))[origin]
+    right = [generator.random(len(rows)) < share - 0.5 * hard for share in (1.1, 1.0)]
+    first, second = (
+        scores_of([task.evaluate(np.where(ok, true, (true + 1) % 4))], task)["overall"] for ok in right
+    )
+    by_origin = pd.Series(right[0] * 1.0 - right[1]).groupby(origin).mean()  # each origin has three rows
+    low, high = first.minus(second)
+    reach = stats.t.ppf(0.975, len(by_origin) - 1) * by_origin.sem()
+    assert [low, high] == pytest.approx([by_origin.mean() - reach, by_origin.mean() + reach], rel=1e-4)
+    assert high - low < 0.9 * math.hypot(first.high - first.low, second.high - second.low)
+    assert first.minus(first) == (0, 0)

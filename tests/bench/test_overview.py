@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
 
@@ -91,29 +90,27 @@ def test_oracles_are_marked(of, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ends", "less", "said"),
+    ("values", "less", "said"),
     [
-        ([(0.8, 0.9), (0.1, 0.79)], False, "its 95 % interval is apart from those of all others."),
-        ([(0.8, 0.9), (0.1, 0.81), (0.1, 0.2)], False, "overlaps with that of m1: who is better is open."),
-        (
-            [(0.8, 0.9), (0.8, 0.9), (0.1, 0.9)],
-            False,
-            "overlaps with those of m1, m2: who is better is open.",
-        ),
-        ([(0.8, 0.9)] * 6, False, "overlaps with those of m1, m2, m3 and 2 more: who is better is open."),
-        ([(0.1, 0.2), (0.19, 0.9), (0.3, 0.4)], True, "overlaps with that of m1: who is better is open."),
-        ([(0.8, 0.9), (math.nan, math.nan)], False, "overlaps with that of m1: who is better is open."),
-        ([(0.8, 0.9)], False, "and alone."),
+        ([0.8, 0.7], False, "of its differences from all others, paired by origin, exclude 0."),
+        ([0.8, 0.75, 0.2], False, "interval of its difference from m1, paired by origin, includes 0: who is"),
+        ([0.8, 0.8, 0.75], False, "from m1, m2, paired by origin, include 0: who is better is open."),
+        ([0.8] * 6, False, "from m1, m2, m3 and 2 more, paired by origin, include 0: who is better is open."),
+        ([0.1, 0.15, 0.3], True, "from m1, paired by origin, includes 0: who is better is open."),
+        ([0.8, None], False, "from m1, paired by origin, includes 0: who is better is open."),
+        ([0.8], False, "and alone."),
     ],
 )
-def test_a_board_says_whose_intervals_leave_it_open(tiny, tmp_path, monkeypatch, ends, less, said):
+def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatch, values, less, said):
+    """Intervals of the difference reach .06 to either side: 2 errors of .03, from 9 origins moved by .01."""
     task = fair(tiny)
     written(tmp_path, "one.parquet", submitted(task, [part(task, "test", 0.5)]))
     (table,) = leaderboard(tmp_path, data=tiny.parent).tables
     (line,) = table.lines
     lines = []
-    for at, (low, high) in enumerate(ends):
-        score = replace(table.score(line), value=0.5, low=low, high=high)
+    for at, value in enumerate(values):
+        moved = np.full(9, 0.01) * (at > 0) if value is not None else None
+        score = replace(table.score(line), value=value or 0.5, influence=moved, reach=2.0)
         card = replace(line.entry.card, method=f"m{at}")
         lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
     monkeypatch.setattr("shiftdata.bench.board_page.LESS", ("worst",) if less else ())

@@ -154,7 +154,7 @@ def test_a_wrong_rule_is_named_with_those_that_there_are(tmp_path):
 
 def test_a_group_without_rows_leaves_a_score_undefined():
     names, codes = {"label": ("a", "b"), "style": ("c",)}, {"label": np.arange(2), "style": np.zeros(2, int)}
-    cells = Cells(names, codes, np.array([4, 0]), np.zeros(2, int))
+    cells = Cells(names, codes, np.array([4, 0]), np.zeros(2, int), 4)
     right = np.array([[3, 0]])
     scores = {name: rule.score(cells, right, 1)[0] for name, rule in RULES.items() if rule.score}
     undefined = {name for name, score in scores.items() if math.isnan(score)}

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,10 +18,11 @@ import shiftdata as sd
 from shiftdata.bench import select
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
-from shiftdata.gallery.predictions import Compared, mcnemar
+from shiftdata.gallery.predictions import Compared
 from shiftdata.gallery.predictions_page import predictions_page
 from shiftdata.gallery.site import write_gallery
 from shiftdata.gallery.sources import predictions_of
+from shiftdata.metrics.paired import paired_test
 from shiftdata.metrics.statistics import wilson
 from shiftdata.protocols import parse_protocol
 from shiftdata.serving.results import read_results
@@ -62,11 +64,12 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
         result = task.evaluate(predictions)
         groups = compared.groups(method)
         by_name = {
-            f"{task.metadata.labels[y]} / {task.metadata.nuisances[z]}": (n, right / n, low, high)
-            for y, z, n, right, low, high in groups
+            f"{task.metadata.labels[y]} / {task.metadata.nuisances[z]}": (n, right / n, low, high, origins)
+            for y, z, n, right, low, high, origins in groups
         }
-        for group, n, accuracy in zip(
-            result.groups.names, result.groups.n, result.groups.accuracy, strict=True
+        parts = result.groups
+        for group, n, accuracy, origins, ends in zip(
+            parts.names, parts.n, parts.accuracy, parts.origins, parts.intervals(), strict=True
         ):
             if n == 0:
                 assert group not in by_name
@@ -74,7 +77,9 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
             got = by_name[group]
             assert got[0] == n
             assert got[1] == pytest.approx(accuracy)
-            assert got[2:] == tuple(round(end, 4) for end in wilson(accuracy * n, n))
+            assert got[2:] == (*(round(end, 4) for end in ends), origins)
+            if origins == n:
+                assert ends == wilson(accuracy * n, n)
         assert sum(count for *_, count in compared.confusions(method)) == result.n
         right = sum(count for _, y, to, count in compared.confusions(method) if y == to)
         assert right == round(result.overall * result.n)
@@ -93,7 +98,13 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
     keys = task.keys(task.set_of("test"))
     wanted = [sum((key in ok["a"], key in ok["b"]) == kind for key in keys) for kind in KINDS]
     assert pair["counts"] == wanted
-    assert pair["p"] == pytest.approx(binomtest(wanted[1], max(1, wanted[1] + wanted[2])).pvalue)
+    if pair["origins"] is None:
+        assert pair["p"] == pytest.approx(binomtest(wanted[1], max(1, wanted[1] + wanted[2])).pvalue)
+    else:
+        only = np.array([(key in ok["a"]) - (key in ok["b"]) for key in keys], int)
+        by_origin = pd.Series(only).groupby(task.metadata.origin[task.rows(task.set_of("test"))]).sum()
+        assert pair["p"] == paired_test(by_origin)
+        assert pair["origins"] == (by_origin != 0).sum()
     assert np.sum([one[2:] for one in pair["groups"]], axis=0).tolist() == wanted
 
 
@@ -116,11 +127,6 @@ def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
     hashed = {key: by_row[row] for key, row in zip(task.keys("test", "unlabelled"), hidden, strict=True)}
     pair = next(Compared.of(task, {"plain": plain, "hashed": hashed}).pairs())
     assert pair["counts"][1:3] == [0, 0]
-
-
-def test_mcnemar_is_the_binomial_test():
-    for first, second in [(0, 1), (3, 9), (9, 3), (40, 61), (1000, 1100), (5, 5)]:
-        assert mcnemar(first, second) == pytest.approx(binomtest(first, first + second).pvalue, rel=1e-9)
 
 
 @pytest.fixture(scope="module")

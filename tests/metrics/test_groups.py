@@ -13,10 +13,8 @@ from shiftdata.errors import InputError, NotFoundError
 from shiftdata.metrics import (
     GroupAccuracy,
     adjusted_average,
-    bootstrap_groups,
     group_accuracy,
     std,
-    worst_by_chance,
     worst_of,
 )
 
@@ -179,7 +177,7 @@ def test_json_has_none_where_nothing_is_defined():
         "n": [2, 0],
         "names": None,
         "by": "group",
-        "distinct": None,
+        "origins": [2, 0],
         "overall": 0.5,
         "mean": None,
         "worst": None,
@@ -224,18 +222,3 @@ def test_shapes_of_fields_must_agree():
         GroupAccuracy(np.zeros(2), np.zeros(3, dtype=int))
     with pytest.raises(InputError, match="names: 1 for 2 groups; give one a group"):
         GroupAccuracy(np.zeros(2), np.ones(2, dtype=int), ("dove",))
-
-
-def test_errors_count_different_examples_and_figures_count_rows():
-    accuracy, n, distinct = np.array([0.5, 0.75, np.nan]), np.array([100, 40, 0]), np.array([10, 4, 0])
-    repeated = GroupAccuracy(accuracy, n, distinct=distinct)
-    assert repeated.sem[:2] == pytest.approx(np.sqrt([0.25 / 9, 0.1875 / 3]))
-    assert repeated.overall == pytest.approx(80 / 140)
-    rest, alone = repeated.without_empty(), GroupAccuracy(accuracy[:2], distinct[:2])
-    assert rest.distinct.tolist() == [10, 4]
-    chance = worst_by_chance(distinct[:2], 80 / 140)
-    for result in (repeated, rest):
-        assert result.worst_by_chance().expected == pytest.approx(chance.expected)
-        assert result.worst_by_chance().groups == 2
-    drawn, plain = (bootstrap_groups(result, "worst") for result in (rest, alone))
-    assert (drawn.low, drawn.high) == (plain.low, plain.high)

@@ -38,10 +38,12 @@ from shiftdata.tasks import Task
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
 MOST_TASKS = 12
-HEADER = ("method", "task", "seed", "rows", "accuracy", "95 % interval", "worst group", "95 % interval")
+INTERVAL = "95 % interval"
+HEADER = ("method", "task", "seed", "rows", "origins", "accuracy", INTERVAL, "worst group", INTERVAL)
 READING = (
-    "Differences on the same rows of one trained pair. The intervals are of rows drawn again (bootstrap, "
-    "by group): they say nothing of other seeds, and nothing adjusts them for their number."
+    "Differences on the same rows of one trained pair. The intervals are of origins drawn again with all "
+    "their rows (bootstrap, by group): they say nothing of other seeds, and nothing adjusts them for their "
+    "number."
 )
 
 
@@ -131,19 +133,25 @@ def _against(scores: Sequence[Score], baseline: str, truth: Truth) -> list[list[
     task = truth.task(scores[0].selected.study) if base is not None else None
     if base is None or task is None:
         return []
-    rows = task.rows(base.test)
-    true, group = _true(task, rows)
-    group = np.unique(group, return_inverse=True)[1]
+    rows, counts = task.rows(base.test), task.counts(base.test)
+    drawn = np.repeat(np.arange(len(rows)), 1 if counts is None else counts)
+    true, group = _true(task, rows[drawn])
+    group, origin = (
+        np.unique(of, return_inverse=True)[1] for of in (group, task.metadata.origin[rows[drawn]])
+    )
+    counted = [f"{len(drawn):,}", f"{int(origin.max()) + 1:,}"]
     lines = []
     for one in scores:
         shared = sorted(set(one.seeds) & set(base.seeds))[:1]
         pair = [truth.predicted(of, shared) for of in (one, base)]
         if one is base or not all(pair):
             continue
-        a, b = (_known(task, of[shared[0]]) for of in pair)
-        cells = [one.method, clean(one.selected.study.protocol), f"{shared[0]}", f"{len(rows):,}"]
+        a, b = (_known(task, of[shared[0]])[drawn] for of in pair)
+        cells = [one.method, clean(one.selected.study.protocol), f"{shared[0]}", *counted]
+        size = int(group.max()) + 1
         for name in ("overall", "worst"):
-            cells += _cells(compare(true, a, b, groups=group, n_groups=int(group.max()) + 1, statistic=name))
+            found = compare(true, a, b, groups=group, n_groups=size, origins=origin, statistic=name)
+            cells += _cells(found)
         lines.append(cells)
     return lines
 

@@ -21,7 +21,8 @@ from shiftdata.tasks import Evaluation
 class Score:
     """A study under a rule: each figure as an array with a value a seed, in per cent where it is a share.
 
-    `rows` has what each figure rests on; `domains` the accuracy of each nuisance of the test.
+    `rows` has what each figure rests on; `domains` the accuracy of each nuisance of the test, which has `n`
+    rows of `origins`.
     """
 
     selected: Selected
@@ -32,6 +33,7 @@ class Score:
     domains: Mapping[str, FloatArray]
     test: str
     n: int
+    origins: int
 
     @property
     def method(self) -> str:
@@ -147,7 +149,9 @@ def _score(
     if kind.main not in values:
         values["mean_domain"] = np.mean(list(domains.values()), axis=0)
     seeds = tuple(at.seed for at in one.runs if (test, at.step) in records.places[at.run])
-    return Score(one, kind, seeds, values, {"overall": total, **rows}, domains, test, total)
+    return Score(
+        one, kind, seeds, values, {"overall": total, **rows}, domains, test, total, empty.cells.origins
+    )
 
 
 def _scale(figure: str) -> float:

@@ -9,39 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from shiftdata.metrics.arrays import FloatArray
-from shiftdata.metrics.statistics import spread
+from shiftdata.metrics.statistics import spread, student, student_quantile
 from shiftdata.stable import rng
 
 #: Up to so many differences every choice of their signs is tried; beyond, some are drawn.
 EXACT, DRAWN = 14, 20_000
-
-
-def student(t: float, df: int) -> float:
-    """The probability that Student's t with `df` degrees of freedom is at most so far from 0, either side.
-
-    The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
-
-    >>> round(student(2.776445, 4), 6)
-    0.95
-    """
-    angle = math.atan(abs(t) / math.sqrt(df))
-    term = math.cos(angle) if df % 2 else 1.0
-    total = term if df > 1 or df % 2 == 0 else 0.0
-    for power in range(2 + df % 2, df - 1, 2):
-        term *= math.cos(angle) ** 2 * (power - 1) / power
-        total += term
-    return (2 / math.pi) * (angle + math.sin(angle) * total) if df % 2 else math.sin(angle) * total
-
-
-def student_quantile(level: float, df: int) -> float:
-    """How far from 0 Student's t reaches with a probability, either side."""
-    low, high = 0.0, 1.0
-    while student(high, df) < level:
-        high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student(middle, df) < level else (low, middle)
-    return high
 
 
 def student_test(differences: FloatArray, level: float = 0.95) -> tuple[float, float, float]:

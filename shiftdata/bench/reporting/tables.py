@@ -83,11 +83,14 @@ class Group:
     def notes(self, spread: str) -> tuple[str, ...]:
         """What stands under each of its tables."""
         seeds = sorted({len(one.seeds) for one in self.scores})
-        sizes = sorted({one.n for one in self.scores})
+        sizes, origins = (sorted({getattr(one, of) for one in self.scores}) for of in ("n", "origins"))
+        rows = f"{span(sizes)} test rows" + (
+            "" if origins in (sizes, [0]) else f" of {span(origins)} origins"
+        )
         models = sorted({one.selected.among for one in self.scores})
         ids = sorted({one.selected.study.content_id[:SHORT] for one in self.scores})
         lines = [
-            f"n = {span(sizes)} test rows a task; {span(seeds)} seeds a number; {spread}",
+            f"n = {rows} a task; {span(seeds)} seeds a number; {spread}",
             f"Selected by {rule_label(self.rule)}: {rule_of(self.rule).about}, "
             f"among {span(models)} models a study.",
             f"Dataset {self.dataset}, content_id {', '.join(ids)}; {self.code}.",

@@ -74,12 +74,12 @@
     return shown ? make("div", {}, head, list, button) : null;
   }
 
-  async function card(one, [label, nuisance, n, right, low, high], level = "h3") {
+  async function card(one, [label, nuisance, n, right, low, high, origins], level = "h3") {
     const confused = taken(one, label, nuisance);
     const mine = page.methods.indexOf(one);
     return make("article", { class: "group" },
       make(level, {}, name(label, nuisance)),
-      make("p", { class: "small" }, `${percent(right / n)} [${Math.round(100 * low)}, ${Math.round(100 * high)}] of ${number(n)} right${confused ? `; taken for ${confused}` : ""}`),
+      make("p", { class: "small" }, `${percent(right / n)} [${Math.round(100 * low)}, ${Math.round(100 * high)}] of ${number(n)}${origins < n ? ` (${number(origins)} origins)` : ""} right${confused ? `; taken for ${confused}` : ""}`),
       make("div", { class: "sides" }, await gallery("wrong", label, nuisance, (row) => !row.right[mine], n - right, page.first.wrong),
         await gallery("right", label, nuisance, (row) => row.right[mine], right, page.first.right, 1)));
   }
@@ -157,8 +157,11 @@
     const kinds = ["both right", `only ${pair.first} right`, `only ${pair.second} right`, "both wrong"];
     const total = pair.counts.reduce((a, b) => a + b, 0);
     const p = pair.p < 0.0001 ? "below 0.0001" : pair.p.toPrecision(2);
+    const test = pair.origins == null
+      ? `McNemar's exact test of the ${number(pair.counts[1] + pair.counts[2])} examples that one of them has right: p ${p}. It is about these two trainings and test pictures, which it takes for independent.`
+      : `Paired test over the ${number(pair.origins)} origins on which they differ, each of which is one observation (McNemar's where an origin has one example): p ${p}. It is about these two trainings and origins, which it takes for independent.`;
     box.replaceChildren(make("table", {}, make("tbody", {}, ...kinds.map((kind, at) => make("tr", {}, make("th", { scope: "row" }, kind), make("td", { class: "n" }, number(pair.counts[at])), make("td", { class: "n" }, percent(pair.counts[at] / total)))))),
-      make("p", { class: "small soft" }, `McNemar's exact test of the ${number(pair.counts[1] + pair.counts[2])} examples that one of them has right: p ${p}. It is about these two trainings and test pictures, which it takes for independent.`));
+      make("p", { class: "small soft" }, test));
     const [a, b] = [pair.first, pair.second].map((of) => page.methods.findIndex((one) => one.name === of));
     const groups = [...pair.groups].filter((one) => one[3] + one[4]).sort((x, y) => Math.abs(y[3] - y[4]) - Math.abs(x[3] - x[4]));
     get("more-pairs").hidden = shownPairs >= groups.length;

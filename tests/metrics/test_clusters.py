@@ -1,0 +1,201 @@
+"""Errors over origins, held against simulations and against computations of their own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from shiftdata.metrics import GroupAccuracy, Resampling, bootstrap_groups, compare, group_accuracy
+from shiftdata.metrics.groups import Linear
+from shiftdata.metrics.paired import paired_test
+
+
+def judged(right, groups, origins, n_groups=None):
+    """Rows that are right or wrong, as accuracies by group with their origins."""
+    wrong = np.asarray(right) == 0
+    return group_accuracy(
+        np.zeros(len(wrong), int), wrong * 1, groups, n_groups=n_groups or max(groups) + 1, origins=origins
+    )
+
+
+def mean_of(result: GroupAccuracy) -> Linear:
+    return Linear(result, np.full(len(result.n), 1 / len(result.n)))
+
+
+def drawn_again(generator):
+    """34 origins of 3 classes, drawn 300 times with replacement, as a strong label shift draws a target."""
+    of_class = np.repeat([0, 1, 2], [16, 12, 6])
+    shares = np.array([0.6, 0.1, 0.3])[of_class] / np.array([16, 12, 6])[of_class]
+    counts = np.random.default_rng(5).multinomial(300, shares)
+    origins = np.repeat(np.arange(34), counts)
+    return origins, np.zeros(300, int), (generator.random(34) < 0.6)[origins]
+
+
+def styles(generator):
+    """60 origins with a row in each of 8 groups, of which those of a hard origin fail together."""
+    origins, groups = np.repeat(np.arange(60), 8), np.tile(np.arange(8), 60)
+    hard = generator.random(60)[origins]
+    return origins, groups, generator.random(480) < 0.3 + 0.6 * hard
+
+
+def rows_alone(generator):
+    """500 rows of as many origins in 5 groups that differ."""
+    groups = np.repeat(np.arange(5), 100)
+    return np.arange(500), groups, generator.random(500) < 0.5 + 0.1 * groups
+
+
+@pytest.mark.parametrize("draw", [drawn_again, styles, rows_alone])
+@pytest.mark.parametrize("figure", ["overall", "mean"])
+def test_the_reported_error_is_the_spread_over_models_and_its_interval_covers(draw, figure):
+    generator = np.random.default_rng(0)
+    values, errors, ends = [], [], []
+    for _ in range(300):
+        origins, groups, right = draw(generator)
+        one = mean_of(judged(right, groups if figure == "mean" else groups * 0, origins))
+        values.append(one.groups.mean)
+        errors.append(one.sem)
+        ends.append(one.reach * one.sem)
+    assert np.sqrt(np.mean(np.square(errors))) / np.std(values) == pytest.approx(1, abs=0.12)
+    truth = {"drawn_again": 0.6, "styles": 0.6, "rows_alone": 0.7}[draw.__name__]
+    assert np.mean(np.abs(np.array(values) - truth) <= ends) >= 0.9
+
+
+@pytest.mark.parametrize("draw", [drawn_again, styles, rows_alone])
+def test_intervals_of_groups_and_bootstraps_cover(draw):
+    generator, truth = np.random.default_rng(1), {"drawn_again": 0.6, "styles": 0.6, "rows_alone": 0.7}
+    inside, within = [], []
+    for seed in range(100):
+        origins, groups, right = draw(generator)
+        interval = bootstrap_groups(
+            judged(right, groups, origins), "mean", Resampling(seed=seed, replicates=200)
+        )
+        inside.append(interval.low <= truth[draw.__name__] <= interval.high)
+        first = groups == 0
+        low, high = judged(right[first], groups[first], origins[first]).intervals()[0]
+        within.append(low <= (0.5 if draw is rows_alone else 0.6) <= high)
+    assert np.mean(inside) >= 0.88
+    assert np.mean(within) >= 0.9
+
+
+def test_errors_of_means_add_up_origins_and_not_groups():
+    """Where all styles of an origin are right or wrong together, eight styles say no more than one."""
+    generator = np.random.default_rng(2)
+    right = np.repeat(generator.random(50) < 0.7, 8)
+    origins, groups = np.repeat(np.arange(50), 8), np.tile(np.arange(8), 50)
+    result = judged(right, groups, origins)
+    assert mean_of(result).sem == pytest.approx(result.sem[0])
+    assert mean_of(result).sem == pytest.approx(stats.sem(right[::8]))
+    independent = judged(right, groups, np.arange(400))
+    assert mean_of(independent).sem == pytest.approx(result.sem[0] / math.sqrt(8))
+    assert mean_of(result).origins == 50
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(1, 4))
+def test_of_equal_origins_it_is_the_error_of_the_mean_over_origins(seed, origins, rows):
+    right = np.random.default_rng(seed).random((origins, rows)) < 0.6
+    names = np.repeat(np.arange(origins), rows)
+    result = judged(right.ravel(), np.zeros(right.size, int), names)
+    assert result.sem[0] == pytest.approx(stats.sem(right.mean(axis=1)), abs=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60))
+def test_rows_of_their_own_origin_have_the_error_of_a_binomial_in_any_form(seed, n_groups, rows):
+    generator = np.random.default_rng(seed)
+    groups, right = generator.integers(0, n_groups, rows), generator.random(rows) < 0.6
+    plain = judged(right, groups, np.arange(rows), n_groups)
+    alone = group_accuracy(right, np.ones(rows, int), groups, n_groups=n_groups)
+    by_group = pd.Series(right).groupby(groups).sem().reindex(range(n_groups)).to_numpy(float)
+    for result in (plain, alone):
+        assert result.sem == pytest.approx(by_group, nan_ok=True)
+        assert (result.origins == result.n).all()
+    # The general formula, which rows of their own origin need not take, gives the same.
+    assert plain.clusters.sem == pytest.approx(by_group, nan_ok=True)
+    assert bootstrap_groups(plain, "overall") == bootstrap_groups(alone, "overall")
+
+
+def test_origins_of_one_group_leave_its_error_open():
+    result = judged([1, 0, 1, 1], [0, 0, 1, 1], list("aabc"))
+    assert math.isnan(result.sem[0])
+    assert result.sem[1] == 0
+    assert mean_of(result).sem == pytest.approx(0.5 * (0.75 - 0.5))  # from the accuracy of all rows
+    assert result.intervals()[0] == pytest.approx((0, 1), abs=0.01)
+    assert "origins" in str(result)
+    assert "origins" not in str(judged([1, 0, 1, 1], [0, 0, 1, 1], list("abcd")))
+
+
+def test_the_bootstrap_draws_origins_with_all_their_rows():
+    """Against rows drawn by hand: within the stratum of each label, whose styles share origins."""
+    generator = np.random.default_rng(3)
+    origins = np.repeat(np.arange(40), 3)
+    label, style = np.where(origins < 25, 0, 1), np.tile(np.arange(3), 40)
+    groups = 3 * label + style
+    right = generator.random(120) < 0.3 + 0.6 * generator.random(40)[origins]
+    result = judged(right, groups, origins)
+    found = bootstrap_groups(result, "mean", Resampling(replicates=4000))
+    by_origin = pd.Series(right).to_numpy().reshape(40, 3)
+    means = [
+        np.mean(
+            [
+                by_origin[generator.choice(of, len(of))].mean(axis=0)
+                for of in (np.arange(25), np.arange(25, 40))
+            ]
+        )
+        for _ in range(4000)
+    ]
+    assert [found.low, found.high] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.012)
+    assert found.method == "percentile, by origin, stratified by group"
+    assert found.undefined == 0
+
+
+def test_a_difference_is_drawn_by_origin_too():
+    generator = np.random.default_rng(4)
+    origins = np.repeat(np.arange(60), 6)
+    a, b = ((generator.random(60) < share)[origins] for share in (0.7, 0.6))
+    truth = np.ones(360, int)
+    found = compare(truth, a * 1, b * 1, origins=origins, resampling=Resampling(replicates=4000)).difference
+    error = stats.sem((a * 1.0 - b)[::6])
+    assert (found.high - found.low) / (2 * 1.96) == pytest.approx(error, rel=0.06)
+    alone = compare(truth, a * 1, b * 1, origins=np.arange(360))
+    assert alone == compare(truth, a * 1, b * 1)
+    assert alone.difference.high - alone.difference.low < 0.6 * (found.high - found.low)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=10))
+def test_the_paired_test_tries_every_sign(differences):
+    signs = np.array(np.meshgrid(*[[-1, 1]] * len(differences))).reshape(len(differences), -1)
+    sums = np.abs(np.array(differences) @ signs)
+    assert paired_test(differences) == pytest.approx(np.mean(sums >= abs(sum(differences))))
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_of_single_rows_the_paired_test_is_mcnemars(first, second):
+    expected = stats.binomtest(first, first + second).pvalue if first + second else 1
+    assert paired_test([1] * first + [0, 0] + [-1] * second) == pytest.approx(expected, rel=1e-9)
+
+
+def test_beyond_exact_sums_the_paired_test_goes_on_smoothly(monkeypatch):
+    differences = np.random.default_rng(5).integers(-3, 4, 4000)
+    differences[:90] = 2
+    exact = paired_test(differences)
+    monkeypatch.setattr("shiftdata.metrics.paired.EXACT", 10)
+    assert paired_test(differences) == pytest.approx(exact, rel=0.03)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_classes_of_a_single_origin_have_a_part_in_the_error_of_the_mean(rows):
+    """12 classes of which 5 have one origin, with one or three rows each."""
+    origin_class = np.repeat(np.arange(12), [1] * 5 + [9] * 7)
+    origins = np.repeat(np.arange(len(origin_class)), rows)
+    generator, values, errors = np.random.default_rng(6), [], []
+    for _ in range(400):
+        right = (generator.random(len(origin_class)) < 0.7)[origins]
+        one = mean_of(judged(right, origin_class[origins], origins))
+        values.append(one.groups.mean)
+        errors.append(one.sem)
+    assert np.sqrt(np.mean(np.square(errors))) / np.std(values) == pytest.approx(1, abs=0.12)
