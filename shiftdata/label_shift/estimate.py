@@ -92,9 +92,7 @@ class MarginalEstimate:
         known = self._known()
         shown = list(names) if names is not None else [str(label) for label in range(len(self.marginal))]
         if len(shown) != len(self.marginal):
-            raise InputError(
-                f"names has {len(shown)} names for {len(self.marginal)} labels: give one a label"
-            )
+            raise InputError(f"{len(shown)} names for {len(self.marginal)} labels: give one a label")
         low, high = (self.low, self.high) if resampling is DEFAULT else self.bounds(resampling)
         header = ["label", "share", f"{100 * resampling.level:g} % interval", "source"]
         rows = [
@@ -109,9 +107,7 @@ class MarginalEstimate:
 
     def _known(self) -> Evidence:
         if self.evidence is None:
-            raise InputError(
-                "this estimate was not made from predictions: intervals need `estimate_marginal`"
-            )
+            raise InputError("intervals need predictions: make the estimate with `estimate_marginal`")
         return self.evidence
 
     def _replicates(self, resampling: Resampling) -> Replicates | None:
