@@ -6,7 +6,8 @@
 The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` is what `shiftdata
 label` writes; a table of your own has the same columns, key,label,who,when, the last two perhaps empty.
 Samples that are labelled `partly` count as `--partly` says, or not at all; neither do those on which people
-differ. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
+differ; how far they agree beyond chance is printed with the threshold: Cohen's kappa of two people,
+Krippendorff's alpha of more. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
 code sets each threshold so that 90 % of those out of class are left out: `--goal rejection --wanted 0.9`.
 """
 
@@ -27,6 +28,7 @@ from builders.filters.report import judged_rows
 from builders.filters.rules import Bools, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.labelling.agreement import agreement
 from shiftdata.labelling.purposes import FILTER
 from shiftdata.labelling.table import read_labels, settled
 from shiftdata.metrics.records import Record, number, table
@@ -164,8 +166,11 @@ def _labelled(scores: Mapping[str, float], labels: Mapping[str, Any]) -> tuple[F
 
 
 def _read(path: Path, partly: str | None) -> dict[str, Any]:
-    """The verdict on each sample on which all agree; says how many are left out."""
-    labels, differ = settled(read_labels(path, FILTER.labels))
+    """The verdict on each sample on which all agree; says how far they do and how many are left out."""
+    rows = read_labels(path, FILTER.labels)
+    if (agreed := agreement(rows)) is not None:
+        print(agreed)
+    labels, differ = settled(rows)
     verdicts = {key: (partly or label) if label == "partly" else label for (key,), label in labels.items()}
     kept = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}
     if differ or len(kept) < len(verdicts):

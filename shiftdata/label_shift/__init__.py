@@ -1,10 +1,12 @@
 """Label shift: estimate the label marginal of unlabelled target data, and adapt to it.
 
-`estimate_marginal("rlls", source, labels, target)` estimates from a classifier's predictions on a source
-hold-out and on the target; `reweight` adapts predictions, `importance_weights` and `label_weights` a loss.
+`estimate_marginal("rlls", source, labels, target)` estimates it, with intervals, from a classifier's
+predictions on a source hold-out and on the target; `reweight` adapts predictions, `importance_weights` and
+`label_weights` a loss.
 """
 
 from shiftdata.label_shift.calibration import Calibrator, fit_calibrator
+from shiftdata.label_shift.estimate import MarginalEstimate
 from shiftdata.label_shift.estimators import (
     ESTIMATORS,
     estimate_marginal,
@@ -16,7 +18,7 @@ from shiftdata.label_shift.estimators import (
 from shiftdata.label_shift.evidence import (
     AbsentClassError,
     EstimationError,
-    MarginalEstimate,
+    LabelShiftWarning,
     NotConvergedError,
     SingularMatrixError,
 )
@@ -26,6 +28,7 @@ __all__ = [
     "AbsentClassError",
     "Calibrator",
     "EstimationError",
+    "LabelShiftWarning",
     "MarginalEstimate",
     "NotConvergedError",
     "SingularMatrixError",

@@ -1,6 +1,7 @@
-"""Temperature scaling (Guo et al., ICML 2017), and with a bias for each class (Alexandari et al., ICML 2020).
+"""Temperature scaling (Guo et al., ICML 2017); "bcts" adds a bias for each class (Alexandari et al., 2020).
 
-Both minimise the negative log-likelihood of softmax(log f / T + b), here by Newton's method.
+Both minimise the negative log-likelihood of softmax(log f / T + b), here by Newton's method. A penalty keeps
+the minimum finite where every row of the hold-out is predicted right.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from shiftdata.label_shift.evidence import (
 )
 from shiftdata.metrics.arrays import FloatArray, IntArray, one_of
 
-CalibrationKind: TypeAlias = Literal["temperature", "bias-corrected"]
+CalibrationKind: TypeAlias = Literal["temperature", "bcts"]
+
+#: The penalty of a calibration that nobody asked for: as of a standard normal prior of each bias.
+PENALTY = 1.0
 
 #: Probabilities below this count as this, about the smallest of single precision: 0 has no logarithm.
 FLOOR = 1e-38
@@ -43,38 +47,48 @@ class Calibrator:
 
 
 def fit_calibrator(
-    probabilities: ArrayLike, labels: ArrayLike, kind: CalibrationKind = "temperature"
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    kind: CalibrationKind = "temperature",
+    *,
+    penalty: float = 0.0,
 ) -> Calibrator:
-    """Fit the temperature, and for "bias-corrected" a bias for each class, on labelled examples.
+    """Fit the temperature, and for "bcts" a bias for each class, on labelled examples.
+
+    `penalty` / 2n times |b|^2 + .01 (spread of log f / T)^2 is added to the mean negative log-likelihood.
 
     >>> fitted = fit_calibrator([[0.9, 0.1]] * 5, [0, 0, 0, 1, 1])
     >>> fitted([[0.9, 0.1]]).round(3).tolist()
     [[0.6, 0.4]]
     """
-    one_of("calibration", kind, ("temperature", "bias-corrected"))
+    one_of("calibration", kind, ("temperature", "bcts"))
     evidence = evidence_of(probabilities, labels, probabilities)
-    with_bias = kind == "bias-corrected"
-    if with_bias and (evidence.prior == 0).any():
+    with_bias = kind == "bcts"
+    if with_bias and not penalty and (evidence.prior == 0).any():
         raise AbsentClassError(
             f"{named_classes(np.flatnonzero(evidence.prior == 0))} have no example to fit a bias on: "
             "use calibration='temperature', or add examples"
         )
-    if (evidence.source.argmax(axis=1) == evidence.labels).all():
+    if not penalty and (evidence.source.argmax(axis=1) == evidence.labels).all():
         raise NotConvergedError(
             "every prediction on the hold-out is right, so that the best temperature is 0: calibrate on a "
             "larger hold-out, or not at all"
         )
-    return _newton(_logs(evidence.source), evidence.labels, with_bias)
+    return _newton(_logs(evidence.source), evidence.labels, with_bias, penalty)
 
 
-def _newton(logs: FloatArray, labels: IntArray, with_bias: bool, max_iterations: int = 100) -> Calibrator:
-    """Minimise the mean negative log-likelihood, which is convex in (1/T, b). The first bias stays 0."""
+def _newton(
+    logs: FloatArray, labels: IntArray, with_bias: bool, penalty: float, max_iterations: int = 100
+) -> Calibrator:
+    """Minimise the mean negative log-likelihood and the penalty, convex in (1/T, b)."""
     n_classes = logs.shape[1]
     point = np.concatenate([[1.0], np.zeros(n_classes)])
-    moving = np.array([True, False] + [with_bias] * (n_classes - 1))
-    loss = _loss(logs, labels, point)
+    moving = np.array([True] + [with_bias] * n_classes)
+    spread = ((logs - logs.mean(axis=1, keepdims=True)) ** 2).mean()
+    ridge = penalty / len(labels) * np.array([0.01 * spread] + [1.0] * n_classes)
+    loss = _loss(logs, labels, point, ridge)
     for iteration in range(1, max_iterations + 1):
-        gradient, curvature = _derivatives(logs, labels, point)
+        gradient, curvature = _derivatives(logs, labels, point, ridge)
         step = np.zeros_like(point)
         within = curvature[np.ix_(moving, moving)]
         step[moving] = -np.linalg.lstsq(within, gradient[moving], rcond=None)[0]
@@ -82,7 +96,7 @@ def _newton(logs: FloatArray, labels: IntArray, with_bias: bool, max_iterations:
         if slope > -1e-12:  # twice what the loss can still fall by
             return _calibrator(point, iteration)
         length = 1.0
-        while (new := _loss(logs, labels, point + length * step)) > loss + 1e-4 * length * slope:
+        while (new := _loss(logs, labels, point + length * step, ridge)) > loss + 1e-4 * length * slope:
             length /= 2
             if length < 1e-10:
                 return _calibrator(point, iteration)  # as low as double precision gets
@@ -103,13 +117,16 @@ def _calibrator(point: FloatArray, iterations: int) -> Calibrator:
     return Calibrator(temperature=float(1 / point[0]), bias=bias, iterations=iterations)
 
 
-def _loss(logs: FloatArray, labels: IntArray, point: FloatArray) -> float:
+def _loss(logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray | float = 0.0) -> float:
     scores = logs * point[0] + point[1:]
     scores -= scores.max(axis=1, keepdims=True)
-    return float((np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]).mean())
+    loss = (np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]).mean()
+    return float(loss + (ridge * point**2).sum() / 2)
 
 
-def _derivatives(logs: FloatArray, labels: IntArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _derivatives(
+    logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray | float = 0.0
+) -> tuple[FloatArray, FloatArray]:
     """Gradient and second derivatives of the loss in (1/T, b_0, ..., b_K-1)."""
     n, n_classes = logs.shape
     predicted = _softmax(logs * point[0] + point[1:])
@@ -117,11 +134,11 @@ def _derivatives(logs: FloatArray, labels: IntArray, point: FloatArray) -> tuple
     surplus[np.arange(n), labels] -= 1
     centred = logs - (predicted * logs).sum(axis=1, keepdims=True)
     weighted = predicted * centred
-    gradient = np.concatenate([[(surplus * logs).sum() / n], surplus.mean(axis=0)])
-    curvature = np.empty((n_classes + 1, n_classes + 1))
-    curvature[0, 0] = (weighted * centred).sum() / n
+    gradient = np.concatenate([[(surplus * logs).sum() / n], surplus.mean(axis=0)]) + ridge * point
+    curvature = np.diag(ridge * np.ones(n_classes + 1))
+    curvature[0, 0] += (weighted * centred).sum() / n
     curvature[0, 1:] = curvature[1:, 0] = weighted.mean(axis=0)
-    curvature[1:, 1:] = np.diag(predicted.mean(axis=0)) - predicted.T @ predicted / n
+    curvature[1:, 1:] += np.diag(predicted.mean(axis=0)) - predicted.T @ predicted / n
     return gradient, curvature
 
 

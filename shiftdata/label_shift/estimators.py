@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -17,13 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.label_shift.calibration import CalibrationKind, fit_calibrator
+from shiftdata.label_shift.calibration import PENALTY, CalibrationKind, Calibrator, fit_calibrator
+from shiftdata.label_shift.diagnosis import warn_of_classes, warn_of_miscalibration
+from shiftdata.label_shift.estimate import MarginalEstimate, over_prior
 from shiftdata.label_shift.evidence import (
+    LARGEST_CONDITION,
     SUM_TOLERANCE,
     AbsentClassError,
     EstimationError,
     Evidence,
-    MarginalEstimate,
     NotConvergedError,
     SingularMatrixError,
     evidence_of,
@@ -43,8 +46,9 @@ TrainedOn: TypeAlias = Literal["source", "balanced"]
 #: A marginal, and the steps it took.
 Estimated: TypeAlias = tuple[FloatArray, int]
 
-#: From here on, noise of double precision alone could change the estimate.
-LARGEST_CONDITION = 1e7
+#: Why an estimate may be biased however many rows there are.
+MEAN = "the mean prediction is biased towards the hold-out's shares under label shift"
+UNCALIBRATED = "mlls without calibration is biased where the classifier is miscalibrated"
 
 
 def _mean(evidence: Evidence, *, hard: bool = False) -> Estimated:
@@ -71,7 +75,7 @@ def _bbse(evidence: Evidence, *, variant: BbseVariant = "paper", hard: bool = Fa
         weights = np.linalg.solve(curvature, confusion.T @ evidence.observed)
         return (np.maximum(weights, 0) if variant == "code" else weights) * evidence.prior, 1
     evidence.need_every_class()
-    condition = np.linalg.cond(evidence.confusion / evidence.prior)
+    condition = np.linalg.cond(evidence.class_means)
     if not condition < LARGEST_CONDITION:
         raise SingularMatrixError(
             f"predicted against true classes cannot be inverted (condition {condition:.1e}): a class is "
@@ -151,24 +155,37 @@ def estimate_marginal(
     labels: ArrayLike,
     target: ArrayLike,
     *,
-    calibration: CalibrationKind | None = None,
+    calibration: CalibrationKind | Literal["auto"] | None = "auto",
     fallback: Literal["mean"] | None = None,
+    origins: ArrayLike | None = None,
+    source_origins: ArrayLike | None = None,
+    diagnose: bool = True,
     **options: Any,
 ) -> MarginalEstimate:
-    """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls".
+    """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls", with intervals.
 
-    >>> source, labels = [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]], [0, 0, 1, 1]
-    >>> target = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
-    >>> estimate_marginal("bbse", source, labels, target).marginal.round(3).tolist()
-    [0.75, 0.25]
+    >>> source, labels = [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]] * 25, [0, 0, 1, 1] * 25
+    >>> target = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]] * 25
+    >>> print(estimate_marginal("bbse", source, labels, target))
+    bbse-paper-soft, 100 source and 100 target rows
+    label  share  95 % interval  source
+    0      0.750  0.657 - 0.830   0.500
+    1      0.250  0.170 - 0.343   0.500
 
     Args:
         method: The estimator.
         source: Predictions (probabilities or class numbers) on labelled source rows that were not trained on.
         labels: The true class numbers of those rows.
         target: Predictions on the target, in the same form.
-        calibration: First calibrate on the hold-out.
+        calibration: First calibrate on the hold-out, by "temperature", or by "bcts" with a bias for each
+            class. "auto" is "bcts" for "mlls", as Alexandari et al. advise, and None for the rest, which hold
+            for any probabilities, and for `variant="code"`, which does not calibrate.
         fallback: "mean" takes the mean prediction where the estimate cannot be made; `method` then says so.
+        origins: What target rows share (a name each): those of one origin are drawn together for the
+            intervals. Give them where rows are repeated, as in a target that was drawn with replacement.
+        source_origins: The same for the source.
+        diagnose: Warn (`LabelShiftWarning`) of absent classes, of a nearly singular matrix of predictions
+            and, for "mlls", of miscalibrated probabilities.
         options: `variant`, "paper" or "code", of all but "mean", and for "bbse" also "authors"; `hard`, to
             count most probable classes, of all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations`
             of "mlls".
@@ -186,18 +203,61 @@ def estimate_marginal(
         )
     variant = given.get("variant", "paper")
     one_of("variant", variant, ("paper", "code", "authors") if method == "bbse" else ("paper", "code"))
-    evidence = evidence_of(source, labels, target)
+    evidence = evidence_of(source, labels, target, origins=origins, source_origins=source_origins)
+    if calibration == "auto":
+        calibration = "bcts" if method == "mlls" and variant == "paper" and evidence.soft else None
     try:
-        prepared = _prepared(evidence, given.get("hard", False), calibration)
+        calibrator = _calibrator(evidence, calibration)
+        prepared = _prepared(evidence, given.get("hard", False), calibrator)
         marginal, iterations = ESTIMATORS[method](prepared, **given)
     except EstimationError:
         if fallback is None:
             raise
-        return evidence.estimate(evidence.observed, f"{method} -> mean", converged=False)
+        return _estimate(evidence, evidence.observed, f"{method} -> mean", caveat=MEAN, converged=False)
+    if diagnose:
+        _diagnose(evidence, prepared, calibrator, method)
     form = "" if method == "mlls" else "-soft" if prepared.soft else "-hard"
     name = f"{method}-{variant}" if "variant" in takes else method
-    calibrated = f"+{calibration}" if calibration else ""
-    return prepared.estimate(marginal, f"{name}{form}{calibrated}", iterations=iterations)
+    name += form + (f"+{calibration}" if calibration else "")
+    caveat = MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else ""
+    known = {"caveat": caveat, "iterations": iterations, "calibrator": calibrator}
+    return _estimate(prepared, marginal, name, **known)
+
+
+def _calibrator(evidence: Evidence, kind: CalibrationKind | None) -> Calibrator | None:
+    if kind is None:
+        return None
+    if not evidence.soft:
+        raise InputError("class numbers cannot be calibrated: give probabilities, or calibration=None")
+    if kind == "bcts":
+        evidence.need_every_class()
+    penalty = PENALTY if kind == "bcts" else 0.0
+    return fit_calibrator(evidence.source, evidence.labels, kind, penalty=penalty)
+
+
+def _prepared(evidence: Evidence, hard: bool, calibrator: Calibrator | None) -> Evidence:
+    if calibrator is not None:
+        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
+    return evidence.hardened() if hard else evidence
+
+
+def _diagnose(evidence: Evidence, prepared: Evidence, calibrator: Calibrator | None, method: str) -> None:
+    warn_of_classes(prepared)
+    if method != "mlls":
+        return
+    advice = "The estimate is calibrated; `reweight` estimate.calibrator(predictions), not the raw ones"
+    if calibrator is None:
+        advice = "It biases this estimate: leave `calibration` to its default"
+        with suppress(NotConvergedError):
+            calibrator = _calibrator(evidence, "bcts")
+    if calibrator is not None:
+        warn_of_miscalibration(evidence, calibrator, advice)
+
+
+def _estimate(evidence: Evidence, marginal: FloatArray, method: str, **known: Any) -> MarginalEstimate:
+    known = {"iterations": 1, "converged": True} | known
+    weights = over_prior(marginal, evidence.prior)
+    return MarginalEstimate(marginal, weights, method, evidence=evidence, **known)
 
 
 def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:
@@ -261,15 +321,6 @@ def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> FloatAr
     """
     weights = _usable(estimate.weights)
     return np.asarray(weights[as_ids("labels", labels, len(weights))])
-
-
-def _prepared(evidence: Evidence, hard: bool, calibration: CalibrationKind | None) -> Evidence:
-    if calibration is not None:
-        if not evidence.soft:
-            raise InputError("class numbers cannot be calibrated: give probabilities, or calibration=None")
-        calibrator = fit_calibrator(evidence.source, evidence.labels, calibration)
-        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
-    return evidence.hardened() if hard else evidence
 
 
 def _normalised(marginal: FloatArray) -> FloatArray:

@@ -9,10 +9,13 @@ from numpy.typing import ArrayLike
 
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metrics import label_marginal
-from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats, as_ids, check_lengths
+from shiftdata.metrics.arrays import FloatArray, IntArray, as_codes, as_floats, as_ids, check_lengths
 
 #: How far the probabilities of a row may be from summing to 1: half precision rounds this much.
 SUM_TOLERANCE = 5e-3
+
+#: From here on, noise of double precision alone could change the estimate.
+LARGEST_CONDITION = 1e7
 
 
 class EstimationError(ShiftdataError):
@@ -31,33 +34,24 @@ class NotConvergedError(EstimationError):
     """An iteration did not converge."""
 
 
-@dataclass(frozen=True, eq=False)
-class MarginalEstimate:
-    """An estimate of the target's label marginal.
-
-    `weights` are marginal / source marginal, nan for a class that the hold-out lacks. `method` names the
-    estimator, its variant and, after an arrow, what it fell back to. The marginal sums to 1, but for RLLS and
-    BBSE of released codes, which do not make it.
-    """
-
-    marginal: FloatArray
-    weights: FloatArray
-    method: str
-    iterations: int
-    converged: bool
+class LabelShiftWarning(UserWarning):
+    """An estimate of a label marginal rests on little, or on probabilities that are not what they say."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
     """Predictions and labels of a source hold-out, and predictions on the target.
 
-    `soft` says whether the predictions are probabilities; if not, each is 1 for the predicted class.
+    `soft` says whether the predictions are probabilities; if not, each is 1 for the predicted class. Rows
+    that share an origin are drawn together where an interval is asked for.
     """
 
     source: FloatArray
     labels: IntArray
     target: FloatArray
     soft: bool
+    source_origins: IntArray
+    target_origins: IntArray
 
     @property
     def n_classes(self) -> int:
@@ -72,6 +66,11 @@ class Evidence:
     def observed(self) -> FloatArray:
         """The mean prediction on the target."""
         return np.asarray(self.target.mean(axis=0))
+
+    @property
+    def class_means(self) -> FloatArray:
+        """The mean of f_i(x) over the hold-out rows of class j: row i predicted, column j true."""
+        return np.asarray(self.confusion / self.prior)
 
     @property
     def confusion(self) -> FloatArray:
@@ -93,15 +92,15 @@ class Evidence:
                 'of the hold-out: add some, leave these classes out everywhere, or pass fallback="mean"'
             )
 
-    def estimate(
-        self, marginal: FloatArray, method: str, *, iterations: int = 1, converged: bool = True
-    ) -> MarginalEstimate:
-        nowhere = np.full(self.n_classes, np.nan)
-        weights = np.divide(marginal, self.prior, out=nowhere, where=self.prior > 0)
-        return MarginalEstimate(marginal, weights, method, iterations, converged)
 
-
-def evidence_of(source: ArrayLike, labels: ArrayLike, target: ArrayLike) -> Evidence:
+def evidence_of(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    origins: ArrayLike | None = None,
+    source_origins: ArrayLike | None = None,
+) -> Evidence:
     """Check predictions and labels. Predictions are probabilities, a row each, or class numbers."""
     numbers = as_ids("labels", labels)
     soft = {np.ndim(source) == 2, np.ndim(target) == 2}
@@ -118,7 +117,23 @@ def evidence_of(source: ArrayLike, labels: ArrayLike, target: ArrayLike) -> Evid
     if k != of_target:
         raise InputError(f"source has {k} classes and target {of_target}: they must be the same")
     as_ids("labels", numbers, k)
-    return Evidence(source=rows[0], labels=numbers, target=rows[1], soft=True in soft)
+    return Evidence(
+        source=rows[0],
+        labels=numbers,
+        target=rows[1],
+        soft=True in soft,
+        source_origins=_origins("source_origins", source_origins, rows[0]),
+        target_origins=_origins("origins", origins, rows[1]),
+    )
+
+
+def _origins(name: str, values: ArrayLike | None, rows: FloatArray) -> IntArray:
+    """A number for each row's origin; without names every row is its own."""
+    if values is None:
+        return np.arange(len(rows))
+    codes = as_codes(name, values)[1]
+    check_lengths(**{name: codes, "rows": rows})
+    return codes
 
 
 def probabilities_of(values: ArrayLike, what: str) -> FloatArray:

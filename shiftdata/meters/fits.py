@@ -1,41 +1,95 @@
-"""What the meters fit: logistic regressions and pairs of half-spaces, on features; features of table rows."""
+"""What the meters fit: logistic regressions and pairs of half-spaces, on features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.meters.sides import Mask
+from shiftdata.meters.sides import Fold, Mask
 from shiftdata.metrics.arrays import FloatArray, IntArray
 
 #: Components whose variance is below this share of the largest are rounding.
 _RELATIVE_FLOOR = 1e-10
 
-#: Values by column: numbers, booleans, texts.
-Row: TypeAlias = Mapping[str, bool | int | float | str]
-#: From rows to one class a row.
-Classifier: TypeAlias = Callable[[FloatArray], IntArray]
+#: What `choose_penalty` tries.
+PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+_NEWTON_WEIGHTS = 256
 
 
-def fit_linear(
-    rows: FloatArray, codes: IntArray, *, penalty: float, row_weights: FloatArray | None = None
-) -> Classifier:
-    """Logistic regression on standardised rows: mean cross-entropy + penalty / 2 x the squared weights."""
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """A logistic regression on standardised rows; without a model it knows one class alone."""
+
+    classes: IntArray
+    scaling: Any = None
+    model: Any = None
+
+    def __call__(self, rows: FloatArray) -> IntArray:
+        if self.model is None:
+            return np.full(len(rows), self.classes[0])
+        return np.asarray(self.model.predict(self.scaling.transform(rows)), np.int64)
+
+    def likelihood(self, rows: FloatArray, codes: IntArray) -> float:
+        """The log-likelihood of rows whose class was fitted on."""
+        if self.model is None:
+            return 0.0
+        known = np.isin(codes, self.classes)
+        chances = self.model.predict_proba(self.scaling.transform(rows[known]))
+        place = np.searchsorted(self.classes, codes[known])
+        # A probability that has become 0 counts as the smallest there is.
+        return float(
+            np.log(np.maximum(chances[np.arange(len(place)), place], np.finfo(np.float64).tiny)).sum()
+        )
+
+
+def fit_linear(rows: FloatArray, codes: IntArray, penalty: float, start: Linear | None = None) -> Linear:
+    """Logistic regression on standardised rows: mean cross-entropy + penalty / 2 x the squared weights.
+
+    The search starts from the weights of an earlier fit, if it is given and has the same classes.
+    """
     classes = np.unique(codes)
     if len(classes) == 1:
-        return lambda some: np.full(len(some), classes[0])
-    total = len(rows) if row_weights is None else row_weights.sum()
+        return Linear(classes=classes)
     # Of two classes scikit-learn fits one column of weights, twice as long as each of two columns.
-    c = (2 if len(classes) == 2 else 1) / (total * penalty) if penalty else np.inf
+    c = (2 if len(classes) == 2 else 1) / (len(rows) * penalty) if penalty else np.inf
     sklearn = require("sklearn.linear_model", "a logistic regression")
     scaling = require("sklearn.preprocessing", "a logistic regression").StandardScaler()
-    logistic = sklearn.LogisticRegression(C=c, tol=1e-5, max_iter=1000)
-    logistic.fit(scaling.fit_transform(rows), codes, sample_weight=row_weights)
-    return lambda some: logistic.predict(scaling.transform(some))
+    # Newton's method is faster where its matrix, weights x weights, is small.
+    few = penalty and rows.shape[1] * len(classes) <= _NEWTON_WEIGHTS
+    solver = "newton-cholesky" if few else "lbfgs"
+    model = sklearn.LogisticRegression(C=c, tol=1e-5, max_iter=1000, solver=solver, warm_start=True)
+    if start is not None and np.array_equal(start.classes, classes):
+        model.coef_, model.intercept_ = start.model.coef_, start.model.intercept_
+    return Linear(classes=classes, scaling=scaling, model=model.fit(scaling.fit_transform(rows), codes))
+
+
+def choose_penalty(rows: FloatArray, codes: IntArray, folds: Sequence[Fold]) -> float:
+    """The penalty of largest likelihood on the rows that two folds have not seen.
+
+    Penalties are tried from the largest on, until two in a row are no better than the best.
+    """
+    best, chosen, worse = -np.inf, PENALTIES[0], 0
+    starts: Sequence[Linear | None] = (None, None)
+    for penalty in PENALTIES:
+        starts = fits = [
+            fit_linear(rows[fold.seen], codes[fold.seen], penalty, start)
+            for fold, start in zip(folds[:2], starts, strict=True)
+        ]
+        likelihood = sum(
+            fit.likelihood(rows[fold.unseen], codes[fold.unseen])
+            for fold, fit in zip(folds[:2], fits, strict=True)
+        )
+        if likelihood > best:
+            best, chosen, worse = likelihood, penalty, 0
+        elif worse == 1:
+            break
+        else:
+            worse += 1
+    return chosen
 
 
 def fit_half_spaces(
@@ -51,6 +105,8 @@ def fit_half_spaces(
     minimize = require("scipy.optimize", "covariate shift").minimize
     shares = np.where(target, 1 / target.sum(), 1 / (~target).sum())
     centre, whiten = _whitening(rows, shares / 2, components)
+    if not whiten.size:  # all rows are the same
+        return lambda some: np.zeros(len(some), np.bool_)
     white = (rows - centre) @ whiten
     signed = np.where(target, -shares, shares)  # sum over source minus sum over target, of means
     padded = np.column_stack([white, np.ones(len(white))])
@@ -105,23 +161,3 @@ def _starts(white: FloatArray, signed: FloatArray) -> list[FloatArray]:
         planes(grows, grows, (1, -1)),
         planes(shrinks + grows, grows - shrinks, (0, 0)),
     ]
-
-
-def features_of_rows(source: Sequence[Row], target: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
-    """Features of two lists of rows, such as `table.to_pylist()` gives: the same columns for both.
-
-    A number stays as it is; a text becomes one column a value, over the values of both lists.
-
-    >>> features_of_rows([{"age": 3, "sex": "f"}], [{"age": 4, "sex": "m"}])
-    (array([[3., 1., 0.]]), array([[4., 0., 1.]]))
-    """
-    rows = [*source, *target]
-    if not source or not target or not rows[0]:
-        raise InputError("give at least one row with at least one column on either side")
-    for name in dict.fromkeys(name for row in rows for name in row):
-        types = sorted({type(row[name]).__name__ if name in row else "no value" for row in rows})
-        if types != ["str"] and not set(types) <= {"bool", "int", "float"}:
-            raise InputError(f"column {name!r} has {', '.join(types)}: give only numbers, or only texts")
-    vectorizer = require("sklearn.feature_extraction", "features of rows").DictVectorizer(sparse=False)
-    features = vectorizer.fit_transform(rows)
-    return features[: len(source)], features[len(source) :]

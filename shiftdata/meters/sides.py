@@ -1,11 +1,12 @@
-"""Two sets of rows, a source and a target: checked, cut into halves, their figures with intervals.
+"""Two sets of rows, a source and a target: checked, dealt to ten groups, their figures with intervals.
 
-What is fitted on one half of each side is measured on the other. Rows of one origin lie in the same half.
+What is fitted on nine groups is measured on the tenth. Rows of one origin lie in the same group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,10 +20,11 @@ from shiftdata.stable import rng
 
 #: Fewer rows on a side leave too few in a half to fit anything, or to measure it.
 FEWEST_ROWS = 20
+GROUPS = 10
+#: The 97.5 % quantile of Student's t with GROUPS - 1 degrees of freedom.
+STUDENT = 2.2622
 
 Mask: TypeAlias = NDArray[np.bool_]
-#: A pair of masks: rows to fit on, rows to measure on.
-Fold: TypeAlias = tuple[Mask, Mask]
 #: One name a row for the source and for the target.
 Origins: TypeAlias = tuple[Any, Any]
 
@@ -42,18 +44,32 @@ class Sides:
     def n_target(self) -> int:
         return int(self.target.sum())
 
+    @property
+    def fewest(self) -> int:
+        """Rows, or origins, of the side that has fewer."""
+        counts = self.n_source, self.n_target
+        if self.origins is not None:
+            counts = len(np.unique(self.origins[~self.target])), len(np.unique(self.origins[self.target]))
+        return min(counts)
+
     def where(self, rows: Mask) -> Sides:
         """Some of the rows."""
         origins = None if self.origins is None else self.origins[rows]
         return Sides(target=self.target[rows], origins=origins)
 
-    def folds(self, seed: int, repeats: int) -> Iterator[Fold]:
-        """Cut into halves `repeats` times, and fit on either half once."""
-        for repeat in range(repeats):
-            first = self._half(seed, repeat)
-            for half in (first, ~first):
-                self.where(half).need_rows(FEWEST_ROWS // 2, "half")
-            yield from ((first, ~first), (~first, first))
+    def folds(self, seed: int) -> Iterator[Fold]:
+        """Leave out each group once."""
+        group, half = self._dealt(seed, "groups", GROUPS), self.half(seed)
+        for left_out in range(GROUPS):
+            seen = group != left_out
+            yield Fold(seen=seen, unseen=~seen, halves=(seen & half, seen & ~half))
+
+    def half(self, seed: int) -> Mask:
+        """Half of the rows of either side, or of the origins."""
+        half: Mask = self._dealt(seed, "halves", 2) == 0
+        for rows in (half, ~half):
+            self.where(rows).need_rows(FEWEST_ROWS // 2, "half")
+        return half
 
     def need_rows(self, fewest: int, part: str) -> None:
         """Refuse too few rows on either side."""
@@ -81,16 +97,47 @@ class Sides:
         how = Resampling(seed=seed)
         return bootstrap_rows(statistic, len(values), how, strata=strata, clusters=self.origins)
 
-    def _half(self, seed: int, repeat: int) -> Mask:
-        def half(n: int) -> Mask:
+    def _dealt(self, seed: int, name: str, parts: int) -> IntArray:
+        """The part of each row, of parts of equal size."""
+
+        def deal(n: int) -> IntArray:
             # Always the same key: rows at the same place of two sides, which may be pairs, stay together.
-            return rng(seed, "meters", "halves", repeat).permutation(n) < (n + 1) // 2
+            return np.asarray(rng(seed, "meters", name).permutation(n) % parts, np.int64)
 
         if self.origins is not None:
-            return half(int(self.origins.max()) + 1)[self.origins]
-        chosen = np.empty(len(self.target), dtype=np.bool_)
-        chosen[~self.target], chosen[self.target] = half(self.n_source), half(self.n_target)
-        return chosen
+            return deal(int(self.origins.max()) + 1)[self.origins]
+        dealt = np.empty(len(self.target), dtype=np.int64)
+        dealt[~self.target], dealt[self.target] = deal(self.n_source), deal(self.n_target)
+        return dealt
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fold:
+    """Rows to fit on, two halves of them, and the group to measure on."""
+
+    seen: Mask
+    unseen: Mask
+    halves: tuple[Mask, ...] = ()
+
+
+def margin(replicates: Sequence[float]) -> float:
+    """Half the width of a 95 % interval, by the jackknife that leaves out each group once.
+
+    Variance: (g - 1) / g x the sum of squared deviations of the g replicates. Each is a fit of its own, so
+    that the spread of fits counts as well as that of the rows that they are measured on.
+    """
+    return STUDENT * math.sqrt((GROUPS - 1) * float(np.var(replicates)))
+
+
+def jackknifed(
+    estimate: float, ends: Sequence[float], spare: float, least: float, sides: Sides, seed: int
+) -> Interval:
+    """The interval around all of `ends`, values that the figure may have but for the rows that were drawn."""
+    # Where all rows say the same: what no row of n says is true of up to 3 / n, at 95 %.
+    spare = max(spare, 3 / sides.fewest)
+    low, high = (float(np.clip(end, least, 1)) for end in (min(ends) - spare, max(ends) + spare))
+    by = "row" if sides.origins is None else "origin"
+    return Interval(estimate, low, high, 0.95, GROUPS, seed, 0, f"grouped jackknife, by {by}")
 
 
 def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:
@@ -119,13 +166,12 @@ def feature_sides(
     return np.concatenate([first, second]), sides
 
 
-def check_fit(*, penalty: float, repeats: int, components: int = 1) -> None:
+def check_fit(*, penalty: float | None, components: int = 1) -> None:
     """Refuse settings that nothing can be fitted with."""
-    if not (0 <= penalty < np.inf):
+    if penalty is not None and not (0 <= penalty < np.inf):
         raise InputError(f"penalty must be a number of at least 0, got {penalty}")
-    for name, count in (("repeats", repeats), ("components", components)):
-        if count < 1:
-            raise InputError(f"{name} must be at least 1, got {count}")
+    if components < 1:
+        raise InputError(f"components must be at least 1, got {components}")
 
 
 def codes_of(

@@ -81,7 +81,8 @@ def covariate_shift_by_training(
         network = partial(shallow_cnn, first.shape[1:], n_classes)
     sides = sides_of(len(first), len(second), origins)
     images = np.concatenate([first, second])
-    fit, held_out = next(sides.folds(seed, 1))
+    fit = sides.half(seed)
+    held_out = ~fit
     unseen, found = sides.where(held_out), []
     for name, sign in (("source", 1), ("target", -1)):
         # Weights and dropout draw from torch's own generator: seeded inside, left outside as it was.
@@ -99,7 +100,6 @@ def covariate_shift_by_training(
         n_source=unseen.n_source,
         n_target=unseen.n_target,
         hypotheses=f"pairs of trained networks, 0-1 loss, {training}",
-        repeats=1,
     )
 
 

@@ -11,6 +11,7 @@ from shiftdata.meters import (
     concept_shift_on_features,
     covariate_shift,
 )
+from shiftdata.metrics.statistics import wilson
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 
@@ -47,23 +48,23 @@ def test_half_of_the_rows_labelled_otherwise():
     (source, y), (target, z) = labelled(1, 600), labelled(2, 600)
     found = concept_shift_on_features(source, y, target, np.where(z < 2, 1 - z, z))
     share = np.mean(y < 2), np.mean(z < 2)
-    assert (found.on_source, found.on_target) == pytest.approx(share, abs=0.04)
-    assert found.minimum.estimate == min(found.on_source, found.on_target)
-    assert found.maximum.estimate == max(found.on_source, found.on_target)
+    both = found.on_source.estimate, found.on_target.estimate
+    assert both == pytest.approx(share, abs=0.04)
+    assert (found.minimum.estimate, found.maximum.estimate) == (min(both), max(both))
 
 
-def test_the_floor_is_what_one_distribution_gives():
-    # Many features for few rows: the fits themselves disagree.
+def test_the_floor_is_what_two_fits_of_one_side_give():
+    # Many features for few rows: the fits themselves disagree, and the interval holds what there is: nothing.
     generator = np.random.default_rng(0)
     source, target = generator.normal(size=(2, 120, 60))
     y, z = ((rows[:, 0] > 0).astype(int) for rows in (source, target))
-    found = concept_shift_on_features(source, y, target, z, repeats=5)
-    assert found.minimum.estimate > 0.1
-    assert found.minimum.low < found.floor < found.maximum.high
+    found = concept_shift_on_features(source, y, target, z)
+    assert found.floor > 0.1
+    assert found.minimum.low == found.maximum.low == 0
 
 
-def test_the_floor_keeps_origins_on_their_side():
-    # Five near copies of each of 40 points with a label of its own: fits that share points would agree.
+def test_origins_stay_together():
+    # Five near copies of each of 80 points with a label of its own: fits that share points would agree.
     generator = np.random.default_rng(0)
     points, labels = generator.normal(size=(80, 40)), generator.integers(2, size=80)
     rows = np.repeat(points, 5, axis=0) + 0.01 * generator.normal(size=(400, 40))
@@ -71,8 +72,43 @@ def test_the_floor_keeps_origins_on_their_side():
     found = concept_shift_on_features(
         rows[:200], codes[:200], rows[200:], codes[200:], origins=(names[:200], names[200:])
     )
-    assert found.floor == pytest.approx(found.maximum.estimate, abs=0.15)
     assert found.floor > 0.3
+    assert found.minimum.method == "grouped jackknife, by origin"
+
+
+def turned(seed, share, n=600, density=False):
+    """Half-planes, turned until a share of normal rows has another label."""
+    source, target = np.random.default_rng(seed).normal(size=(2, n, 6))
+    target[:, 0] += density
+    angle = np.pi * share
+    return source, source[:, 0] > 0, target, target[:, :2] @ [np.cos(angle), np.sin(angle)] > 0
+
+
+@pytest.mark.parametrize("density", [False, True])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_turned_half_planes(share, density):
+    rows, _, moved, _ = turned(0, share, 400_000, density)
+    truth = [
+        np.mean((x[:, 0] > 0) != (x[:, :2] @ [np.cos(np.pi * share), np.sin(np.pi * share)] > 0))
+        for x in (rows, moved)
+    ]
+    assert truth[0] == pytest.approx(share, abs=0.003)
+    found = concept_shift_on_features(*turned(1, share, density=density))
+    for interval, true in ((found.on_source, truth[0]), (found.on_target, truth[1])):
+        assert interval.low <= true <= interval.high
+        assert interval.estimate == pytest.approx(true, abs=0.05)
+        assert interval.high - interval.low < 0.15
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_where_labels_have_noise_and_fits_few_rows():
+    covered = 0
+    for seed in range(20):
+        source, y, target, z = turned(seed, 0.1, 500)
+        flip = np.random.default_rng(seed + 1000).random((2, 500)) < 0.1
+        found = concept_shift_on_features(source, y ^ flip[0], target, z ^ flip[1])
+        covered += found.on_source.low <= 0.1 <= found.on_source.high
+    assert covered >= 17
 
 
 def test_only_shared_labels_count():
@@ -95,7 +131,7 @@ def test_swapping_swaps_the_directions():
         concept_shift_on_features(source, y, target, z),
         concept_shift_on_features(target, z, source, y),
     )
-    assert (one.on_source, one.on_target) == pytest.approx((other.on_target, other.on_source), abs=0.01)
+    assert one.on_source.estimate == pytest.approx(other.on_target.estimate, abs=0.01)
     assert one.minimum.estimate == pytest.approx(other.minimum.estimate, abs=0.01)
 
 
@@ -111,11 +147,11 @@ def test_equal_seeds_give_equal_results():
 def test_predictions_of_two_models():
     source, target = np.arange(40), np.arange(20, 60)
     given = concept_shift((source < 30, source < 25), (target < 30, target < 25))
-    assert (given.on_source, given.on_target) == (5 / 40, 5 / 40)
+    assert (given.on_source.estimate, given.on_target.estimate) == (5 / 40, 5 / 40)
     named = concept_shift((["a"] * 20, ["a"] * 19 + ["b"]), (["a"] * 20, ["b"] * 20))
     assert (named.minimum.estimate, named.maximum.estimate) == (0.05, 1)
-    assert named.maximum.low == 1
-    assert named.minimum.low == 0
+    assert (named.minimum.low, named.minimum.high) == pytest.approx(wilson(1, 20))
+    assert (named.maximum.low, named.maximum.high) == pytest.approx(wilson(20, 20))
 
 
 def test_origins_widen_the_interval():
@@ -131,11 +167,14 @@ def test_the_record():
     found = concept_shift_on_features(source, NAMES[y], target, NAMES[z])
     stored = json.loads(json.dumps(found.to_dict()))
     assert stored["labels"] == ["ant", "bee", "cat", "dog"]
-    assert stored["fit"] == "logistic regressions, penalty 0.1, 0-1 loss, 2 x 2 halves"
-    assert "without a shift 0.0" in str(found)
+    assert stored["fit"].startswith("logistic regressions, penalties 1e-0")
+    assert stored["minimum"]["estimate"] == min(
+        stored[side]["estimate"] for side in ("on_source", "on_target")
+    )
+    assert "two fits of one side 0.0" in str(found)
     given = concept_shift((y, y), (z, z))
     assert given.to_dict()["floor"] is None
-    assert "without" not in str(given)
+    assert "two fits" not in str(given)
 
 
 def test_bad_input():

@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from shiftdata.errors import MissingExtraError
-from shiftdata.meters import covariate_shift, domain_classifier
-from shiftdata.meters.fits import fit_linear
+from shiftdata.meters import covariate_shift
+from shiftdata.meters.fits import choose_penalty, fit_linear
+from shiftdata.meters.sides import Sides
 
 
 def minimum_of(rows, codes, n_classes, penalty):
@@ -34,14 +35,20 @@ def test_the_logistic_regression_minimises_what_its_documentation_says(n_classes
     assert (fitted(rows) == minimum_of(rows, codes, n_classes, penalty)).mean() > 0.99
 
 
-def test_weights_of_rows_are_as_repeated_rows():
+def test_the_penalty_is_small_where_planes_part_the_labels_and_large_where_nothing_does():
     generator = np.random.default_rng(0)
-    rows, codes = generator.normal(size=(60, 3)), generator.integers(3, size=60)
-    times = generator.integers(1, 4, size=60)
-    repeated = fit_linear(rows.repeat(times, axis=0), codes.repeat(times), penalty=0.1)
-    # Standardising sees the rows, not their weights: predictions may differ in rows between two classes.
-    weighted = fit_linear(rows, codes, penalty=0.1, row_weights=times.astype(float))
-    assert (weighted(rows) == repeated(rows)).mean() > 0.9
+    rows = generator.normal(size=(300, 10))
+    folds = list(Sides(target=np.arange(300) >= 150, origins=None).folds(0))
+    assert choose_penalty(rows, (rows[:, 0] > 0).astype(int), folds) <= 1e-3
+    assert choose_penalty(rows, generator.integers(2, size=300), folds) == 1
+
+
+def test_the_start_of_a_search_does_not_matter():
+    generator = np.random.default_rng(0)
+    rows, codes = generator.normal(size=(2, 200, 4)), generator.integers(3, size=(2, 200))
+    first = fit_linear(rows[0], codes[0], penalty=0.1)
+    again = fit_linear(rows[1], codes[1], penalty=0.1, start=first)
+    assert (again(rows[0]) == fit_linear(rows[1], codes[1], penalty=0.1)(rows[0])).mean() > 0.99
 
 
 def test_only_classes_that_were_seen_are_predicted():
@@ -52,10 +59,9 @@ def test_only_classes_that_were_seen_are_predicted():
     assert len(fit_linear(rows, (rows[:, 0] > 0).astype(int), penalty=0)(rows)) == 50
 
 
-@pytest.mark.parametrize("measure", [covariate_shift, domain_classifier])
-def test_scikit_learn_is_an_extra(monkeypatch, measure):
+def test_scikit_learn_is_an_extra(monkeypatch):
     for name in ("sklearn.linear_model", "sklearn.preprocessing", "scipy.optimize"):
         monkeypatch.setitem(sys.modules, name, None)
     rows = np.random.default_rng(0).normal(size=(50, 2))
     with pytest.raises(MissingExtraError, match=r"pip install 'shiftdata\[meters\]'"):
-        measure(rows, rows)
+        covariate_shift(rows, rows)

@@ -20,7 +20,7 @@ def test_names_are_sorted_there_documented_and_in_the_overview():
         assert name in meters.__doc__
 
 
-@pytest.mark.parametrize("name", ["ConceptShift", "CovariateShift", "DomainClassifier"])
+@pytest.mark.parametrize("name", ["Bounds", "ConceptShift", "CovariateShift"])
 def test_records_are_frozen_and_given_by_name(name):
     record = getattr(meters, name)
     assert record.__dataclass_params__.frozen

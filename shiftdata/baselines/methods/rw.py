@@ -65,7 +65,7 @@ def log_ratios(
         factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST)
         source, target = _shares(source * factors), _shares(target * factors)
     try:
-        marginal = estimate_marginal(estimator, source, renumbered, target).marginal
+        marginal = estimate_marginal(estimator, source, renumbered, target, diagnose=False).marginal
     except EstimationError as error:
         warnings.warn(f"{error} Taken: the mean prediction.", EstimateWarning, stacklevel=2)
         marginal = target.mean(axis=0)
@@ -144,7 +144,7 @@ class RWBBSE(RW):
 
 
 class RWMLLS(RW):
-    """RW with the maximum of the likelihood; it trusts the probabilities, calibrated or not."""
+    """RW with the maximum of the likelihood, for probabilities that are calibrated on the source rows."""
 
     estimator = "mlls"
 
