@@ -9,7 +9,7 @@ of untouched examples alone: the train rows of the base `content`, or where ther
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,8 +25,9 @@ from shiftdata.extras import require
 from shiftdata.format.records import Calibration, CanonicalSplit, Measure
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata import Metadata, read_metadata
+from shiftdata.metrics import group_accuracy
 from shiftdata.metrics.arrays import IntArray
-from shiftdata.metrics.statistics import wilson
+from shiftdata.metrics.groups import Linear
 from shiftdata.protocols import parse_protocol
 from shiftdata.protocols import task as task_of
 from shiftdata.sampling import RowSampler, make_sampler
@@ -142,7 +143,8 @@ def calibrate(
     if not plan.jobs:
         why = "; ".join(plan.left_out) or "it has none"
         raise InputError(f"no canonical split of {metadata.name} can be calibrated: {why}")
-    measures = _kept(before, metadata, training, str(torch.__version__))
+    versions = {"torch": str(torch.__version__), "intervals": "over origins"}
+    measures = _kept(before, metadata, training, versions)
     done = {(one.split, one.trained, one.mode) for one in measures}
     known = Calibration(
         base=metadata.base,
@@ -150,7 +152,7 @@ def calibrate(
         steps=training.steps,
         batch=training.batch,
         features=FEATURES if "frozen" in [*modes, *(one.mode for one in measures)] else "",
-        versions={"torch": str(torch.__version__)},
+        versions=versions,
         measures=measures,
         left_out=plan.left_out,
     )
@@ -186,15 +188,15 @@ def _known(modes: Sequence[Mode]) -> Sequence[Mode]:
 
 
 def _kept(
-    before: Calibration | None, metadata: Metadata, training: Training, torch_version: str
+    before: Calibration | None, metadata: Metadata, training: Training, versions: Mapping[str, str]
 ) -> list[Measure]:
-    """What was measured earlier, if it was of this build, with these settings."""
+    """What was measured earlier, if it was of this build, with these settings and intervals."""
     opened = metadata.dataset
     assert opened is not None  # it was named
     now = (opened.manifest.base(metadata.base).content_id, training.steps, training.batch)
     if before is None or (before.content_id, before.steps, before.batch) != now:
         return []
-    return list(before.measures) if before.versions.get("torch") == torch_version else []
+    return list(before.measures) if before.versions == versions else []
 
 
 def _rows_of(job: Job) -> list[IntArray]:
@@ -342,19 +344,16 @@ def _measure(
     right: np.ndarray[tuple[int], np.dtype[np.bool_]],
     seconds: float,
 ) -> Measure:
-    """Accuracy with its interval: the mean over cells, and the worst cell.
-
-    A mean over cells is as uncertain as one over so many rows in cells of equal size; rows that show the same
-    untouched picture count once.
-    """
+    """Accuracy with its interval over origins: the mean over cells, and the worst cell."""
     nuisance = metadata.nuisance[test.rows]
     cells, cell = np.unique(
         nuisance if test.by == NUISANCE else metadata.group[test.rows], return_inverse=True
     )
     n = np.bincount(cell)
     accuracy = np.bincount(cell, right) / n
-    pictures = len(np.unique(metadata.picture[test.rows]))
-    size = min(len(n) ** 2 / (1 / n).sum(), pictures)
+    origins = metadata.origin[test.rows]
+    groups = group_accuracy(np.ones(len(right), np.int64), right * 1, cell, n_groups=len(n), origins=origins)
+    over_cells = Linear(groups, np.full(len(n), 1 / len(n)))
     worst, mean = int(accuracy.argmin()), float(accuracy.mean())
     name = metadata.nuisances[cells[worst]] if test.by == NUISANCE else metadata.group_name(int(cells[worst]))
     of = {
@@ -373,8 +372,8 @@ def _measure(
         cells=len(n),
         smallest=int(n.min()),
         chance=round(1 / len(job.labels), DIGITS),
-        mean=_rounded(mean, *wilson(mean * size, size)),
-        worst=_rounded(float(accuracy[worst]), *wilson(accuracy[worst] * n[worst], n[worst])),
+        mean=_rounded(mean, *over_cells.share_interval(mean)),
+        worst=_rounded(float(accuracy[worst]), *groups.intervals()[worst]),
         worst_cell=name,
         by_nuisance=of,
         seconds=round(seconds, 1),

@@ -129,8 +129,11 @@ class GroupAccuracy(Record):
         are right it is the effective size. Student's quantile allows for errors from few origins (E. L. Korn
         and B. I. Graubard, Survey Methodology 24, 1998).
         """
-        parts = zip(self.correct, self.n, self.sem, self.effective, self.origins == self.n, strict=True)
-        return [wilson(k, n) if alone else _clustered(k, n, sem, size) for k, n, sem, size, alone in parts]
+        parts = zip(self.accuracy, self.n, self.sem, self.effective, self.origins == self.n, strict=True)
+        return [
+            wilson(p * n, n) if alone or not n else _clustered(p, n, sem, size)
+            for p, n, sem, size, alone in parts
+        ]
 
     def merge(self, place: IntArray, names: tuple[str | int, ...], by: str) -> GroupAccuracy:
         """Put each group into another: `place` has the number of its new one."""
@@ -213,9 +216,8 @@ class GroupAccuracy(Record):
         return [self.by, "accuracy", "sem", *counts], rows
 
 
-def _clustered(correct: int, n: int, sem: float, effective: float) -> tuple[float, float]:
-    """The interval of one group, of which an origin has several rows."""
-    p = correct / n
+def _clustered(p: float, n: int, sem: float, effective: float) -> tuple[float, float]:
+    """Wilson's interval of a share of n rows of fewer origins."""
     rows = min(1 + p * (1 - p) / sem**2, n) if sem > 0 else effective
     return wilson(p * rows, rows, reach(effective))
 
@@ -281,12 +283,21 @@ class Linear:
         return math.sqrt(float(((self.derivatives * errors)[used] ** 2).sum()))
 
     @property
+    def effective(self) -> float:
+        """How many origins of equal weight would be as uncertain (Kish)."""
+        if self._plain:
+            return float(self.n)
+        weights = self._weights
+        return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else math.nan
+
+    @property
     def reach(self) -> float:
         """How many standard errors a 95 % interval reaches, by the effective number of origins."""
-        if self._plain:
-            return reach(self.n)
-        weights = self._weights
-        return reach(float(weights.sum() ** 2 / (weights**2).sum())) if weights.any() else math.nan
+        return reach(self.effective)
+
+    def share_interval(self, share: float) -> tuple[float, float]:
+        """Wilson's 95 % interval of a figure that is a share, as `GroupAccuracy.intervals`."""
+        return _clustered(share, self.n, self.sem, self.effective)
 
     def influence(self) -> FloatArray:
         """How far each origin moves the figure; the number of an origin is its place."""

@@ -110,6 +110,8 @@ def reach(effective: float) -> float:
     >>> round(reach(14), 2), round(reach(1e6), 2)
     (2.16, 1.96)
     """
+    if math.isnan(effective):
+        return math.nan
     return Z if effective > MANY else student_quantile(0.95, max(1, math.floor(effective) - 1))
 
 

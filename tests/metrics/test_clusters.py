@@ -199,3 +199,15 @@ def test_classes_of_a_single_origin_have_a_part_in_the_error_of_the_mean(rows):
         values.append(one.groups.mean)
         errors.append(one.sem)
     assert np.sqrt(np.mean(np.square(errors))) / np.std(values) == pytest.approx(1, abs=0.12)
+
+
+def test_groups_that_share_origins_are_one_stratum_also_by_way_of_others():
+    origins, groups = list("aabbccde"), [4, 0, 0, 2, 2, 1, 3, 3]
+    right = np.array([1, 0, 1, 1, 0, 1, 1, 0])
+    result = judged(right, groups, origins)
+    assert result.clusters.linked.tolist() == [0, 0, 0, 3, 0]
+    assert sorted(result.strata().tolist()) == [2, 3]  # d and e; a, b and c
+    drawn = bootstrap_groups(result, "overall", Resampling(replicates=2000))
+    draws = np.random.default_rng(0).integers(0, 3, (4000, 3))
+    sums, pair = np.array([1, 2, 1])[draws].sum(axis=1), np.random.default_rng(1).binomial(2, 0.5, 4000)
+    assert [drawn.low, drawn.high] == pytest.approx(np.quantile((sums + pair) / 8, [0.025, 0.975]), abs=0.07)
