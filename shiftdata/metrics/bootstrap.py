@@ -1,8 +1,9 @@
-"""Percentile bootstrap intervals of a figure: origins are drawn again, each with all its rows.
+"""Intervals of a figure. By percentile bootstrap: origins are drawn again, each with all its rows.
 
 Origins are what was sampled; the rows of one, its styles or the copies that a label shift draws, are not.
 Where each row is an origin, drawing the rows of a group again gives a binomial number of correct ones, so
-counts are drawn instead of rows: exact, and fast for millions of rows.
+counts are drawn instead of rows: exact, and fast for millions of rows. The worst of several groups cannot be
+bootstrapped: its interval is made of simultaneous limits (`GroupAccuracy.worst_interval`).
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ class Resampling:
 
 
 DEFAULT = Resampling()
+SIMULTANEOUS = "simultaneous limits of all groups"
 
 
 @dataclass(frozen=True)
 class Interval(Record):
-    """A figure with its percentile bootstrap interval.
+    """A figure with its interval; `replicates` is 0 where nothing was drawn.
 
     `undefined` counts replicates in which the figure was nan (a group came out empty); with any, the
     interval is nan too: stratify, or choose a figure that allows empty groups.
@@ -69,19 +71,15 @@ class Interval(Record):
 
     def __str__(self) -> str:
         undefined = f", {self.undefined} undefined" if self.undefined else ""
-        return (
-            f"{number(self.estimate)} [{number(self.low)}, {number(self.high)}] "
-            f"({100 * self.level:g} %, {self.method}, {self.replicates:,} replicates{undefined})"
-        )
+        drawn = f", {self.replicates:,} replicates{undefined}" if self.replicates else ""
+        ends = f"[{number(self.low)}, {number(self.high)}]"
+        return f"{number(self.estimate)} {ends} ({100 * self.level:g} %, {self.method}{drawn})"
 
 
 def bootstrap_groups(
     result: GroupAccuracy, statistic: str | GroupStatistic = "worst", resampling: Resampling = DEFAULT
 ) -> Interval:
-    """The bootstrap interval of a figure over groups.
-
-    The worst of many groups is biased towards bad luck, and its bootstrap even more so: compare it with
-    `GroupAccuracy.worst_by_chance` as well.
+    """The interval of a figure over groups: by bootstrap, of the worst ones by simultaneous limits.
 
     >>> result = GroupAccuracy(np.array([0.9, 0.6]), np.array([50, 50]))
     >>> print(bootstrap_groups(result, "mean"))
@@ -110,9 +108,17 @@ def bootstrap_figures(
         drawn.append([figure(accuracy, n) for figure in figures])
     method = described(clusters, resampling)
     return [
-        interval_of(result.summary(figure), np.concatenate(of), resampling, method)
+        worst_of_groups(result, figure, resampling)
+        if figure.worst
+        else interval_of(result.summary(figure), np.concatenate(of), resampling, method)
         for figure, of in zip(figures, zip(*drawn, strict=True), strict=True)
     ]
+
+
+def worst_of_groups(result: GroupAccuracy, figure: GroupStatistic, how: Resampling) -> Interval:
+    """The interval of the worst groups, for which nothing is drawn."""
+    low, high = result.worst_interval(figure.worst, how.level)
+    return Interval(result.summary(figure), low, high, how.level, 0, how.seed, 0, SIMULTANEOUS)
 
 
 def described(clusters: Clusters | None, how: Resampling, *, grouped: bool = True) -> str:

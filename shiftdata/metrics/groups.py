@@ -28,6 +28,7 @@ from shiftdata.metrics.statistics import (
     accuracies,
     adjusted_average,
     count_correct,
+    normal,
     reach,
     spread,
     statistic_of,
@@ -122,8 +123,8 @@ class GroupAccuracy(Record):
         )
         return np.unique(origins[0], return_counts=True)[1]
 
-    def intervals(self) -> list[tuple[float, float]]:
-        """Wilson's 95 % interval of each accuracy, at the number of independent rows with its error.
+    def intervals(self, level: float = 0.95) -> list[tuple[float, float]]:
+        """Wilson's interval of each accuracy, at the number of independent rows with its error.
 
         That number is 1 + p (1 - p) / sem^2, the rows where each is an origin of its own; where all or none
         are right it is the effective size. Student's quantile allows for errors from few origins (E. L. Korn
@@ -131,9 +132,23 @@ class GroupAccuracy(Record):
         """
         parts = zip(self.accuracy, self.n, self.sem, self.effective, self.origins == self.n, strict=True)
         return [
-            wilson(p * n, n) if alone or not n else _clustered(p, n, sem, size)
+            wilson(p * n, n, normal(level)) if alone or not n else _clustered(p, n, sem, size, level)
             for p, n, sem, size, alone in parts
         ]
+
+    def worst_interval(self, m: int = 1, level: float = 0.95) -> tuple[float, float]:
+        """An interval of the mean accuracy of the m groups that are worst in truth, whichever they are.
+
+        The group that looks worst is partly the unluckiest, and a bootstrap draws its bad luck again: of many
+        groups that are equally hard its interval hardly ever has the truth. Simultaneous limits do. The m
+        worst lie above the m lowest of all lower ends as soon as their own hold (Bonferroni over m), and
+        below the m lowest of all upper ends as soon as every one holds (over all groups). nan while a group
+        is empty.
+        """
+        if self.empty:
+            return math.nan, math.nan
+        below, above = (np.array(self.intervals(1 - (1 - level) / size)) for size in (m, len(self.n)))
+        return float(np.sort(below[:, 0])[:m].mean()), float(np.sort(above[:, 1])[:m].mean())
 
     def merge(self, place: IntArray, names: tuple[str | int, ...], by: str) -> GroupAccuracy:
         """Put each group into another: `place` has the number of its new one."""
@@ -216,10 +231,10 @@ class GroupAccuracy(Record):
         return [self.by, "accuracy", "sem", *counts], rows
 
 
-def _clustered(p: float, n: int, sem: float, effective: float) -> tuple[float, float]:
+def _clustered(p: float, n: int, sem: float, effective: float, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of a share of n rows of fewer origins."""
     rows = min(1 + p * (1 - p) / sem**2, n) if sem > 0 else effective
-    return wilson(p * rows, rows, reach(effective))
+    return wilson(p * rows, rows, reach(effective, level))
 
 
 def group_accuracy(

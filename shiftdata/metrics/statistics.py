@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -35,10 +36,14 @@ MANY = 500
 
 @dataclass(frozen=True)
 class GroupStatistic:
-    """A named figure over groups; call it with the accuracy and the rows of each group."""
+    """A named figure over groups; call it with the accuracy and the rows of each group.
+
+    `worst` is how many of the worst groups it averages, 0 for a figure that does not choose by accuracy.
+    """
 
     name: str
     compute: Callable[[FloatArray, IntArray], FloatArray]
+    worst: int = 0
 
     def __call__(self, accuracy: FloatArray, n: IntArray) -> FloatArray:
         return self.compute(accuracy, n)
@@ -104,15 +109,20 @@ def student_quantile(level: float, df: int) -> float:
     return high
 
 
-def reach(effective: float) -> float:
-    """How many standard errors a 95 % interval reaches, of so many independent observations.
+def reach(effective: float, level: float = 0.95) -> float:
+    """How many standard errors an interval reaches, of a number of independent observations.
 
     >>> round(reach(14), 2), round(reach(1e6), 2)
     (2.16, 1.96)
     """
     if math.isnan(effective):
         return math.nan
-    return Z if effective > MANY else student_quantile(0.95, max(1, math.floor(effective) - 1))
+    return normal(level) if effective > MANY else student_quantile(level, max(1, math.floor(effective) - 1))
+
+
+def normal(level: float) -> float:
+    """How many standard errors a normal interval of that level reaches."""
+    return Z if level == 0.95 else NormalDist().inv_cdf((1 + level) / 2)
 
 
 def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
@@ -124,7 +134,7 @@ def worst_of(m: int) -> GroupStatistic:
     """SMA's top-M worst-group accuracy (section 3.1.3): the mean of the M groups that are worst."""
     if m < 1:
         raise InputError(f"m must be at least 1 (how many of the worst groups to average), got {m}")
-    return GroupStatistic(f"worst_{m}", lambda accuracy, n: _mean_of_worst(accuracy, m))
+    return GroupStatistic(f"worst_{m}", lambda accuracy, n: _mean_of_worst(accuracy, m), worst=m)
 
 
 def adjusted_average(train_n: Any) -> GroupStatistic:
@@ -156,7 +166,7 @@ def statistic_of(given: str | GroupStatistic) -> GroupStatistic:
         raise not_found(
             "statistic", given, _BY_NAME, "worst_of(m) and adjusted_average(train_n) give others."
         )
-    return GroupStatistic(given, _BY_NAME[given])
+    return GroupStatistic(given, _BY_NAME[given], worst=int(given == "worst"))
 
 
 def std(values: Any, convention: Convention = "nico++") -> float:
