@@ -23,7 +23,7 @@ def metadata_file(base: str, split: str) -> str:
 
 
 def data_prefix(base: str, split: str) -> str:
-    """How the names of a split's data files begin."""
+    """How the names of a split's data files begin; in tars also those of a task's set."""
     return f"data/{base}/{split}-"
 
 
@@ -52,5 +52,5 @@ def protocol_file(config: str) -> str:
 
 
 def in_order(splits: Iterable[str]) -> list[str]:
-    """Some splits in their canonical order, in which the rows of a base are counted."""
+    """Some splits of a whole base in their canonical order, in which its rows are counted."""
     return sorted(splits, key=list(SPLITS).index)
