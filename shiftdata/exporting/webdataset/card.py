@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.format.attribution import ATTRIBUTION
+from shiftdata.format.croissant_tars import render_croissant_of_tars
 from shiftdata.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import PACKED, data_files, data_prefix
+from shiftdata.format.paths import CROISSANT, PACKED, README, data_files, data_prefix
 from shiftdata.format.schema import Feature, columns
 
 Json: TypeAlias = dict[str, Any]
@@ -39,6 +40,11 @@ UNLABELLED = (
     "these keys.\n"
 )
 TEMPLATE = Path(__file__).with_name("card.md")
+
+
+def renderings(manifest: Manifest) -> dict[str, str]:
+    """The texts that describe the tars, by file name; each depends on the manifest alone."""
+    return {README: card(manifest), CROISSANT: render_croissant_of_tars(manifest)}
 
 
 def card(manifest: Manifest) -> str:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.errors import InputError
-from shiftdata.exporting.webdataset.card import card
+from shiftdata.exporting.webdataset.card import renderings
 from shiftdata.exporting.webdataset.entries import Entry, Indices, Samples, entries_of
 from shiftdata.exporting.webdataset.order import order_of
 from shiftdata.exporting.webdataset.source import Source
@@ -27,7 +27,6 @@ from shiftdata.format.paths import (
     ATTRIBUTION,
     MANIFEST,
     PACKED,
-    README,
     RENDERINGS,
     data_file,
     data_files,
@@ -287,4 +286,4 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
 
 
 def _describe(folder: Path, manifest: Manifest) -> None:
-    write_renderings(folder, manifest, {README: card(manifest)})
+    write_renderings(folder, manifest, renderings(manifest))
