@@ -46,6 +46,7 @@ BYTES_PER_SHARD = 256 << 20
 SHARDS, ROWS_PER_SHARD = 16, 8
 #: Examples of fewer bytes on average are compressed: three members take 2.5 kB of headers and padding.
 PACKED_BELOW = 16 << 10
+MORE_SHARDS = 10  # how often some more tars are tried, until equal ones are small enough
 BYTES_BESIDE = 7 * BLOCK  # of a sample, next to its example and texts: headers, label, rests of blocks
 BESIDE = ("preview.jpg", ATTRIBUTION)  # files of the dataset that are copied
 
@@ -92,15 +93,26 @@ class Cut:
         if not len(order):
             return []
         sizes = sizes[order] + BYTES_BESIDE
-        total, most = int(sizes.sum()), max(self.shard_bytes, int(sizes.max()))
+        ends = np.cumsum(sizes)
+        middles, total = ends - sizes / 2, int(ends[-1])
         shards = max(self.least(len(order)), min(len(order), -(-total // self.shard_bytes)))
-        while True:
-            middles = np.cumsum(sizes) - sizes / 2
-            starts = np.searchsorted(middles, np.arange(1, shards) * (total / shards))
-            edges = np.array([0, *starts, len(order)])
-            if shards >= len(order) or np.diff(np.append(0, np.cumsum(sizes))[edges]).max() <= most:
-                return [part for part in np.split(order, starts) if len(part)]
-            shards = min(len(order), shards + max(1, shards // 50))
+        for more in range(MORE_SHARDS):
+            count = min(len(order), shards + more * max(1, shards // 50))
+            starts = np.searchsorted(middles, np.arange(1, count) * (total / count))
+            parts = [part for part in np.split(np.arange(len(order)), starts) if len(part)]
+            if all(ends[part[-1]] - ends[part[0]] + sizes[part[0]] <= self.shard_bytes for part in parts):
+                break
+        return [order[piece] for part in parts for piece in self._within(part, sizes)]
+
+    def _within(self, part: Indices, sizes: Indices) -> list[Indices]:
+        """A part itself, or one with too many bytes in pieces that are as full as may be."""
+        starts, filled = [], 0
+        for place, size in enumerate(sizes[part].tolist()):
+            if place and filled + size > self.shard_bytes:
+                starts.append(place)
+                filled = 0
+            filled += size
+        return np.split(part, starts)
 
 
 def export(
