@@ -33,7 +33,7 @@ from shiftdata.exporting.webdataset.order import stratified_order
 from shiftdata.exporting.webdataset.tar import write_tar
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import index_file
-from shiftdata.format.schema import columns, example_hashes
+from shiftdata.format.schema import example_hashes, told_columns
 from tests.contracts import readers
 from tests.contracts.kinds import prepare
 from tests.test_build import files, finish, how_many, kill_when
@@ -62,7 +62,7 @@ def both_formats(request, tiny, tmp_path_factory):
 @pytest.fixture(scope="module")
 def tars(tiny, tmp_path_factory):
     """The tiny dataset in WebDataset format. Read only."""
-    return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL, gzip=False)
+    return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
 
 
 def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars, tmp_path):
-    whole = export(tiny, tmp_path / "whole", shards=1, gzip=False)
+    whole = export(tiny, tmp_path / "whole", shards=1)
     (one,) = whole.glob("data/extended/train-*.tar")
     many = sorted(tars.glob("data/extended/train-*.tar"))
     assert len(many) > 10
@@ -227,7 +227,7 @@ def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
         for sample in pipeline
     ]
     assert readers.rows_of(records, manifest) == {k: r for k, r in wanted.items() if r.split == "test"}
-    assert set(columns(manifest.roles.nuisance)) <= set(records[0])
+    assert set(told_columns(manifest.roles.nuisance)) <= set(records[0])
 
 
 def test_members_can_be_read_by_range(tars):
@@ -277,7 +277,7 @@ def start(source, out, **popen):
         "webdataset",
         "--quiet",
     ]
-    command += ["--out", str(out), "--shard-mb", str(SMALL / 2**20), "--no-gzip"]
+    command += ["--out", str(out), "--shard-mb", str(SMALL / 2**20)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, **popen)
 
 
@@ -307,10 +307,10 @@ def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_pat
     with monkeypatch.context() as patch:
         patch.setattr("shiftdata.files.swap", killed)
         with pytest.raises(KeyboardInterrupt):
-            export(tiny, out, shard_bytes=SMALL, gzip=False)
+            export(tiny, out, shard_bytes=SMALL)
     assert not out.exists()
     before = sorted(path.stat().st_ino for path in tmp_path.rglob("*.tar"))
-    assert files(export(tiny, out, shard_bytes=SMALL, gzip=False)) == files(tars)
+    assert files(export(tiny, out, shard_bytes=SMALL)) == files(tars)
     assert sorted(path.stat().st_ino for path in out.rglob("*.tar")) == before
 
 
@@ -342,7 +342,7 @@ def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
     memory = fsspec.filesystem("memory")
     memory.put(str(tiny), "/mirror/tiny", recursive=True)
     try:
-        out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL, gzip=False)
+        out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL)
         assert files(out) == files(tars)
         memory.rm("/mirror/tiny/data/mini", recursive=True)
         with pytest.raises(StorageError, match=r"data/mini/.* does not exist"):

@@ -68,7 +68,7 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 @click.option("--pool", type=Path, metavar="FOLDER", help="Keep each picture once there, and link to it.")
 @click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="At least so many tars a set. [16]")
-@click.option("--gzip/--no-gzip", default=None, help="Compress tars. [default: of small examples]")
+@click.option("--gzip", is_flag=True, help="Compress tars: smaller, for reading from front to back only.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export of other content.")
 @quiet_option
 def command(
@@ -96,7 +96,7 @@ def command(
             raise InputError("--pool is for folders of pictures, which tars are not")
         chosen = _chosen_tars(dataset, configs, base, protocol, on_empty, renamed)
         return _export_tars(*chosen, out, overwrite, quiet, **tars)
-    if given := [f"--{name.replace('_', '-')}" for name in ("shards", "gzip") if tars[name] is not None]:
+    if given := [f"--{name.replace('_', '-')}" for name in ("shards", "gzip") if tars[name]]:
         raise InputError(f"{' and '.join(given)}: only --to {TARS} makes tars")
     if out is None:
         raise InputError(f"--to {form} needs --out, the folder to make")
@@ -189,7 +189,7 @@ def _export_tars(
     *,
     shard_mb: float,
     shards: int | None,
-    gzip: bool | None,
+    gzip: bool,
 ) -> None:
     whole = opened.manifest
     out = out or Path("build") / NAMESPACE / f"{whole.name}_wds"

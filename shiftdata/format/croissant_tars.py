@@ -24,7 +24,7 @@ from shiftdata.format.records import Base
 #: What members are, by their extension.
 MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp", "txt": "text/plain"}
 MEDIA |= {"cls": "text/plain", "json": "application/json"}
-MEMBERS = {"cls": "The labels", "json": "Every column but the example, as JSON,"}
+MEMBERS = {"cls": "The labels", "json": "Every column but the example and `params`, as JSON,"}
 
 
 def render_croissant_of_tars(manifest: Manifest) -> str:

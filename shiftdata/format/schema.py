@@ -80,6 +80,11 @@ def columns(nuisance: str) -> dict[str, pa.DataType]:
     }
 
 
+def told_columns(nuisance: str) -> list[str]:
+    """The columns that the `json` of a sample in tars has: `params` are long, and lie in the index alone."""
+    return [name for name in columns(nuisance) if name != "params"]
+
+
 def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
     """The schema of `data/` files: all columns and the example, with `datasets` features inside."""
     example = {name: example_type(feature) for name, feature in roles.example.items()}

@@ -45,6 +45,14 @@ def tars(tiny, drawn, adapted, tmp_path_factory):
     return export(tiny, folder, configs=["mini", CANONICAL], tasks={"drawn": drawn, "adapted": adapted})
 
 
+@pytest.fixture(scope="module")
+def packed(tiny, drawn, adapted, tmp_path_factory):
+    """The same, compressed."""
+    folder = tmp_path_factory.mktemp("packed") / "tiny_wds"
+    tasks = {"drawn": drawn, "adapted": adapted}
+    return export(tiny, folder, configs=["mini", CANONICAL], tasks=tasks, gzip=True)
+
+
 def samples(folder, config, name):
     """What is in the tars of a set: each sample's name with its members."""
     found: dict[str, dict[str, bytes]] = {}
@@ -216,33 +224,30 @@ def test_equal_samples_are_cut_into_at_least_as_many_tars_as_asked(rows, asked, 
     assert cut.least(rows) == least == len(cut.parts(np.arange(rows), np.full(rows, 3000)))
 
 
-def test_small_examples_are_packed_and_large_ones_can_be_read_by_range(tiny, tars, tmp_path):
-    manifest = Manifest.read(tars)
-    assert all(path.endswith(".tar.gz") for path in manifest.files if path.startswith("data/"))
-    plain = export(tiny, tmp_path / "plain", configs=["mini"], gzip=False)
-    packed = {
-        path: gzip.decompress((tars / path).read_bytes())
-        for path in data_files(manifest.files, "mini", "test")
-    }
-    assert packed == {
-        f"{path}.gz": (plain / path).read_bytes()
-        for path in data_files(Manifest.read(plain).files, "mini", "test")
-    }
-    large = replace(
-        manifest,
-        bases=[
-            replace(
-                of, splits={name: replace(size, bytes=size.rows << 20) for name, size in of.splits.items()}
-            )
-            for of in manifest.bases
-        ],
+def test_packed_tars_are_the_same_and_smaller(tiny, tars, packed, tmp_path):
+    plain, manifest = Manifest.read(tars), Manifest.read(packed)
+    assert manifest.content_id == plain.content_id
+    paths = [path for path in plain.files if path.startswith("data/")]
+    assert all(
+        gzip.decompress((packed / f"{path}.gz").read_bytes()) == (tars / path).read_bytes() for path in paths
     )
-    assert Cut().packs(manifest)
-    assert not Cut().packs(large)
-    with pytest.raises(InputError, match="or cut into other tars: give another folder, or overwrite"):
-        export(tiny, plain, configs=["mini"], gzip=True)
-    with pytest.raises(InputError, match="or cut into other tars"):
-        export(tiny, plain, configs=["mini"], shards=20)
+    sizes = [
+        sum(of.files[path + end].bytes for path in paths) for of, end in ((plain, ""), (manifest, ".gz"))
+    ]
+    assert sizes[1] < sizes[0] / 2
+    loaded = datasets.load_dataset(str(packed), CANONICAL, split="train", streaming=True)
+    assert {sample["__key__"] for sample in loaded} == set(samples(tars, CANONICAL, "train"))
+    alone = export(tiny, tmp_path / "alone", configs=["mini"])
+    for options in ({"gzip": True}, {"shards": 20}):
+        with pytest.raises(InputError, match="or cut into other tars: give another folder, or overwrite"):
+            export(tiny, alone, configs=["mini"], **options)
+
+
+def test_the_json_of_a_sample_is_one_block(tars):
+    found = samples(tars, "mini", "train")
+    assert max(len(members["json"]) for members in found.values()) <= tarfile.BLOCKSIZE
+    assert all("params" not in json.loads(members["json"]) for members in found.values())
+    assert index(tars, "mini", "train")["params"].null_count == 0
 
 
 # --- exporting
@@ -347,20 +352,21 @@ def test_tasks_that_cannot_be_exported_are_refused(tiny, other, fair, tmp_path):
 # --- verify, build
 
 
-def test_verify_and_check_find_nothing_wrong(tars):
+def test_verify_and_check_find_nothing_wrong(tars, packed):
     assert check(tars) == []
+    assert sd.verify(packed) == []
 
 
 @pytest.mark.parametrize(
     ("config", "name"), [("mini", "train"), ("drawn", "train"), ("adapted", "target_train")]
 )
-def test_verify_finds_another_picture_in_packed_tars(tars, tmp_path, config, name):
-    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+def test_verify_finds_another_picture_in_packed_tars(packed, tmp_path, config, name):
+    copied = shutil.copytree(packed, tmp_path / "tiny_wds")
     path = data_files(Manifest.read(copied).files, config, name)[0]
     row = pq.read_table(copied / index_file(path)).to_pylist()[1]
 
-    def change(packed):
-        raw = bytearray(gzip.decompress(packed))
+    def change(data):
+        raw = bytearray(gzip.decompress(data))
         raw[row["png_offset"] + 60] ^= 1
         return gzip.compress(bytes(raw))
 
@@ -370,10 +376,10 @@ def test_verify_finds_another_picture_in_packed_tars(tars, tmp_path, config, nam
     assert problem.kind == "has another example than its index says"
 
 
-def test_verify_finds_a_tar_that_unpacks_to_too_much_or_too_little(tars, tmp_path):
-    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+def test_verify_finds_a_tar_that_unpacks_to_too_much_or_too_little(packed, tmp_path):
+    copied = shutil.copytree(packed, tmp_path / "tiny_wds")
     path = data_files(Manifest.read(copied).files, "drawn", "train")[0]
-    edit_file(copied, path, lambda packed: gzip.compress(gzip.decompress(packed)[:3000]))
+    edit_file(copied, path, lambda data: gzip.compress(gzip.decompress(data)[:3000]))
     assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [(path, "unreadable")]
 
     def far(raw):

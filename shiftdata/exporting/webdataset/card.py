@@ -14,7 +14,7 @@ from shiftdata.format.front_matter import cell, linked, split_entries, task_cate
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import CROISSANT, PACKED, README, data_files, data_prefix
-from shiftdata.format.schema import Feature, columns
+from shiftdata.format.schema import Feature, columns, told_columns
 
 Json: TypeAlias = dict[str, Any]
 
@@ -22,8 +22,8 @@ TYPES = {pa.float64(): "float64", pa.string(): "string"}
 
 MOST_NAMES = 60
 PACKED_NOTE = (
-    " The tars are compressed, since headers and padding are more than such small examples: the library, "
-    "`datasets` and `tar -xzf` unpack them as they read."
+    " The tars are compressed: the library, `datasets` and `tar -xzf` unpack them as they read from front to "
+    "back; nothing in them can be read by itself."
 )
 #: What the index says of members, where the tars are compressed and where they are not.
 PLACES = {
@@ -159,7 +159,9 @@ def _features(manifest: Manifest) -> list[Json]:
     """What `datasets` makes of a sample; without this it would guess from the first five."""
     roles = manifest.roles
     fields: dict[str, Feature] = {
-        name: TYPES.get(kind, str(kind)) for name, kind in columns(roles.nuisance).items()
+        name: TYPES.get(kind, str(kind))
+        for name, kind in columns(roles.nuisance).items()
+        if name in told_columns(roles.nuisance)
     }
     fields |= {roles.label: manifest.labels, roles.nuisance: manifest.nuisances}
     if roles.modality == "table":

@@ -44,8 +44,6 @@ BYTES_PER_SHARD = 256 << 20
 #: Nodes and their workers share a set by whole tars: 2 nodes of 8 workers find one each. A tar of fewer rows
 #: is mostly the rest of its last block.
 SHARDS, ROWS_PER_SHARD = 16, 8
-#: Examples of fewer bytes on average are compressed: three members take 2.5 kB of headers and padding.
-PACKED_BELOW = 16 << 10
 MORE_SHARDS = 10  # how often some more tars are tried, until equal ones are small enough
 BYTES_BESIDE = 7 * BLOCK  # of a sample, next to its example and texts: headers, label, rests of blocks
 BESIDE = ("preview.jpg", ATTRIBUTION)  # files of the dataset that are copied
@@ -57,27 +55,20 @@ class Cut:
 
     shard_bytes: int = BYTES_PER_SHARD
     shards: int | None = None
-    gzip: bool | None = None
+    gzip: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("shard_bytes", self.shard_bytes), ("shards", self.shards)):
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, got {value}")
 
-    def packs(self, manifest: Manifest) -> bool:
-        """Whether the tars are compressed: as asked, or where examples are small."""
-        if self.gzip is not None:
-            return self.gzip
-        sizes = [split for base in manifest.bases for split in base.splits.values()]
-        return sum(size.bytes for size in sizes) < PACKED_BELOW * sum(size.rows for size in sizes)
-
     def least(self, rows: int) -> int:
         """At least how many tars a set of so many rows has."""
         return min(rows, self.shards or max(1, min(SHARDS, rows // ROWS_PER_SHARD)))
 
     def is_of(self, manifest: Manifest) -> bool:
-        """Whether tars are cut as asked, where it was asked for."""
-        if self.gzip is not None and self.gzip != any(path.endswith(PACKED) for path in manifest.files):
+        """Whether tars are packed and cut as asked."""
+        if self.gzip != any(path.endswith(PACKED) for path in manifest.files):
             return False
         return self.shards is None or all(
             len(data_files(manifest.files, base.name, name)) >= self.least(size.rows)
@@ -123,7 +114,7 @@ def export(
     tasks: Mapping[str, Task] | None = None,
     shard_bytes: int = BYTES_PER_SHARD,
     shards: int | None = None,
-    gzip: bool | None = None,
+    gzip: bool = False,
     overwrite: bool = False,
     on_samples: Callable[[int], object] = lambda count: None,
 ) -> Path:
@@ -142,8 +133,8 @@ def export(
         shard_bytes: how large a tar becomes at most, unpacked.
         shards: at least how many tars a set is cut into, where it has as many rows; default: 16, or fewer
             where one would have less than 8 rows. Readers share work by whole tars.
-        gzip: compress the tars (`.tar.gz`); default: where examples have less than 16 kB on average. Such a
-            tar has no parts that can be read by themselves.
+        gzip: compress the tars (`.tar.gz`): they are smaller where examples are, and can only be read from
+            front to back, since the index cannot address their bytes.
         overwrite: replace an earlier export of other content.
         on_samples: called with how many more samples were written.
 
@@ -166,10 +157,9 @@ def export(
 
     def write(work: Path) -> None:
         source = Source(opened, work / ".fetched", on_samples)
-        packed = cut.packs(manifest)
         for entry in entries:
             for name, samples in entry.load().items():
-                _write_set(source, entry, name, samples, work, cut, packed=packed)
+                _write_set(source, entry, name, samples, work, cut)
         for name in beside:
             (work / name).write_bytes(opened.read_file(name))
         sample = _sample(source, manifest, entries)
@@ -234,14 +224,12 @@ def _check_place(out: Path, manifest: Manifest, overwrite: bool) -> None:
         )
 
 
-def _write_set(
-    source: Source, entry: Entry, name: str, samples: Samples, work: Path, cut: Cut, *, packed: bool
-) -> None:
+def _write_set(source: Source, entry: Entry, name: str, samples: Samples, work: Path, cut: Cut) -> None:
     """Write the tars of a set; those with an index are whole already."""
     roles, base = source.dataset.manifest.roles, entry.record
     schema = index_schema(roles.nuisance, source.members, task=base.task is not None)
     parts = cut.parts(order_of(samples, roles.nuisance), row_bytes(samples.rows, roles))
-    ending = PACKED.removeprefix(".") if packed else "tar"
+    ending = PACKED.removeprefix(".") if cut.gzip else "tar"
     paths = [data_file(base.name, name, number, len(parts), ending) for number in range(len(parts))]
     missing = [at for at, path in enumerate(paths) if not (work / index_file(path)).is_file()]
     source.on_samples(len(samples.at) - sum(len(parts[at]) for at in missing))
