@@ -46,6 +46,16 @@ def index_file(tar: str) -> str:
     return f"index/{tar.removeprefix('data/').removesuffix('.tar')}.parquet"
 
 
+def row_files(files: Iterable[str], base: str, split: str) -> list[str]:
+    """The files among some that hold a split's rows without examples: its metadata, or an index for each tar.
+
+    >>> row_files(["data/mini/test-00000-of-00001.tar"], "mini", "test")
+    ['index/mini/test-00000-of-00001.parquet']
+    """
+    tars = [path for path in data_files(files, base, split) if path.endswith(".tar")]
+    return [index_file(tar) for tar in tars] or [metadata_file(base, split)]
+
+
 def protocol_file(config: str) -> str:
     """The frozen keys of a canonical split."""
     return f"protocols/{config}.parquet"

@@ -17,7 +17,7 @@ from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.conditions import number_of
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import in_order, metadata_file
+from shiftdata.format.paths import in_order, row_files
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
 from shiftdata.metadata.folds import hashes64, strata
@@ -287,8 +287,10 @@ class Metadata:
         if opened is None or not self.repeats:
             return first
         rows = np.flatnonzero(self.columns["severity"] == 0)
-        splits = in_order(opened.manifest.base(self.base).splits)
-        files = [read_columns(opened, metadata_file(self.base, split), ["sha256"]) for split in splits]
+        manifest = opened.manifest
+        splits = in_order(manifest.base(self.base).splits)
+        paths = [path for split in splits for path in row_files(manifest.files, self.base, split)]
+        files = [read_columns(opened, path, ["sha256"]) for path in paths]
         hashes = pa.concat_tables(files)["sha256"].combine_chunks().take(pa.array(rows))
         codes = hashes.dictionary_encode().indices.to_numpy()
         first[rows] = rows[np.unique(codes, return_index=True)[1]][codes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,12 +26,6 @@ class Piece:
     @property
     def end(self) -> int:
         return self.start + self.length
-
-    def fits(self, data: bytes | None) -> bool:
-        """Whether some bytes can be those of this example: by length, and by hash where it is known."""
-        if data is None or len(data) != self.length:
-            return False
-        return self.sha256 is None or hashlib.sha256(data).digest() == self.sha256
 
 
 @dataclass(frozen=True)
