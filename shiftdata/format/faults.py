@@ -13,10 +13,14 @@ from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, colu
 
 if TYPE_CHECKING:
     from shiftdata.format.manifest import Manifest
-    from shiftdata.format.records import Calibration, CanonicalSplit, Split
+    from shiftdata.format.records import Base, Calibration, CanonicalSplit, Split
 
 #: The columns of examples, where their modality fixes them.
 EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
+#: Sets of tasks in tars: parts of paths, and splits for `datasets`. Without a hyphen no name begins another's
+#: files.
+SET_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+ROLES = ("fit", "unlabelled", "select", "test")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -29,10 +33,23 @@ def faults(manifest: Manifest) -> Iterator[str]:
     yield from _number_faults(manifest)
     for base in manifest.bases:
         splits, given = set(base.splits), ", ".join(map(ascii, base.splits))
-        if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
+        if base.task is not None:
+            yield from _task_faults(base)
+        elif splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
             yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
     for split in manifest.canonical_splits:
         yield from _canonical_faults(split)
+
+
+def _task_faults(base: Base) -> Iterator[str]:
+    if not base.splits or set(base.roles) != set(base.splits) or not all(base.roles.values()):
+        yield f"does not give each set of the task {base.name!r} its roles"
+    for name in base.splits:
+        if not SET_NAME.fullmatch(name):
+            yield f"gives the task {base.name!r} the set {name[:60]!a}; use letters, digits, '_' and '.'"
+    if unknown := {role for roles in base.roles.values() for role in roles} - set(ROLES):
+        given = ", ".join(sorted(map(ascii, unknown)))
+        yield f"gives sets of the task {base.name!r} the roles {given}; they are {', '.join(ROLES)}"
 
 
 def _name_faults(manifest: Manifest) -> Iterator[str]:
@@ -61,6 +78,7 @@ def _text_faults(manifest: Manifest) -> Iterator[str]:
     texts += [text for one in made for text in (one.name, one.how)]
     for base in manifest.bases:
         texts += [base.summary, *base.dropped]
+        lines += [base.task.base, base.task.protocol] if base.task else []
     for split in manifest.canonical_splits:
         lines += [split.protocol, *split.sets, *split.configs]
         texts += [split.summary, *split.notes, *(one.reason for one in split.sets.values())]

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
 from shiftdata.format.faults import faults
+from shiftdata.format.paths import is_tar
 from shiftdata.format.records import (
     Base,
     Calibration,
@@ -129,7 +130,7 @@ class Manifest:
     @property
     def is_webdataset(self) -> bool:
         """Whether its examples are in tars (WebDataset format) and not in Parquet files."""
-        return any(path.endswith(".tar") for path in self.files)
+        return any(map(is_tar, self.files))
 
     def base(self, name: str) -> Base:
         """The base of that name."""

@@ -14,6 +14,7 @@ ATTRIBUTION = "ATTRIBUTION.md"
 RENDERINGS = (README, CROISSANT)
 #: What `datasets` goes by where it lies beside a card: shiftdata never writes them.
 OVERRIDES = ("dataset_infos.json", ".huggingface.yaml")
+PACKED = ".tar.gz"  # how the names of compressed tars end
 DROPPED = "dropped.parquet"  # names what could not be used
 
 
@@ -23,7 +24,7 @@ def metadata_file(base: str, split: str) -> str:
 
 
 def data_prefix(base: str, split: str) -> str:
-    """How the names of a split's data files begin."""
+    """How the names of a split's data files begin; in tars also those of a task's set."""
     return f"data/{base}/{split}-"
 
 
@@ -37,13 +38,18 @@ def data_files(files: Iterable[str], base: str, split: str) -> list[str]:
     return sorted(path for path in files if path.startswith(data_prefix(base, split)))
 
 
+def is_tar(path: str) -> bool:
+    """Whether a data file is in WebDataset format."""
+    return path.endswith((".tar", PACKED))
+
+
 def index_file(tar: str) -> str:
     """The index of a tar.
 
-    >>> index_file("data/mini/train-00000-of-00002.tar")
-    'index/mini/train-00000-of-00002.parquet'
+    >>> index_file("data/mini/train-00000-of-00002.tar"), index_file("data/mini/test-00000-of-00001.tar.gz")
+    ('index/mini/train-00000-of-00002.parquet', 'index/mini/test-00000-of-00001.parquet')
     """
-    return f"index/{tar.removeprefix('data/').removesuffix('.tar')}.parquet"
+    return f"index/{tar.removeprefix('data/').removesuffix('.gz').removesuffix('.tar')}.parquet"
 
 
 def row_files(files: Iterable[str], base: str, split: str) -> list[str]:
@@ -62,5 +68,5 @@ def protocol_file(config: str) -> str:
 
 
 def in_order(splits: Iterable[str]) -> list[str]:
-    """Some splits in their canonical order, in which the rows of a base are counted."""
+    """Some splits of a whole base in their canonical order, in which its rows are counted."""
     return sorted(splits, key=list(SPLITS).index)

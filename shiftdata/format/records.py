@@ -46,6 +46,15 @@ class Untouched:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskOf:
+    """The task that tars contain: the base of its rows, what protocol chose them, the roles of each set."""
+
+    base: str
+    protocol: str
+    roles: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Base:
     """One set of files: `data/<name>/` and `metadata/<name>/`.
 
@@ -53,6 +62,8 @@ class Base:
     `dropped_id` is the hash of those names and reasons. `untouched` counts the rows
     at severity 0, where some of them are the same example. `equal_apart` counts the sets of untouched
     examples that are equal to the byte, of several origins and in several splits.
+
+    Tars contain tasks too: an entry with a `task` has its name, and its sets as `splits`.
     """
 
     name: str
@@ -63,11 +74,26 @@ class Base:
     dropped_id: str = ""
     untouched: Untouched | None = None
     equal_apart: int = 0
+    task: TaskOf | None = None
 
     @property
     def rows(self) -> int:
         """Rows of all splits."""
         return sum(split.rows for split in self.splits.values())
+
+    @property
+    def protocol(self) -> str:
+        """The words of the protocol that chose the rows; empty for a whole base."""
+        return self.task.protocol if self.task else ""
+
+    @property
+    def roles(self) -> Mapping[str, Sequence[str]]:
+        """The roles of each set of a task, its own first; empty for a whole base."""
+        return self.task.roles if self.task else {}
+
+    def hides_labels(self, name: str) -> bool:
+        """Whether a set is unlabelled: its samples have hashed keys and neither label nor group."""
+        return self.roles.get(name, ("",))[0] == "unlabelled"
 
 
 @dataclass(frozen=True, kw_only=True)

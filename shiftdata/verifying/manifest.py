@@ -12,7 +12,15 @@ import pyarrow as pa
 from shiftdata.dataset import OpenDataset
 from shiftdata.format.identity import dataset_content_id
 from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import DROPPED, data_file, data_files, index_file, metadata_file, protocol_file
+from shiftdata.format.paths import (
+    DROPPED,
+    data_file,
+    data_files,
+    index_file,
+    is_tar,
+    metadata_file,
+    protocol_file,
+)
 from shiftdata.format.records import Base
 from shiftdata.format.schema import columns
 from shiftdata.verifying.problem import Problem
@@ -55,7 +63,7 @@ def _file_faults(manifest: Manifest) -> Iterator[str]:
     """Each split needs metadata, or an index for each tar, and data files for all of its rows."""
     files = manifest.all_files
     for path, file in files.items():
-        if file.rows is not None and not path.endswith((".parquet", ".tar")):
+        if file.rows is not None and not (path.endswith(".parquet") or is_tar(path)):
             yield f"gives {path} {file.rows} rows, which only Parquet files and tars have"
     for base in manifest.bases:
         needed = [metadata_file(base.name, split) for split in base.splits]
@@ -108,4 +116,4 @@ def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
 
 def tar_paths(manifest: Manifest, base: Base, split: str) -> list[str]:
     """The tars of a split that are listed."""
-    return [path for path in data_files(manifest.files, base.name, split) if path.endswith(".tar")]
+    return [path for path in data_files(manifest.files, base.name, split) if is_tar(path)]
