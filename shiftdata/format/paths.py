@@ -68,5 +68,6 @@ def protocol_file(config: str) -> str:
 
 
 def in_order(splits: Iterable[str]) -> list[str]:
-    """Some splits of a whole base in their canonical order, in which its rows are counted."""
-    return sorted(splits, key=list(SPLITS).index)
+    """Some splits in their canonical order, in which rows are counted; then other sets of a task."""
+    order = list(SPLITS)
+    return sorted(splits, key=lambda split: order.index(split) if split in order else len(order))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
@@ -22,9 +24,6 @@ from shiftdata.metadata.columns import read_columns
 from shiftdata.places.store import Store
 
 Indices = NDArray[np.int64]
-#: What is read of a tar's sample, from the first byte of one member to the last byte of another, and which
-#: member has the example.
-Members: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,15 @@ class Layout:
 
     Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read when a
     row of their split is first asked for, once for an opened dataset: from the metadata of Parquet files, or
-    from the index of each tar. `members` are None for Parquet files. `whole` samples of tars are the bytes of
-    all their members, with the headers between them.
+    from the index of each tar. Of tars, the bytes of some `members` of a sample are read, with the headers
+    between them: the one with the example alone, or of `whole` samples all.
     """
 
     dataset: OpenDataset
     base: str
     shards: tuple[Shard, ...]
     firsts: dict[str, int]
-    members: Members | None = None
+    members: tuple[str, ...] = ()
     whole: bool = False
 
     @classmethod
@@ -81,7 +80,9 @@ class Layout:
                     f"{dataset.address}: the manifest lists {total - firsts[split]} rows in the files of "
                     f"{base}/{split} and {splits[split].rows} in the split: fetch or build it again"
                 )
-        members = _members(manifest, whole=whole) if manifest.is_webdataset else None
+        members: tuple[str, ...] = ()
+        if manifest.is_webdataset:
+            members = tuple(manifest.sample) if whole else (example_member(manifest),)
         return cls(dataset, base, tuple(shards), firsts, members, whole)
 
     def __len__(self) -> int:
@@ -90,7 +91,7 @@ class Layout:
     @property
     def has_bytes(self) -> bool:
         """Whether each example lies at bytes of its own; texts and tables in Parquet files do not."""
-        return self.members is not None or self.dataset.manifest.roles.modality == "image"
+        return bool(self.members) or self.dataset.manifest.roles.modality == "image"
 
     def by_shard(self, positions: Indices) -> list[tuple[Shard, Indices]]:
         """Sorted positions, cut by shard."""
@@ -141,13 +142,13 @@ class Layout:
 
     def example(self, position: int, data: bytes) -> bytes:
         """The example among the bytes that were read of a row: of a table its features, among its JSON."""
-        if self.members is None:
-            return data
-        first, _, member = self.members
         if self.whole:
             split = next(name for name, start in reversed(self.firsts.items()) if start <= position)
-            length = int(self._column(split, "example")[position - self.firsts[split]])
-            data = data[:length] if member == first else data[-length:]
+            start, length = (self._column(split, name) for name in ("example", "example_length"))
+            row = position - self.firsts[split]
+            data = data[start[row] :][: length[row]]
+        if not self.members:
+            return data
         roles = self.dataset.manifest.roles
         if roles.modality != "table":
             return data
@@ -156,7 +157,7 @@ class Layout:
             return features_as_bytes([values[name] for name in roles.example])
         except (ValueError, TypeError, KeyError) as error:
             raise IntegrityError(
-                f"{self.dataset.address}: the .{member} of row {position} of {self.base} does not have the "
+                f"{self.dataset.address}: the JSON of row {position} of {self.base} does not have the "
                 f"features of a row ({error!r:.200}): fetch or export it again"
             ) from error
 
@@ -183,20 +184,22 @@ class Layout:
 
     def _places(self, split: str) -> dict[str, NDArray[Any]]:
         """Where what is read of each row begins and how long it is, and the length of the example in it."""
-        if self.members is None:
+        if not self.members:
             table = self._read(split, ["offset", "length"])
             return {name: table[name].to_numpy() for name in table.column_names}
-        first, last, member = self.members
-        names = [f"{first}_offset", f"{last}_offset", f"{last}_length", f"{member}_length"]
-        table = self._read(split, list(dict.fromkeys(names)))
-        start, begin, size, example = (table[name].to_numpy() for name in names)
-        return {"offset": start, "length": begin + size - start, "example": example}
+        member = example_member(self.dataset.manifest)
+        table = self._read(split, [f"{member}_offset", f"{member}_length"], self.members)
+        start, end = member_bounds(table, self.members)
+        example, length = (table[f"{member}_{name}"].to_numpy() for name in ("offset", "length"))
+        return {"offset": start, "length": end - start, "example": example - start, "example_length": length}
 
-    def _read(self, split: str, names: list[str]) -> pa.Table:
-        """Columns of the files with a split's rows, none of them missing in any row."""
+    def _read(self, split: str, names: list[str], members: Sequence[str] = ()) -> pa.Table:
+        """Columns of the files with a split's rows, missing in none; also where `members` lie, if they do."""
         manifest = self.dataset.manifest
         paths = row_files(manifest.files, self.base, split)
-        table = pa.concat_tables([read_columns(self.dataset, path, names) for path in paths])
+        places = [f"{member}_{name}" for member in members for name in ("offset", "length")]
+        wanted = list(dict.fromkeys([*names, *places]))
+        table = pa.concat_tables([read_columns(self.dataset, path, wanted) for path in paths])
         self.dataset.check_unchanged()  # else these pointers may be of another version
         expected = manifest.base(self.base).splits[split].rows
         if len(table) != expected or any(table[name].null_count for name in names):
@@ -205,11 +208,16 @@ class Layout:
                 f"{self.dataset.address}: {files} has {len(table)} rows of {expected}, or rows without a "
                 "pointer: fetch or build the dataset again"
             )
-        return table.select(names)
+        return table.select(wanted)
 
 
-def _members(manifest: Manifest, *, whole: bool) -> Members:
-    """The members of a tar's samples that are read, and the one with the example: of a table its JSON."""
-    members = list(manifest.sample)
-    example = "json" if manifest.roles.modality == "table" else members[0]
-    return (members[0], members[-1], example) if whole else (example, example, example)
+def example_member(manifest: Manifest) -> str:
+    """The member of a tar's samples that has the example: of a table its JSON."""
+    return "json" if manifest.roles.modality == "table" else next(iter(manifest.sample))
+
+
+def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[Indices, Indices]:
+    """Where the first of some members of each sample begins, and the last of them ends."""
+    starts = [index[f"{member}_offset"] for member in members]
+    ends = [pc.add(start, index[f"{member}_length"]) for start, member in zip(starts, members, strict=True)]
+    return pc.min_element_wise(*starts).to_numpy(), pc.max_element_wise(*ends).to_numpy()

@@ -182,7 +182,7 @@ class ExampleReader:
         self._known: dict[str, bool | None] = {}
         table = self.dataset.manifest.roles.modality == "table"
         #: Whether what is handed out is what lies in the shard: not the features among a table's JSON.
-        self._as_stored = self._layout.whole or self._layout.members is None or not table
+        self._as_stored = self._layout.whole or not self._layout.members or not table
         self._lock = threading.Lock()
 
     def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
@@ -195,7 +195,7 @@ class ExampleReader:
         known = dict(in_threads(self._identity, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
         for shard, some in parts:
-            if known[shard.path] is False and self._layout.members is None:
+            if known[shard.path] is False and not self._layout.members:
                 yield self._by_row_group(shard, some, verify=True)
                 continue
             if known[shard.path] and self._store.folder is not None and not self._verify:
@@ -292,7 +292,7 @@ class ExampleReader:
                 unsure = info.size is None or (same and not self.dataset.has_version)
                 self._known[shard.path] = None if unsure else same
             if first and self._known[shard.path] is False:
-                more = ", and whole row groups are read" if self._layout.members is None else ""
+                more = "" if self._layout.members else ", and whole row groups are read"
                 warnings.warn(
                     f"{self._store.address}/{shard.path} is not the file that the manifest lists: each "
                     f"example is checked{more}; fetch the original to read less",
