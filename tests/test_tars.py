@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import chain
 
+import hypothesis
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.errors import IntegrityError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.exporting.webdataset import export
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import index_file
 from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.loading.tars.index import Index
+from shiftdata.loading.tars.samples import Iteration, Samples
+from shiftdata.sampling import Ranks
 from tests.byte_ranges.server import ranges
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_file
+
+# The library leaves it to the garbage collector to close its tars.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 
 SMALL = 40_000  # bytes of a tar: several a split
 
@@ -226,3 +241,268 @@ def test_an_index_that_points_outside_of_its_tar_is_refused(tars, tmp_path):
         pytest.raises(IntegrityError, match="metadata puts row 1 of"),
     ):
         reader.read([1])
+
+
+# --- the pipeline of the webdataset library
+
+
+def pipeline(tars, **options):
+    return sd.webdataset(tars, "extended", **{"shuffle": 50, "decode": None, "seed": 3} | options)
+
+
+def keys(samples):
+    return [sample["__key__"] for sample in samples]
+
+
+def batches_of(made, **options):
+    """The keys of each batch that a loader with two workers hands out."""
+    from torch.utils.data import DataLoader
+
+    return [tuple(batch) for (batch,) in DataLoader(made, batch_size=None, num_workers=2, **options)]
+
+
+@settings(max_examples=40)
+@given(
+    total=st.integers(1, 60),
+    shuffle=st.sampled_from([0, 5, 1000]),
+    batch=st.integers(1, 9),
+    world=st.integers(1, 3),
+    workers=st.integers(1, 4),
+    used=st.integers(0, 12),
+    drop_last=st.booleans(),
+)
+def test_shares_are_equal_and_an_epoch_has_each_sample_once(
+    made_samples, total, shuffle, batch, world, workers, used, drop_last
+):
+    hypothesis.assume(total >= world)
+    ranks = [Ranks(rank, world, drop_last=drop_last) for rank in range(world)]
+    orders = []
+    for rank in ranks:
+        source = made_samples(total, shuffle=shuffle, seed=1, batch_size=batch, ranks=rank)
+        alone = source.share(Iteration(2)).tolist()
+        assert len(alone) == (total // world if drop_last else -(-total // world))
+        taken = in_turns(source, Iteration(2), workers)
+        assert sorted(chain.from_iterable(taken)) == sorted(alone)
+        # A loader that goes on after some batches hands out what the others would have been.
+        start = min(used * batch, source.size)
+        assert in_turns(source, Iteration(2, start), workers) == taken[used:]
+        worker = min(workers - 1, 1)
+        mine = source.share(Iteration(2), worker, workers).tolist()
+        assert source.share(Iteration(2, 0, 3), worker, workers).tolist() == mine[3:]
+        orders.append(alone)
+    times = Counter(chain.from_iterable(orders))
+    if drop_last:
+        assert set(times.values()) <= {1}
+    else:
+        assert set(times) == set(range(total))
+        assert max(times.values()) - 1 <= -(-world // total)
+    order = source.order(2)
+    assert sorted(order.tolist()) == list(range(total))
+    if shuffle and total > 20:
+        assert order.tolist() != source.order(3).tolist()
+    if shuffle == 5:  # stretches of a tar stay in order but for the buffer
+        assert np.abs(order - np.arange(total)).max() <= 5
+
+
+@pytest.fixture(scope="module")
+def made_samples(tars):
+    """A source of so many samples, of one tar."""
+    opened = sd.open_dataset(tars)
+
+    def make(total, **options):
+        source = Samples.__new__(Samples)
+        source.__dict__["index"] = replace(
+            Index.of(opened, "extended", "train"),
+            starts=np.zeros((total, 3), np.int64),
+            stretches=np.zeros(total, np.int64),
+        )
+        source.__init__(opened, "extended", "train", **options)
+        return source
+
+    return make
+
+
+def in_turns(source, now, workers):
+    """The batches of a torch loader: of its workers in turns, those that have ended left out."""
+    shares = [source.share(now, worker, workers).tolist() for worker in range(workers)]
+    size = source.batch_size
+    cut = [[share[at : at + size] for at in range(0, len(share), size)] for share in shares]
+    return [batches[turn] for turn in range(max(map(len, cut))) for batches in cut if turn < len(batches)]
+
+
+def test_each_iteration_is_the_next_epoch(tars):
+    made = pipeline(tars)
+    epochs = [keys(made) for _ in range(3)]
+    assert {len(set(epoch)) for epoch in epochs} == {400}
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    made.set_epoch(1)
+    assert keys(made) == epochs[1]
+    assert keys(made) == epochs[2]
+    assert keys(pipeline(tars)) == epochs[0] != keys(pipeline(tars, seed=4))
+    unmixed = pipeline(tars, shuffle=0)
+    assert keys(unmixed) == keys(unmixed)
+    rows = pq.ParquetDataset(sorted(tars.glob("index/extended/train-*"))).read(["key"])
+    assert keys(unmixed) == rows["key"].to_pylist()
+    assert keys(made.with_epoch(5)) == keys(pipeline(tars))[:5] or len(keys(made)) == 5
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_get_the_next_epoch_too_and_whole_batches(tars, persistent):
+    from torch.utils.data import DataLoader
+
+    made = pipeline(tars).to_tuple("__key__").batched(7)
+    loader = DataLoader(made, batch_size=None, num_workers=2, persistent_workers=persistent)
+
+    def epoch():
+        return [tuple(batch) for (batch,) in loader]
+
+    epochs = [epoch() for _ in range(3)]
+    assert len({tuple(one) for one in epochs}) == 3
+    for one in epochs:
+        assert list(map(len, one)) == [7] * 57 + [1]
+        assert len(set(sum(one, ()))) == 400
+    made.set_epoch(1)
+    assert epoch() == epochs[1]
+    next(iter(loader))  # epoch 2, left early
+    made.set_epoch(1, start=7 * 20)
+    assert epoch() == epochs[1][20:]
+    assert epoch() == epochs[2]
+    with pytest.raises(InputError, match="read in workers, and only their loader knows how far"):
+        made.state_dict()
+
+
+def test_workers_that_torch_seeds_alike_are_of_different_epochs(tars):
+    import torch
+
+    made = pipeline(tars).to_tuple("__key__").batched(50)
+    epochs = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        epochs.append(batches_of(made))
+    assert epochs[0] != epochs[1]
+    assert all(len(set(sum(epoch, ()))) == 400 for epoch in epochs)
+
+
+@pytest.mark.filterwarnings("ignore:.set_vital. is deprecated")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_loader_resumes_to_the_batch(tars, workers):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader():
+        made = pipeline(tars).to_tuple("__key__").batched(7)
+        return stateful.StatefulDataLoader(made, batch_size=None, num_workers=workers)
+
+    def seen(batches):
+        return [tuple(batch) for (batch,) in batches]
+
+    first = loader()
+    epochs = [seen(first) for _ in range(3)]
+    stopped = loader()
+    seen(stopped)
+    batches = iter(stopped)
+    assert seen(next(batches) for _ in range(21)) == epochs[1][:21]
+    state = stopped.state_dict()
+    del batches, stopped
+    resumed = loader()
+    resumed.load_state_dict(state)
+    assert seen(resumed) == epochs[1][21:]
+    assert seen(resumed) == epochs[2]
+
+
+def test_a_loop_resumes_to_the_sample(tars):
+    whole = keys(pipeline(tars))
+    made = pipeline(tars)
+    samples = iter(made)
+    assert keys(next(samples) for _ in range(123)) == whole[:123]
+    state = json.loads(json.dumps(made.state_dict()))
+    resumed = pipeline(tars)
+    resumed.load_state_dict(state)
+    assert keys(resumed) == whole[123:]
+    assert resumed.state_dict() | {"epoch": 1, "start": 0, "done": 0} == resumed.state_dict()
+    batches = pipeline(tars).to_tuple("__key__").batched(10)
+    few = iter(batches)
+    assert [key for _ in range(3) for key in next(few)[0]] == whole[:30]
+    assert batches.state_dict()["done"] == 30  # not the sample after it
+    with pytest.raises(InputError, match="the state is of another pipeline"):
+        pipeline(tars, seed=9).load_state_dict(state)
+    with pytest.raises(InputError, match=r"worker 1 of 2, and this is 0 of 1"):
+        resumed.load_state_dict(state | {"worker": 1, "workers": 2})
+    with pytest.raises(InputError, match="start from 0 to the 400 samples"):
+        made.set_epoch(0, 401)
+
+
+NODE = """
+import json, sys
+import shiftdata as sd
+from torch.utils.data import DataLoader
+
+tars, epochs, used = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+made = sd.webdataset(tars, "extended", shuffle=50, decode=None, seed=3).to_tuple("__key__").batched(7)
+loader = DataLoader(made, batch_size=None, num_workers=2)
+for epoch in epochs:
+    made.set_epoch(epoch, start=used if epoch == epochs[0] else 0)
+    for (batch,) in loader:
+        print(json.dumps([epoch, batch]), flush=True)
+"""
+
+
+def node(tars, rank, epochs, used=0):
+    """One of two nodes, in a process of its own, with two workers."""
+    command = [sys.executable, "-W", "ignore", "-c", NODE, str(tars), json.dumps(epochs), str(used)]
+    env = os.environ | {"RANK": str(rank), "WORLD_SIZE": "2"}
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+
+
+def ended(processes):
+    found = []
+    for process in processes:
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        found.append([json.loads(line) for line in output.splitlines()])
+    return found
+
+
+@pytest.mark.slow
+def test_two_nodes_of_two_workers_share_each_epoch_and_go_on_after_a_kill(tars):
+    whole = ended([node(tars, rank, [0, 1, 2]) for rank in (0, 1)])
+    for epoch in range(3):
+        mine = [[batch for number, batch in batches if number == epoch] for batches in whole]
+        assert [len(batches) for batches in mine] == [29, 29]
+        assert Counter(Counter(key for batches in mine for batch in batches for key in batch).values()) == {
+            1: 400
+        }
+    assert (
+        len({json.dumps([keys for number, keys in whole[0] if number == epoch]) for epoch in range(3)}) == 3
+    )
+    killed = node(tars, 0, [1, 2])
+    seen = [json.loads(killed.stdout.readline()) for _ in range(11)]
+    killed.kill()
+    killed.communicate()
+    (rest,) = ended([node(tars, 0, [1, 2], used=7 * 11)])
+    assert seen + rest == [batch for batch in whole[0] if batch[0] > 0]
+
+
+def test_samples_are_those_of_the_library_alone(both_formats):
+    import webdataset
+
+    tars = both_formats[1]
+    base = Manifest.read(tars).default_base
+    urls = [str(path) for path in sorted(tars.glob(f"data/{base}/train-*.tar"))]
+    plain = webdataset.WebDataset(urls, shardshuffle=False)
+    ours = sd.webdataset(tars, decode=None)
+    named = {"cls": "label", "json": "metadata", "txt": "text"}
+    for sample, expected in zip(ours, plain, strict=True):
+        found = {named.get(name, "image"): data for name, data in expected.items() if name[0] != "_"}
+        assert {name: data for name, data in sample.items() if name[0] != "_"} == found
+        assert [sample[name] for name in ("__key__", "__url__")] == [
+            expected[name] for name in ("__key__", "__url__")
+        ]
+
+
+def test_a_pipeline_reads_from_a_server_by_few_requests(tars):
+    near = keys(pipeline(tars))
+    with ranges(tars.parent) as served:
+        far = pipeline(f"{served.url}/{tars.name}")
+        assert keys(far) == near
+        requests = [size for path, size in served.bodies if path.endswith(".tar")]
+    assert len(requests) < 60  # and not 400

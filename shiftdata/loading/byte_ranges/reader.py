@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -226,7 +227,8 @@ class ExampleReader:
             self._count(fetched=length, requests=1)
             return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
 
-        jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, self._tolerance)]
+        cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.members))
+        jobs = [(shard, span) for shard, pieces in parts for span in cut(pieces)]
         images: dict[int, bytes] = {}
         for some in in_threads(fetch, jobs, self._connections):
             yield some

@@ -75,6 +75,15 @@ class Samples:
         key = ("samples", self.base, self.split)
         return self.dataset.keep(key, lambda: Index.of(self.dataset, self.base, self.split))
 
+    @cached_property
+    def reader(self) -> ExampleReader:
+        """Each process has one, whose files stay open between epochs."""
+        return ExampleReader(self.dataset, self.base, whole=True)
+
+    def close(self) -> None:
+        """Let go of files and connections; `.close()` of a pipeline does it."""
+        self.reader.close()
+
     @property
     def size(self) -> int:
         """How many samples of an epoch this rank gets."""
@@ -87,7 +96,7 @@ class Samples:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "index"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("index", "reader")}
 
     # --- where an iteration is
 
@@ -198,8 +207,7 @@ class Samples:
         splits = self.dataset.manifest.base(self.base).splits
         before = in_order(splits)[: in_order(splits).index(self.split)]
         first = sum(splits[split].rows for split in before)
-        reader = ExampleReader(self.dataset, self.base, whole=True)
-        with reader, closing(_read(reader, [first + part for part in parts])) as read:
+        with closing(_read(self.reader, [first + part for part in parts])) as read:
             for part, data in zip(parts, read, strict=True):
                 for number, sample in zip(part.tolist(), data, strict=True):
                     if self._now is now:
