@@ -31,12 +31,13 @@ class Epochs:
         self._folder = Path(tempfile.mkdtemp(prefix="shiftdata-epochs-"))
         weakref.finalize(self, _remove, self._folder, os.getpid())
         self._begun = (0, 0)  # this process, and the iterations that it has begun
-        self.choose(0)
+        self._write({"next": 0, "start": 0, "by_workers": False, "begun": []})
 
     def choose(self, epoch: int, start: int = 0) -> None:
         """Say which epoch comes next, from which sample on."""
         with self._lock():
-            self._write({"next": epoch, "start": start, "begun": []})
+            # What has begun stays: a worker may be late for an iteration that was left with its first batch.
+            self._write(self._read() | {"next": epoch, "start": start, "by_workers": False})
 
     def begin(self) -> tuple[int, int]:
         """The epoch of an iteration that begins in this process, and the sample it starts from."""
@@ -55,7 +56,7 @@ class Epochs:
                     return last["epoch"], last["start"]
                 entry = {"of": mine, "epoch": epoch, "start": start, "workers": [worker.id]}
                 known["begun"] = [*known["begun"], entry][-REMEMBERED:]
-            self._write(known | {"next": epoch + 1, "start": 0})
+            self._write(known | {"next": epoch + 1, "start": 0, "by_workers": worker is not None})
         return epoch, start
 
     def go_on(self, epoch: int) -> None:
@@ -72,9 +73,9 @@ class Epochs:
 
     @property
     def in_workers(self) -> bool:
-        """Whether workers have begun an iteration since an epoch was chosen."""
+        """Whether the iteration that was begun last is one of workers."""
         with self._lock():
-            return bool(self._read()["begun"])
+            return bool(self._read()["by_workers"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_folder": self._folder, "next": self.next}
