@@ -185,6 +185,19 @@ def test_a_sampler_draws_each_row_of_the_tars_as_often_as_it_says(tars, sampler)
         assert scipy.chisquare(counts, np.full(len(rows), len(drawn) / len(rows))).pvalue < 1e-6
 
 
+def test_label_shift_is_resampled_over_tars_to_its_marginal(tars):
+    task = sd.task(tars, base="extended")
+    marginal = np.array([0.4, 0.3, 0.2, 0.1])
+    loader = task.loader("train", sampler="dirichlet", marginal=marginal, batch_size=16, seed=2)
+    epochs = [Counter(chain.from_iterable(y.tolist() for _, y, _ in loader)) for _ in range(2)]
+    assert epochs[0] == epochs[1]
+    sizes = np.bincount(task.metadata.label[task.rows("train")])
+    whole = next(
+        n for n in range(sum(sizes), 0, -1) if (n * marginal <= sizes + 1e-9).all()
+    )  # the most that fit
+    assert [epochs[0][label] for label in range(4)] == [int(whole * share + 1e-9) for share in marginal]
+
+
 # --- elsewhere, and damaged
 
 
