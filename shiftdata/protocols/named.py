@@ -109,12 +109,16 @@ def _in_tars(metadata: Metadata, of: str | Protocol | None) -> Task:
 
 
 def _metrics(words: str) -> Sequence[str]:
-    """The official metrics of a protocol in words; none where a caller has composed it of objects."""
+    """The official metrics of a protocol in words."""
     with suppress(InputError):
         made = parse_protocol(words)
         steps = made.steps if isinstance(made, Chain) else [made]
         return list(dict.fromkeys(metric for step in steps if step for metric in step.metrics))
-    return ()
+    # As a task describes itself: "uda@1(source='rock', seed=0) & (severity <= 1.5)".
+    names = [step.partition("@")[0] for step in words.split(" & ")]
+    return list(
+        dict.fromkeys(metric for name in names if name in _BY_NAME for metric in _BY_NAME[name].metrics)
+    )
 
 
 def published(metadata: Metadata, split: CanonicalSplit) -> Task:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "test": "test"}
+#: The sides of sets that only their roles tell: those of one side may share origins.
+SIDES = {"fit": "train", "unlabelled": "train", "select": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,7 @@ class Task:
                 roles=tuple(cast(Role, role) for role in metadata.task.roles[name]),
                 counts=counts,
                 reason="it is in tars of its own",
+                side=SIDES[metadata.task.roles[name][0]],
             )
         return cls(metadata, sets, (metadata.task.protocol,), metrics=tuple(metrics))
 

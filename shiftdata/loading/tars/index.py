@@ -83,6 +83,7 @@ def _names(table: pa.Table) -> pa.Array:
     """What the members of each sample are called: its key, of a row's second sample `+2` after it."""
     keys = table["key"].cast(pa.large_string())
     if "copy" in table.column_names:
-        copies = pc.binary_join_element_wise(keys, table["copy"].cast(pa.large_string()), "+")
+        plus = pa.scalar("+", pa.large_string())
+        copies = pc.binary_join_element_wise(keys, table["copy"].cast(pa.large_string()), plus)
         keys = pc.if_else(pc.greater(table["copy"], 1), copies, keys)
     return keys.combine_chunks()
