@@ -36,21 +36,6 @@ class BadItem(Exception):
     """
 
 
-def by_reason(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of reasons, those together that differ only in their parentheses.
-
-    >>> by_reason({"too many pixels (9000 x 9000)": 1, "too many pixels (9000 x 8000)": 2, "empty (0)": 4})
-    {'too many pixels': 3, 'empty (0)': 4}
-    """
-    spellings: dict[str, list[str]] = {}
-    for reason in counts:
-        spellings.setdefault(reason.split(" (")[0], []).append(reason)
-    return {
-        same[0] if len(same) == 1 else short: sum(counts[one] for one in same)
-        for short, same in spellings.items()
-    }
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
     """One content picture, text or row of an album, without the content itself.

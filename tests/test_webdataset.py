@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -28,10 +29,11 @@ from builders.make.check import check
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from shiftdata.exporting.webdataset import export
-from shiftdata.exporting.webdataset.source import stratified_order, write_tar
+from shiftdata.exporting.webdataset.order import stratified_order
+from shiftdata.exporting.webdataset.tar import write_tar
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import index_file
-from shiftdata.format.schema import columns, example_hashes
+from shiftdata.format.schema import example_hashes, told_columns
 from tests.contracts import readers
 from tests.contracts.kinds import prepare
 from tests.test_build import files, finish, how_many, kill_when
@@ -132,7 +134,10 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
     write_tar(tmp_path / "b.tar", iter(samples))
     raw = (tmp_path / "a.tar").read_bytes()
     assert raw == (tmp_path / "b.tar").read_bytes()
-    assert len(raw) % tarfile.RECORDSIZE == 0
+    assert len(raw) % tarfile.BLOCKSIZE == 0
+    assert write_tar(tmp_path / "a.tar.gz", iter(samples)) == places
+    with gzip.open(tmp_path / "a.tar.gz") as packed:
+        assert packed.read() == raw
     with tarfile.open(tmp_path / "a.tar") as tar:
         found = tar.getmembers()
         assert [m.name for m in found] == [f"{key}.{member}" for key, of in samples for member in of]
@@ -149,11 +154,11 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
 
 
 def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars, tmp_path):
-    whole = export(tiny, tmp_path / "whole")
+    whole = export(tiny, tmp_path / "whole", shards=1)
     (one,) = whole.glob("data/extended/train-*.tar")
     many = sorted(tars.glob("data/extended/train-*.tar"))
     assert len(many) > 10
-    assert max(path.stat().st_size for path in many) < SMALL + 2 * tarfile.RECORDSIZE
+    assert max(path.stat().st_size for path in many) <= SMALL + 2 * tarfile.BLOCKSIZE
 
     def names(paths):
         return [name for path in paths for name in tarfile.open(path).getnames()]
@@ -222,7 +227,7 @@ def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
         for sample in pipeline
     ]
     assert readers.rows_of(records, manifest) == {k: r for k, r in wanted.items() if r.split == "test"}
-    assert set(columns(manifest.roles.nuisance)) <= set(records[0])
+    assert set(told_columns(manifest.roles.nuisance)) <= set(records[0])
 
 
 def test_members_can_be_read_by_range(tars):
@@ -251,7 +256,7 @@ def test_nodes_share_the_tars_and_nobody_goes_without(tars, tiny, tmp_path, monk
         monkeypatch.setenv("RANK", rank)
         found += [sample["__key__"] for sample in sd.webdataset(tars, "extended", decode=None)]
     assert Counter(Counter(found).values()) == {1: 400}
-    whole = export(tiny, tmp_path / "tiny_wds", base="mini")
+    whole = export(tiny, tmp_path / "tiny_wds", configs=["mini"], shards=1)
     with pytest.raises(InputError, match=r"2 nodes .* cannot share 1 tars: export with a smaller --shard-mb"):
         sd.webdataset(whole)
     drawn = sd.webdataset(whole, resampled=True, decode=None).with_epoch(300)
@@ -318,14 +323,14 @@ def test_a_finished_export_is_left_alone_but_for_its_words(tiny, copied, tars):
 
 
 def test_one_base_alone_is_a_dataset_of_its_own(tiny, tmp_path):
-    mini = export(tiny, tmp_path / "tiny_wds", base="mini")
+    mini = export(tiny, tmp_path / "tiny_wds", configs=["mini"])
     manifest = Manifest.read(mini)
     assert list(manifest.configs) == ["mini"]
     assert manifest.content_id != Manifest.read(tiny).content_id
     assert sd.verify(mini) == []
     with pytest.raises(InputError, match=r"is an export of other content than tiny_wds .*--overwrite"):
-        export(tiny, mini, base="content")
-    export(tiny, mini, base="content", overwrite=True)
+        export(tiny, mini, configs=["content"])
+    export(tiny, mini, configs=["content"], overwrite=True)
     assert list(Manifest.read(mini).configs) == ["content"]
     assert sd.verify(mini) == []
 
@@ -372,8 +377,8 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
             export(tiny, tmp_path / "mine", overwrite=overwrite)
     with pytest.raises(InputError, match="exists and is not a WebDataset export"):
         export(tiny, tiny, overwrite=True)
-    with pytest.raises(NotFoundError, match="unknown base 'huge'"):
-        export(tiny, tmp_path / "out", base="huge")
+    with pytest.raises(NotFoundError, match="unknown config 'huge'"):
+        export(tiny, tmp_path / "out", configs=["huge"])
     with pytest.raises(InputError, match="is in WebDataset format already"):
         export(tars, tmp_path / "out")
     with pytest.raises(InputError, match="shard_bytes must be at least 1, got 0"):

@@ -16,10 +16,10 @@ from builders.make.build import Format, build
 from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.raw.rows import whole_place
 from builders.recipe_files import load_recipe
-from builders.sample import by_reason
 from shiftdata.cli.verbs import GOES_ON, asked_rank, quiet_option, verb
 from shiftdata.executors import Ray
 from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.format.records import by_reason
 
 MOST_NAMES = 10  # of groups without rows
 
@@ -30,6 +30,7 @@ MOST_NAMES = 10  # of groups without rows
       python -m builders build sma_emoji                       every base, into build/shift/sma_emoji
       python -m builders build sma_emoji --bases content,mini  only these
       python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
+      python -m builders build sma_emoji --format both --configs gf_k8_mu10   a canonical split as tars too
       python -m builders build sma_emoji --ray                 on every node of a running Ray cluster
       python -m builders build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
       python -m builders build pacs --raw /data/PACS           from the authors' files, a folder or an archive
@@ -43,6 +44,7 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--raw", type=Path, metavar="PLACE", help="The raw dataset. [default: build/raw/<name>]")
 @click.option("--format", type=click.Choice(get_args(Format)), default="parquet", help="webdataset: as tars.")
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
+@click.option("--configs", metavar="NAME,...", help="Tars of these canonical splits too, or of all. [none]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--ray", metavar="[ADDRESS]", is_flag=False, flag_value="auto", help="On a Ray cluster.")
 @click.option("--rank", type=int, metavar="R", help="Which of --world processes this is, from 0 on.")
@@ -59,6 +61,7 @@ def command(
     recipe: str,
     raw: Path | None,
     bases: str | None,
+    configs: str | None,
     verbose: bool,
     rank: int | None,
     world: int | None,
@@ -74,6 +77,7 @@ def command(
     """
     part = asked_rank(rank, world, slurm)
     recipe = f"{recipe}={whole_place(raw)}" if raw else recipe
+    options["configs"] = configs.split(",") if configs else ()
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)

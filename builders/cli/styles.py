@@ -19,7 +19,6 @@ from builders.curate.filtering import SCORES, filter_pictures
 from builders.curate.getting import REFUSED, THREADS, get
 from builders.curate.labelling import draw_sheets, sample
 from builders.recipe_files import load_recipe
-from builders.sample import by_reason
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.listed import read_listed
 from builders.shifts.stylizers import Arbitrary, Stylizer
@@ -27,6 +26,7 @@ from builders.shifts.stylizers.vgg import LAYOUTS
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.executors import Executor, Here, Pool
+from shiftdata.format.records import by_reason
 from shiftdata.labelling.styles import LABELS
 from shiftdata.threads import available_cores
 

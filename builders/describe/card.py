@@ -15,7 +15,6 @@ from builders.describe.calibration import (
     calibration_warning,
 )
 from builders.describe.shortcuts import shortcut_table, warnings
-from builders.sample import by_reason
 from shiftdata.extras import require
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.front_matter import (
@@ -29,7 +28,7 @@ from shiftdata.format.front_matter import (
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import protocol_file
-from shiftdata.format.records import CanonicalSet, Split
+from shiftdata.format.records import CanonicalSet, Split, by_reason
 from shiftdata.format.schema import SPLITS
 
 CARDS = Path(__file__).resolve().parents[2] / "cards"

@@ -11,16 +11,15 @@ from typing import Any
 from builders.albums import LeavesOut
 from builders.describe.card import CARDS, render_card
 from builders.describe.contact_sheet import PREVIEW
-from builders.describe.croissant import render_croissant
 from builders.describe.provenance import provenance_of
 from builders.recipe import Recipe
-from builders.sample import by_reason
 from shiftdata.errors import InputError
-from shiftdata.exporting.webdataset.card import card as wds_card
+from shiftdata.exporting.webdataset.card import renderings as renderings_of_tars
 from shiftdata.format.attribution import credited, terms
+from shiftdata.format.croissant import render_croissant
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import CROISSANT, README, RENDERINGS
-from shiftdata.format.records import Base, CanonicalSplit
+from shiftdata.format.records import Base, CanonicalSplit, by_reason
 from shiftdata.format.renderings import write_renderings
 
 
@@ -78,7 +77,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
 def renderings(manifest: Manifest) -> dict[str, str]:
     """The text of each rendering, by file name; none depends on the records of renderings in the manifest."""
     if manifest.is_webdataset:
-        return {README: wds_card(manifest)}
+        return renderings_of_tars(manifest)
     return {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
 
 

@@ -36,7 +36,7 @@ from builders.recipe import Recipe
 from builders.recipe_files import load_recipe, node_versions
 from builders.sample import BadItem
 from builders.spool import Spool
-from shiftdata.errors import InputError, LockedError
+from shiftdata.errors import InputError, LockedError, not_found
 from shiftdata.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
 from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked
@@ -47,6 +47,7 @@ from shiftdata.threads import available_cores
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]
 
+ALL = "all"  # of the canonical splits, as tars
 #: What progress counts.
 UNITS: Mapping[str, str] = {"image": "img", "text": " texts", "table": " rows"}
 #: Seconds to wait for a finished dataset to be seen, when its spool has gone: NFS shows it late.
@@ -59,6 +60,7 @@ def build(
     *,
     format: Format = "parquet",  # noqa: A002
     bases: Sequence[str] | None = None,
+    configs: Sequence[str] = (),
     workers: int | None = None,
     executor: Executor | None = None,
     rank: Rank | None = None,
@@ -75,7 +77,9 @@ def build(
     to some of the recipe's bases; those of an earlier build stay. `executor` says where the costly half runs
     (default: a pool of `workers`). `replace` allows to overwrite the dataset of another recipe. With the
     format "both" it is also written as tars, in `out/shift/<name>_wds`; with "webdataset" that alone, and its
-    folder is returned. What could not be used is named in `out/<name>_dropped.tsv`.
+    folder is returned. The tars have the canonical splits that `configs` names ("all" of them), next to those
+    of an earlier build: each repeats the bytes of its rows, so none is there unless asked for. What could not
+    be used is named in `out/<name>_dropped.tsv`.
 
     Several processes may build one dataset at once: each as a `rank`, which renders its share of the blocks
     first, then what is missing of others'. They share `out`, and the `spool` (a folder or a URL; default: in
@@ -91,6 +95,7 @@ def build(
         out=out,
         format=format,
         bases=bases,
+        configs=_checked(recipe, format, configs),
         executor=executor or (Pool(workers) if workers > 1 else Here()),
         rank=rank or ALONE,
         spools=spools_of(spool, out, recipe.name),
@@ -118,6 +123,7 @@ class _State:
     folders: Sequence[Path]
     done: Mapping[Path, Manifest | None]
     wanted: Sequence[str]
+    configs: Sequence[str]
     complete: Collection[Path]
 
     @property
@@ -139,6 +145,7 @@ class _Build:
     out: Path
     format: Format
     bases: Sequence[str] | None
+    configs: Collection[str]
     executor: Executor
     rank: Rank
     spools: str
@@ -177,8 +184,25 @@ class _Build:
         }
         there = {folder: manifest for folder, manifest in done.items() if manifest is not None}
         wanted = wanted_bases(recipe, self.bases, list(there.values()))
-        complete = {folder for folder, manifest in there.items() if is_complete(folder, manifest, wanted)}
-        return _State(workshop=shop, folders=folders, done=done, wanted=wanted, complete=complete)
+        configs = self._wanted_configs(done.get(shop.folder), done.get(shop.tars))
+        complete = {
+            folder
+            for folder, manifest in there.items()
+            if is_complete(folder, manifest, [*wanted, *(configs if folder == shop.tars else ())])
+        }
+        return _State(
+            workshop=shop, folders=folders, done=done, wanted=wanted, configs=configs, complete=complete
+        )
+
+    def _wanted_configs(self, parquet: Manifest | None, tars: Manifest | None) -> list[str]:
+        """The canonical splits to end up with as tars; those that the data could not fill are none."""
+        kept = {base.name for base in tars.bases if base.task} if tars else set()
+        names = [protocol.config_name for protocol in self.recipe.protocols]
+        return [
+            name
+            for name in names
+            if name in {*self.configs, *kept} and (parquet is None or parquet.canonical(name))
+        ]
 
     @cached_property
     def spool(self) -> Spool:
@@ -303,7 +327,7 @@ class _Build:
             except UnscoredError:
                 return False
         if state.needs_tars:
-            self._export(workshop, reporter)
+            self._export(workshop, state.configs, reporter)
         for folder, done in state.done.items():
             if done and folder in state.complete:
                 _update_description(folder, done, self.recipe)
@@ -329,10 +353,13 @@ class _Build:
             pack(rendered, workshop.fresh, reporter.made)
         workshop.swap()
 
-    def _export(self, workshop: Workshop, reporter: Reporter) -> None:
+    def _export(self, workshop: Workshop, wanted: Sequence[str], reporter: Reporter) -> None:
         """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
-        with reporter.phase("tars", Manifest.read(workshop.folder).rows, self._unit):
-            export(workshop.folder, workshop.tars, overwrite=True, on_samples=reporter.made)
+        manifest = Manifest.read(workshop.folder)
+        configs = [base.name for base in manifest.bases] + [one for one in wanted if manifest.canonical(one)]
+        rows = sum(split.rows for name in configs for split in manifest.splits_of(name).values())
+        with reporter.phase("tars", rows, self._unit):
+            export(workshop.folder, workshop.tars, configs=configs, overwrite=True, on_samples=reporter.made)
 
     def _remove_spools(self, packed: Sequence[str], token: str) -> None:
         """Remove the spool, and those of other versions of the recipe, but those that others still need."""
@@ -351,9 +378,24 @@ class _Build:
 
 def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
     """Bring the description of a finished dataset, and its renderings, up to date with the recipe."""
-    bases = [replace(base, summary=recipe.base(base.name).summary) for base in done.bases]
+    bases = [
+        base if base.task else replace(base, summary=recipe.base(base.name).summary) for base in done.bases
+    ]
     manifest = replace(done, **description_of(recipe), bases=bases)
     describe(folder, manifest)
+
+
+def _checked(recipe: Recipe, made: Format, configs: Sequence[str]) -> list[str]:
+    """The canonical splits that are asked for as tars."""
+    names = [protocol.config_name for protocol in recipe.protocols]
+    if configs and made == "parquet":
+        raise InputError(
+            f"configs={','.join(configs)} are for tars: build with the format webdataset or both"
+        )
+    for name in configs:
+        if name not in [*names, ALL]:
+            raise not_found("canonical split", name, [*names, ALL], f"It was asked of {recipe.name}.")
+    return names if ALL in configs else list(configs)
 
 
 def _filters(reference: str) -> Filters:

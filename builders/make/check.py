@@ -50,8 +50,7 @@ def check(
     if not problems:
         problems += _shortcut_problems(folder, manifest, recipe)
     if not problems:  # what the clients say of a broken dataset is of no use
-        if not manifest.is_webdataset:
-            problems += _croissant_problems(folder)
+        problems += _croissant_problems(folder)
         with _without_progress_bars():
             problems += [*_key_file_problems(folder, manifest), *_client_problems(folder, manifest)]
     if recipe is not None:

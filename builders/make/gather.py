@@ -15,9 +15,10 @@ from builders.filters.report import Stages
 from builders.filters.rules import LACKS
 from builders.filters.scoring import judged_samples
 from builders.recipe import Recipe
-from builders.sample import Item, by_reason
+from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.errors import InputError
+from shiftdata.format.records import by_reason
 from shiftdata.format.schema import SPLITS, columns, split_of_fold
 from shiftdata.format.writer import Indices
 from shiftdata.metadata.folds import hashes64, quantiles

@@ -15,12 +15,13 @@ from PIL import Image
 from builders.albums.folder import DEEP, SKIPPED, FolderAlbum
 from builders.make.equal import listed
 from builders.make.near import inspect
-from builders.sample import Item, by_reason
+from builders.sample import Item
 from builders.starting.draft import Draft, Missing, few, tuple_of
 from builders.starting.folders import layout_of
 from builders.starting.shifts import domains_shift, made_shift
 from shiftdata.errors import InputError
 from shiftdata.format.names import shown
+from shiftdata.format.records import by_reason
 
 #: What a frame does, by the name of its option.
 FRAMES = {

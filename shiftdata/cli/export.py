@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
-from shiftdata.dataset import open_dataset
+from shiftdata.dataset import OpenDataset, open_dataset
 from shiftdata.errors import InputError
 from shiftdata.exporting import folders, webdataset
 from shiftdata.format.manifest import Manifest
+from shiftdata.format.paths import is_tar
 from shiftdata.places.search import NAMESPACE
-from shiftdata.tasks import OnEmpty
+from shiftdata.protocols import Protocol, parse_protocol
+from shiftdata.protocols import task as task_of
+from shiftdata.tasks import OnEmpty, Task
 
 TARS = "webdataset"
-FORMS = {TARS: "tars of whole bases, for training from front to back"}
+FORMS = {TARS: "tars of bases or tasks, for training from front to back; texts and tables too"}
 FORMS |= {name: layout.about for name, layout in folders.LAYOUTS.items()}
 LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 
@@ -29,6 +35,7 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 
     examples:
       shiftdata export sma_emoji --to webdataset
+      shiftdata export sma_emoji --to webdataset --config gf_k8_mu10 --config extended
       shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
       shiftdata export sma_emoji --to wilds --config gf_k8_mu10 --out folders/wilds
       shiftdata export dom_emoji --to domainbed --out folders/domainbed/dom_emoji --pool folders/.pool
@@ -48,12 +55,20 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 )
 @click.option("--to", "form", required=True, type=click.Choice(list(FORMS)), help="The form.")
 @click.option("--out", type=Path, metavar="FOLDER", help="The folder to make. [tars: build/shift/<name>_wds]")
-@click.option("--config", metavar="NAME", help="Write a canonical split instead of a protocol's task.")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="NAME",
+    help="A canonical split or a base; tars: or several.",
+)
 @click.option("--base", metavar="NAME", help="Only this base. [default: the default base; tars: all of them]")
 @on_empty_option
 @click.option("--sets", metavar="NEW=SET,...", help="Only these sets, under new names: train=source_train.")
 @click.option("--pool", type=Path, metavar="FOLDER", help="Keep each picture once there, and link to it.")
 @click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="At least so many tars a set. [16]")
+@click.option("--gzip", is_flag=True, help="Compress tars: smaller, for reading from front to back only.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export of other content.")
 @quiet_option
 def command(
@@ -61,30 +76,39 @@ def command(
     protocol: tuple[str, ...],
     form: str,
     out: Path | None,
-    config: str | None,
+    configs: tuple[str, ...],
     base: str | None,
     on_empty: OnEmpty,
     sets: str | None,
     pool: Path | None,
-    shard_mb: float,
     overwrite: bool,
     quiet: bool,
+    **tars: Any,
 ) -> None:
-    """Write a dataset as tars, or a task of it as a folder that existing code reads.
+    """Write a dataset or a task of it as tars, or a task as a folder that existing code reads.
 
-    Pictures keep their bytes, each checked by its hash, and only those of the task are fetched.
+    Pictures keep their bytes, each checked by its hash, and only those of the task are fetched. Without
+    --config, --base and PROTOCOL, the tars have all bases.
     """
+    renamed = _renamed(sets) if sets else {}
     if form == TARS:
-        given = {"PROTOCOL": protocol, "--config": config, "--sets": sets, "--pool": pool}
-        if unfit := [name for name, value in given.items() if value]:
-            raise InputError(f"{' and '.join(unfit)}: tars contain whole bases; choose one by --base")
-        return _export_tars(dataset, out, base, shard_mb, overwrite, quiet)
+        if pool:
+            raise InputError("--pool is for folders of pictures, which tars are not")
+        chosen = _chosen_tars(dataset, configs, base, protocol, on_empty, renamed)
+        return _export_tars(*chosen, out, overwrite, quiet, **tars)
+    if given := [f"--{name.replace('_', '-')}" for name in ("shards", "gzip") if tars[name]]:
+        raise InputError(f"{' and '.join(given)}: only --to {TARS} makes tars")
     if out is None:
         raise InputError(f"--to {form} needs --out, the folder to make")
+    if len(configs) > 1:
+        raise InputError(f"--to {form} takes one --config, got {', '.join(configs)}")
     task = folders.chosen_task(
-        dataset, config=config, base=base, protocol=protocol_of(protocol), on_empty=on_empty
+        dataset,
+        config=next(iter(configs), None),
+        base=base,
+        protocol=protocol_of(protocol),
+        on_empty=on_empty,
     )
-    renamed = _renamed(sets) if sets else {}
     chosen = [task.sets[name].indices for name in renamed.values() or task.sets if name in task.sets]
     total = len(np.unique(np.concatenate(chosen))) if chosen else 0
     with progress("export", total, "picture", quiet=quiet) as bar:
@@ -118,17 +142,73 @@ def _print_made(made: folders.Exported) -> None:
         print(f"note: {note}")
 
 
-def _export_tars(
-    dataset: str, out: Path | None, base: str | None, shard_mb: float, overwrite: bool, quiet: bool
-) -> None:
+def _chosen_tars(
+    dataset: str,
+    configs: tuple[str, ...],
+    base: str | None,
+    protocol: tuple[str, ...],
+    on_empty: OnEmpty,
+    renamed: dict[str, str],
+) -> tuple[OpenDataset, tuple[str, ...], dict[str, Task]]:
+    """The dataset, the configs and the tasks that a command line asks for."""
     opened = open_dataset(dataset)
+    if base and not protocol:  # a whole base
+        configs, base = (*configs, base), None
+    tasks: dict[str, Task] = {}
+    if protocol:
+        words = protocol_of(protocol)
+        tasks[_task_name(words, opened.manifest)] = task_of(opened, words, base=base, on_empty=on_empty)
+    if renamed:
+        if len(tasks) + len(configs) != 1:
+            raise InputError("--sets goes with one task: a PROTOCOL, or one --config")
+        if configs:
+            tasks, configs = {configs[0]: folders.chosen_task(opened, config=configs[0])}, ()
+        ((name, task),) = tasks.items()
+        tasks = {name: replace(task, sets={new: task.row_set(old) for new, old in renamed.items()})}
+    return opened, configs, tasks
+
+
+def _task_name(protocol: Protocol | str | None, manifest: Manifest) -> str:
+    """The config that a task becomes in tars: of a file, its name."""
+    if isinstance(protocol, str):
+        if protocol.endswith(".parquet"):
+            return re.sub(r"[^A-Za-z0-9_]+", "_", Path(protocol).stem)
+        if manifest.canonical(protocol):
+            return protocol
+        protocol = parse_protocol(protocol)
+    return protocol.config_name if protocol else "canonical"
+
+
+def _export_tars(
+    opened: OpenDataset,
+    configs: tuple[str, ...],
+    tasks: dict[str, Task],
+    out: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    *,
+    shard_mb: float,
+    shards: int | None,
+    gzip: bool,
+) -> None:
     whole = opened.manifest
     out = out or Path("build") / NAMESPACE / f"{whole.name}_wds"
-    size = int(shard_mb * (1 << 20))
-    with progress("export", (whole.base(base) if base else whole).rows, "sample", quiet=quiet) as bar:
+    sizes = [sum(split.rows for split in whole.splits_of(name).values()) for name in configs]
+    sizes += [sum(map(len, task.sets.values())) for task in tasks.values()]
+    with progress("export", sum(sizes) if sizes else whole.rows, "sample", quiet=quiet) as bar:
         folder = webdataset.export(
-            opened, out, base=base, shard_bytes=size, overwrite=overwrite, on_samples=bar.update
+            opened,
+            out,
+            configs=configs,
+            tasks=tasks,
+            shard_bytes=int(shard_mb * (1 << 20)),
+            shards=shards,
+            gzip=gzip,
+            overwrite=overwrite,
+            on_samples=bar.update,
         )
     made = Manifest.read(folder)
-    tars = sum(path.endswith(".tar") for path in made.files)
+    tars = sum(map(is_tar, made.files))
+    for base in made.bases:
+        print(f"{base.name}: {', '.join(f'{name} {size.rows:,}' for name, size in base.splits.items())}")
     print(f"{folder}: {tars} tars, {made.bytes / 1e6:.1f} MB, content {made.content_id[:16]}")

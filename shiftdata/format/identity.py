@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,8 +37,27 @@ def base_content_id(rows: pa.Table, manifest: Manifest, base: Base) -> str:
 
     Of `manifest`, the lists of labels and nuisances count, in their order; of `base`, what was dropped.
     """
-    names = [content_hash(*manifest.labels), content_hash(*manifest.nuisances)]
-    return content_hash(*names, base.dropped_id, _rows_id(rows, manifest.roles.nuisance))
+    return content_hash(*_names_ids(manifest), base.dropped_id, _rows_id(rows, _columns(manifest)))
+
+
+def task_content_id(
+    sets: Mapping[str, pa.Table], manifest: Manifest, roles: Mapping[str, Sequence[str]]
+) -> str:
+    """The identity of a task in tars: the roles and samples of each set in any order, and the names.
+
+    Every sample of a row that was drawn several times has the row's `count`.
+    """
+    counted = {**_columns(manifest), "count": pa.int64()}
+    ids = [content_hash(name, *roles[name], _rows_id(sets[name], counted)) for name in sorted(sets)]
+    return content_hash(*_names_ids(manifest), *ids)
+
+
+def _names_ids(manifest: Manifest) -> tuple[str, str]:
+    return content_hash(*manifest.labels), content_hash(*manifest.nuisances)
+
+
+def _columns(manifest: Manifest) -> dict[str, pa.DataType]:
+    return COLUMNS | {manifest.roles.nuisance: pa.int64()}
 
 
 def dataset_content_id(bases: Iterable[Base]) -> str:
@@ -63,9 +82,8 @@ def dropped_table_id(rows: pa.Table) -> str:
     return hash_of(str(pair[name]) for pair in pairs for name in ("key", "reason")) if len(rows) else ""
 
 
-def _rows_id(rows: pa.Table, nuisance: str) -> str:
+def _rows_id(rows: pa.Table, columns: Mapping[str, pa.DataType]) -> str:
     """A hash over rows by key, column by column: equal for any order, chunks and dictionaries."""
-    columns: Mapping[str, pa.DataType] = {**COLUMNS, nuisance: pa.int64()}
     order = pc.sort_indices(_plain(rows["key"], columns["key"]))
     digest = hashlib.sha256()
     for position, (name, kind) in enumerate(columns.items()):

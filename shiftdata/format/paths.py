@@ -58,7 +58,7 @@ def row_files(files: Iterable[str], base: str, split: str) -> list[str]:
     >>> row_files(["data/mini/test-00000-of-00001.tar"], "mini", "test")
     ['index/mini/test-00000-of-00001.parquet']
     """
-    tars = [path for path in data_files(files, base, split) if path.endswith(".tar")]
+    tars = list(filter(is_tar, data_files(files, base, split)))
     return [index_file(tar) for tar in tars] or [metadata_file(base, split)]
 
 

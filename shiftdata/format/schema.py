@@ -80,6 +80,11 @@ def columns(nuisance: str) -> dict[str, pa.DataType]:
     }
 
 
+def told_columns(nuisance: str) -> list[str]:
+    """The columns that the `json` of a sample in tars has: `params` are long, and lie in the index alone."""
+    return [name for name in columns(nuisance) if name != "params"]
+
+
 def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
     """The schema of `data/` files: all columns and the example, with `datasets` features inside."""
     example = {name: example_type(feature) for name, feature in roles.example.items()}
@@ -91,10 +96,18 @@ def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str
     return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
 
 
-def index_schema(nuisance: str, members: Sequence[str]) -> pa.Schema:
-    """The schema of the index of a tar: all columns, the sha256, and where each member of a sample lies."""
+#: What the index of a task says too: how often the row was drawn, and which of these samples it is, from 1.
+DRAWN_COLUMNS: dict[str, pa.DataType] = {"count": pa.int32(), "copy": pa.int32()}
+
+
+def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -> pa.Schema:
+    """The schema of the index of a tar: all columns, the sha256, and where each member of a sample lies.
+
+    Of a set without labels, all columns that say more than the picture and its nuisance are null.
+    """
+    drawn = DRAWN_COLUMNS if task else {}
     places = {f"{member}_{what}": pa.int64() for member in members for what in ("offset", "length")}
-    return pa.schema(columns(nuisance) | {"sha256": pa.binary()} | places)
+    return pa.schema(columns(nuisance) | {"sha256": pa.binary()} | drawn | places)
 
 
 def example_type(feature: Feature) -> pa.DataType:

@@ -491,7 +491,12 @@ def test_options_that_cannot_be_are_answered(tiny, tmp_path, capsys, options, sa
 
 
 def test_tars_and_folders_do_not_share_options(tiny, tmp_path, capsys):
-    assert main(["export", str(tiny), "--to", "webdataset", "--config", "gf_k2_mu10", "--quiet"]) == 1
-    assert "--config: tars contain whole bases" in capsys.readouterr().err
+    assert main(["export", str(tiny), "--to", "webdataset", "--pool", str(tmp_path), "--quiet"]) == 1
+    assert "--pool is for folders of pictures" in capsys.readouterr().err
+    several = ["--config", "gf_k2_mu10", "--config", "mini", "--out", str(tmp_path / "out")]
+    assert main(["export", str(tiny), "--to", "wilds", *several, "--quiet"]) == 1
+    assert "--to wilds takes one --config, got gf_k2_mu10, mini" in capsys.readouterr().err
+    assert main(["export", str(tiny), "--to", "wilds", "--shards", "3", "--quiet"]) == 1
+    assert "--shards: only --to webdataset makes tars" in capsys.readouterr().err
     assert main(["export", str(tiny), "--to", "wilds", "--quiet"]) == 1
     assert "--to wilds needs --out" in capsys.readouterr().err

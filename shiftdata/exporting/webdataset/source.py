@@ -1,162 +1,99 @@
-"""Rows and examples of a Parquet dataset as samples of tars: their order, their members and their bytes."""
+"""Rows and examples of a Parquet dataset as samples of tars, from wherever the dataset lies."""
 
 from __future__ import annotations
 
 import json
-import os
-import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
-from shiftdata.errors import IntegrityError
 from shiftdata.exporting.reading import batches, ending_of
+from shiftdata.exporting.webdataset.entries import Entry, Samples
+from shiftdata.exporting.webdataset.tar import Members
 from shiftdata.files import whole_file
-from shiftdata.format.identity import base_content_id
-from shiftdata.format.paths import data_files, in_order, metadata_file
-from shiftdata.format.records import Base
-from shiftdata.format.schema import columns
+from shiftdata.format.paths import data_files
+from shiftdata.format.schema import told_columns
 from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.metadata.columns import read_columns
 from shiftdata.places.store import Folder
-from shiftdata.stable import uniform
 from shiftdata.threads import ahead
 
-Indices = NDArray[np.int64]
-
-
-def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
-    """Order rows so that every stretch of them has each stratum in about its share of the whole.
-
-    `strata` go from coarse to fine, such as label, nuisance and severity. Rows of the finest cell lie by
-    stable hash. Then, from fine to coarse, the i-th of the n rows of a cell gets a random place within the
-    i-th n-th of its whole: no cell clusters, and no period repeats. The order of the input never matters.
-    """
-    place = np.array([uniform("wds", key) for key in keys])
-    cells = _nested(len(keys), strata)
-    for depth, cell in reversed(list(enumerate(cells))):
-        order = np.lexsort((place, cell))
-        sizes = np.bincount(cell)
-        nth = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        jitter = np.array([uniform("wds", depth, keys[row]) for row in order])
-        place[order] = (nth + jitter) / np.repeat(sizes, sizes)
-    return np.lexsort((np.array(keys), place)).astype(np.int64)
-
-
-def _nested(rows: int, strata: Sequence[NDArray[Any]]) -> list[Indices]:
-    """A number for the cell of each row: by the first stratum, by the first two, ..."""
-    cells = []
-    cell = np.zeros(rows, np.int64)
-    for stratum in strata:
-        values, codes = np.unique(stratum, return_inverse=True)
-        cell = np.unique(cell * len(values) + codes, return_inverse=True)[1].astype(np.int64)
-        cells.append(cell)
-    return cells
-
-
-BLOCK = tarfile.BLOCKSIZE
-
-#: The members of a sample by their extensions, in the order of the tar.
-Members = Mapping[str, bytes]
-
-
-def write_tar(path: Path, samples: Iterable[tuple[str, Members]]) -> dict[str, list[int]]:
-    """Write samples one after the other; return offset and length of each member, a list per column."""
-    places: dict[str, list[int]] = {}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        for key, members in samples:
-            for member, data in members.items():
-                file.write(_header(f"{key}.{member}", len(data)))
-                places.setdefault(f"{member}_offset", []).append(file.tell())
-                places.setdefault(f"{member}_length", []).append(len(data))
-                file.write(data + bytes(-len(data) % BLOCK))
-        end = file.tell() + 2 * BLOCK
-        file.write(bytes(2 * BLOCK + -end % tarfile.RECORDSIZE))
-        file.flush()
-        os.fsync(file.fileno())
-    return places
-
-
-def _header(name: str, size: int) -> bytes:
-    """A member's header, without owner or time; names over 100 characters get one more block."""
-    info = tarfile.TarInfo(name)  # owner 0, modified at 0, mode 0644
-    info.size = size
-    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
+#: The most bytes of pictures of a task that are kept while it is written: more than any disk has.
+EVERY = 1 << 50
 
 
 class Source:
-    """A dataset to export; data files that are not on this machine are downloaded into `cache`."""
+    """The examples of a dataset; those that are not on this machine are downloaded into `cache`."""
 
     def __init__(self, dataset: OpenDataset, cache: Path, on_samples: Callable[[int], object]) -> None:
         self.dataset = dataset
         self.cache = cache
         self.on_samples = on_samples
         self._roles = dataset.manifest.roles
-        self._plain = list(columns(self._roles.nuisance))
+        self._told = told_columns(self._roles.nuisance)
 
-    def rows(self, base: Base) -> dict[str, pa.Table]:
-        """The metadata of each split, compared with the identity of the base."""
-        names = [*self._plain, "length", "sha256"]
-        tables = {
-            split: read_columns(self.dataset, metadata_file(base.name, split), names)
-            for split in in_order(base.splits)
-        }
-        self.dataset.check_unchanged(force=True)  # else these rows may be of another version
-        every = pa.concat_tables(tables.values())
-        if base_content_id(every, self.dataset.manifest, base) != base.content_id:
-            raise IntegrityError(
-                f"{self.dataset.address}: metadata/{base.name} has other rows than the manifest says: "
-                "fetch or build the dataset again"
-            )
-        return tables
-
-    def samples(
-        self, base: Base, split: str, rows: pa.Table, order: Indices
-    ) -> Iterator[tuple[str, Members]]:
-        """The samples of some rows of a split, in that order, as members of a tar."""
-        splits = in_order(base.splits)
-        first = sum(base.splits[one].rows for one in splits[: splits.index(split)])
-        numbers = order.tolist()
+    def read(self, reader: ExampleReader, samples: Samples) -> Iterator[tuple[str, Members]]:
+        """The samples of a tar, as members of it."""
         # Texts and tables are read by row group: one pass over them per tar.
-        by_bytes = self._roles.modality == "image"
-        parts = list(batches(numbers, rows["length"].to_numpy())) if by_bytes else [numbers]
+        by_bytes, every = self._roles.modality == "image", range(len(samples.at))
+        parts = list(batches(every, samples.rows["length"].to_numpy())) if by_bytes else [list(every)]
+        names = samples.names()
 
         def read(part: list[int]) -> list[bytes]:
-            return reader.read([first + number for number in part])
+            return reader.read(samples.at[part].tolist())
 
-        with self._reader(base.name, split) as reader, closing(ahead(read, parts, workers=1)) as examples:
+        with closing(ahead(read, parts, workers=1)) as examples:
             for part, some in zip(parts, examples, strict=True):
-                records = rows.take(part).to_pylist()
-                for row, example in zip(records, some, strict=True):
-                    yield row["key"], self._members(row, example)
+                records = samples.rows.take(part).to_pylist()
+                for number, row, example in zip(part, records, some, strict=True):
+                    yield names[number], self._members(row, example)
                     self.on_samples(1)
 
-    def _reader(self, base: str, split: str) -> ExampleReader:
-        dataset = self.dataset
+    def reader(self, entry: Entry, name: str, samples: Samples) -> ExampleReader:
+        """What reads the examples of a set; of a dataset elsewhere, they are fetched first."""
+        dataset, base = self.dataset, entry.base.name
         if dataset.folder is not None:
             return ExampleReader(dataset, base, verify=True)
-        for path in data_files(dataset.manifest.files, base, split):
+        if entry.record.task is not None:
+            return self._reader_of_task(entry, name, samples)
+        for path in data_files(dataset.manifest.files, base, name):
             if not (self.cache / path).exists():
                 with whole_file(self.cache / path) as part:
                     dataset.store.download(path, part, dataset.manifest.files[path], lambda count: None)
         return ExampleReader(dataset, base, verify=True, source=Folder(self.cache))
 
+    def _reader_of_task(self, entry: Entry, name: str, samples: Samples) -> ExampleReader:
+        """Fetch the pictures of a set in the order of their files: scattered ones would be a request each."""
+        folder = self.cache / entry.record.name / name
+        reader = ExampleReader(self.dataset, entry.base.name, verify=True, cache=folder, cache_limit=EVERY)
+        if self._roles.modality == "image" and not folder.exists():
+            rows, first = np.unique(samples.at, return_index=True)
+            lengths = samples.rows["length"].to_numpy()[first]
+            for part in batches(range(len(rows)), lengths):
+                reader.read(rows[part].tolist())
+        return reader
+
     def _members(self, row: Mapping[str, Any], example: bytes) -> Members:
-        """The files of a sample: the example, its label, and the row; a row of a table has its example."""
-        fields = {name: row[name] for name in self._plain}
+        """The files of a sample: the example, its label, and the row; a row of a table has its example.
+
+        A sample without label has null for what is hidden: `datasets` wants the same fields in each sample.
+        """
+        fields = {name: row[name] for name in self._told}
         if self._roles.modality == "table":
             fields |= zip(self._roles.example, json.loads(example), strict=True)
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        members = {"cls": str(row["label"]).encode(), "json": text.encode()}
+        members = {"cls": str(row["label"]).encode()} if row["label"] is not None else {}
+        members["json"] = text.encode()
         return {self._extension: example} | members if self._extension else members
+
+    @property
+    def members(self) -> list[str]:
+        """The members of a sample that has a label."""
+        return [*([self._extension] if self._extension else []), "cls", "json"]
 
     @cached_property
     def _extension(self) -> str:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.dataset import OpenDataset
-from shiftdata.errors import IntegrityError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_files, in_order, row_files
+from shiftdata.format.paths import PACKED, data_files, in_order, row_files
 from shiftdata.format.records import FileRecord
 from shiftdata.format.schema import features_as_bytes
 from shiftdata.format.typed import read_json
@@ -82,6 +82,11 @@ class Layout:
                 )
         members: tuple[str, ...] = ()
         if manifest.is_webdataset:
+            if any(shard.path.endswith(PACKED) for shard in shards):
+                raise InputError(
+                    f"{dataset.address} has compressed tars, of which no part can be read: export it without "
+                    "--gzip, or read them front to back with the webdataset library alone"
+                )
             members = tuple(manifest.sample) if whole else (example_member(manifest),)
         return cls(dataset, base, tuple(shards), firsts, members, whole)
 

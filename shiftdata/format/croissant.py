@@ -17,12 +17,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from builders.sample import by_reason
 from shiftdata.errors import InputError
 from shiftdata.format.attribution import ATTRIBUTION
 from shiftdata.format.manifest import FILE_NAME, Manifest
 from shiftdata.format.paths import protocol_file
-from shiftdata.format.records import CanonicalSplit, FileRecord, Split
+from shiftdata.format.records import CanonicalSplit, FileRecord, Split, by_reason
 from shiftdata.format.schema import FEATURE_TYPES, POINTER_COLUMNS, columns, example_type
 
 Json: TypeAlias = dict[str, Any]
@@ -31,7 +30,8 @@ Kind: TypeAlias = str | list[str]
 CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one of Croissant 1.1
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 PARQUET = "application/x-parquet"
-ENCODINGS = {"parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
+TAR = "application/x-tar"  # packed ones too: mlcroissant knows no archive by another name
+ENCODINGS = {"tar": TAR, "gz": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
 
 #: What Croissant calls a set by its role, and each Arrow type: others are integers, and bytes have no name.
 ROLE_TYPES = {"select": "cr:ValidationSplit", "test": "cr:TestSplit"} | dict.fromkeys(
@@ -88,7 +88,12 @@ LONGEST_FILTERS = 4_000  # characters; longer ones stand in manifest.json alone
 
 def render_croissant(manifest: Manifest) -> str:
     """The whole text of croissant.json; equal manifests give equal bytes."""
-    return json.dumps(_dataset(manifest), indent=1, ensure_ascii=False) + "\n"
+    return as_text(_dataset(manifest))
+
+
+def as_text(document: Json) -> str:
+    """The text of croissant.json."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +111,11 @@ class Table:
 
     def record_set(self, meanings: Mapping[str, str]) -> Json:
         fields = [self._field(column, meanings[column]) for column in self.kinds]
-        return _record_set(self.name, self.about, fields, "key")
+        return record_set(self.name, self.about, fields, "key")
 
     def _field(self, column: str, meaning: str) -> Json:
         kind = TYPES.get(self.kinds[column], "sc:Integer")
-        field = _field(f"{self.name}/{column}", kind, meaning) | {"source": self._source(column)}
+        field = field_of(f"{self.name}/{column}", kind, meaning) | {"source": self._source(column)}
         if column in self.links:
             field["cr:annotation"] = self._link(field, self.links[column])
         if column in EQUIVALENT:
@@ -126,7 +131,7 @@ class Table:
         gives no rows when it is read a second time. Rows that can be read again are worth more to users.
         """
         about = f"The entry of `{target.split('/')[0]}` that it names."
-        link = _field(f"{field['@id']}/entry", field["dataType"], about)
+        link = field_of(f"{field['@id']}/entry", field["dataType"], about)
         return link | {"source": field["source"], "references": {"field": {"@id": target}}}
 
     def _source(self, column: str) -> Json:
@@ -137,26 +142,32 @@ class Table:
 
 
 def _dataset(manifest: Manifest) -> Json:
-    tables, meanings = list(_tables(manifest)), _meanings(manifest)
-    record_sets = [*_enumerations(manifest), *(table.record_set(meanings) for table in tables)]
-    repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
-    if repeated:
-        raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
+    tables, meanings = list(_tables(manifest)), meanings_of(manifest)
+    record_sets = [*enumerations(manifest), *(table.record_set(meanings) for table in tables)]
     files = []
     if ATTRIBUTION in manifest.files:  # not of a draft
         about = "Every licence and attribution of the rows; each row has its own in its columns."
-        files.append(_file(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
+        files.append(file_object(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
+    files += [file_object(table.path, manifest.files[table.path]) for table in tables]
+    return document(manifest, files, record_sets)
+
+
+def document(manifest: Manifest, files: Sequence[Json], record_sets: Sequence[Json]) -> Json:
+    """Everything of croissant.json, from the files and the record sets that it describes."""
+    repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
+    if repeated:
+        raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
     return {
         "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        **_about_dataset(manifest),
-        "distribution": [*files, *(_file(table.path, manifest.files[table.path]) for table in tables)],
-        "recordSet": record_sets,
+        **about_dataset(manifest),
+        "distribution": list(files),
+        "recordSet": list(record_sets),
     }
 
 
-def _about_dataset(manifest: Manifest) -> Json:
+def about_dataset(manifest: Manifest) -> Json:
     """Everything about the dataset but its files and records; what the datasheet leaves open is left out."""
     said = manifest.datasheet
     rai = {f"rai:{name}": " ".join(said[key] for key in keys if key in said) for name, keys in RAI.items()}
@@ -222,7 +233,7 @@ def _license(name: str) -> str:
     return f"https://spdx.org/licenses/{name}.html" if has_page else name
 
 
-def _named(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
+def named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
     """The columns of ids that stand for names: the record set of the names, what they are, and the names."""
     nuisance = manifest.roles.nuisance
     named: dict[str, tuple[str, str, Sequence[str]]] = {
@@ -235,18 +246,19 @@ def _named(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
     return named
 
 
-def _enumerations(manifest: Manifest) -> Iterator[Json]:
+def enumerations(manifest: Manifest) -> Iterator[Json]:
     """The record sets whose records stand in croissant.json itself."""
     fields: dict[str, tuple[Kind, str]] = {
         "name": ("sc:Text", "The name."),
         "url": (["sc:URL", "cr:Split"], "What Croissant calls it."),
     }
     roles = {name: one.roles[0] for split in manifest.canonical_splits for name, one in split.sets.items()}
+    roles |= {name: of[0] for base in manifest.bases for name, of in base.roles.items()}
     splits = ((name, ROLE_TYPES[role]) for name, role in ({**roles, **SPLIT_ROLES}).items())
     about = "The splits of the files (no origin is in two) and the sets of canonical splits."
     yield _enumeration("splits", about, fields, splits, "cr:Split")
     fields = {"id": ("sc:Integer", "The number in the files."), "name": fields["name"]}
-    for name, about, values in _named(manifest).values():
+    for name, about, values in named_columns(manifest).values():
         yield _enumeration(name, about, fields, enumerate(values), "sc:Enumeration")
 
 
@@ -257,15 +269,15 @@ def _enumeration(
     rows: Iterable[tuple[object, str]],
     kind: str,
 ) -> Json:
-    listed = [_field(f"{name}/{field}", *what) for field, what in fields.items()]
+    listed = [field_of(f"{name}/{field}", *what) for field, what in fields.items()]
     data = [dict(zip((field["@id"] for field in listed), row, strict=True)) for row in rows]
-    return _record_set(name, about, listed, next(iter(fields))) | {"dataType": kind, "data": data}
+    return record_set(name, about, listed, next(iter(fields))) | {"dataType": kind, "data": data}
 
 
 def _tables(manifest: Manifest) -> Iterator[Table]:
     """The record sets that are read from files: a shard of a base, the metadata of a split, frozen keys."""
     roles, default = manifest.roles, manifest.default_base
-    ids = {column: f"{names}/id" for column, (names, *_) in _named(manifest).items()}
+    ids = {column: f"{names}/id" for column, (names, *_) in named_columns(manifest).items()}
     links = {"split": "splits/name"} | ids
     plain = columns(roles.nuisance)
     whole = plain | {column: example_type(feature) for column, feature in roles.example.items()}
@@ -301,7 +313,8 @@ def _counts(splits: Mapping[str, Split]) -> str:
     return ", ".join(f"{split.rows:,} {name}" for name, split in splits.items()) + " rows"
 
 
-def _meanings(manifest: Manifest) -> dict[str, str]:
+def meanings_of(manifest: Manifest) -> dict[str, str]:
+    """What each column of this dataset means."""
     roles = manifest.roles
     meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
     if roles.modality == "table":
@@ -311,17 +324,20 @@ def _meanings(manifest: Manifest) -> dict[str, str]:
     return {column: text.format(column=column, **values) for column, text in meanings.items()}
 
 
-def _record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
+def record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
+    """A record set whose records the field `key` names."""
     entry = {"@type": "cr:RecordSet", "@id": name, "name": name, "description": about}
     return entry | {"key": {"@id": f"{name}/{key}"}, "field": fields}
 
 
-def _field(identifier: str, kind: Kind, about: str) -> Json:
+def field_of(identifier: str, kind: Kind, about: str) -> Json:
+    """A field, without its source."""
     name = identifier.rsplit("/", 1)[-1]
     return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
 
 
-def _file(path: str, record: FileRecord) -> Json:
+def file_object(path: str, record: FileRecord) -> Json:
+    """A file of the dataset."""
     encoding = ENCODINGS[path.rpartition(".")[2]]
     entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
     return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}
