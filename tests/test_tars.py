@@ -198,6 +198,75 @@ def test_label_shift_is_resampled_over_tars_to_its_marginal(tars):
     assert [epochs[0][label] for label in range(4)] == [int(whole * share + 1e-9) for share in marginal]
 
 
+# --- tasks in tars of their own
+
+
+@pytest.fixture(scope="module")
+def tasks(tiny):
+    first, second = Manifest.read(tiny).nuisances[:2]
+    return {
+        "fair": sd.task(tiny, "group-fairness", k=2, mu=0.5),
+        "uda": sd.task(tiny, "uda", source=first, target=second),
+        "drawn": sd.task(tiny, "label-shift", alpha=2, replacement=True, on_empty="report"),
+    }
+
+
+@pytest.fixture(scope="module")
+def task_tars(tiny, tasks, tmp_path_factory):
+    """Tasks of the tiny dataset as configs of tars. Read only."""
+    return export(tiny, tmp_path_factory.mktemp("tasks") / "tiny_wds", tasks=tasks)
+
+
+@pytest.mark.parametrize("name", ["fair", "uda", "drawn"])
+def test_a_task_in_tars_is_the_task(tasks, task_tars, name):
+    near, far = tasks[name], sd.task(task_tars, name)
+    assert (far.roles, far.metrics, far.leaks()) == (near.roles, near.metrics, near.leaks())
+    for one, rows in near.sets.items():
+        assert examples_of(far, one) == examples_of(near, one)
+        assert sum(len(pictures) for pictures in examples_of(far, one).values()) == len(rows)
+        samples = list(sd.webdataset(task_tars, name, split=one, decode=None, shuffle=20))
+        assert len({sample["__key__"] for sample in samples}) == len(samples) == len(rows)
+        pictures = Counter(sample["image"] for sample in samples)
+        assert pictures == Counter(near.dataset(one, decode=False)[at][0] for at in range(len(rows)))
+        assert all(("label" in sample) is (rows.role != "unlabelled") for sample in samples)
+    test = near.set_of("test")
+    guesses = dict.fromkeys(near.keys(test), int(near.label_ids[0]))
+    assert far.evaluate(guesses).accuracy == near.evaluate(guesses).accuracy
+    assert far.evaluate(guesses).figures == near.evaluate(guesses).figures
+
+
+def examples_of(task, name):
+    """The pictures of each key, as often as a loader hands them out, with labels where these are shown."""
+    found = {}
+    for batch in task.loader(name, batch_size=16, sampler="shuffle"):
+        keys = batch[-1]["key"] if isinstance(batch[-1]["key"], list) else batch[-1]["key"].tolist()
+        labels = batch[1].tolist() if len(batch) == 3 else [None] * len(keys)
+        for key, x, label in zip(keys, batch[0], labels, strict=True):
+            found.setdefault(key, []).append((x.numpy().tobytes(), label))
+    return found
+
+
+def test_what_a_task_in_tars_cannot_be_asked_for_is_said(tasks, task_tars):
+    (hidden,) = (name for name, rows in tasks["uda"].sets.items() if rows.role == "unlabelled")
+    task = sd.task(task_tars, "uda")
+    with pytest.raises(
+        InputError, match="these tars have no labels of it: evaluate on the task of the Parquet"
+    ):
+        task.evaluate(dict.fromkeys(task.keys(hidden), 0), hidden)
+    with pytest.raises(InputError, match="the rows of a task, chosen already"):
+        sd.task(task_tars, "group-fairness", k=2, mu=0.5, base="uda")
+    with pytest.raises(InputError, match="needs groups, which are hidden"):
+        task.loader(hidden, sampler="rwg")
+
+
+def test_compressed_tars_have_no_samples_by_range(tiny, tmp_path):
+    packed = export(tiny, tmp_path / "tiny_wds", configs=["mini"], gzip=True)
+    assert len(sd.task(packed).rows("train")) > 0
+    for read in (lambda: sd.task(packed).loader("train"), lambda: list(sd.webdataset(packed))):
+        with pytest.raises(InputError, match="compressed tars, of which no part can be read"):
+            read()
+
+
 # --- elsewhere, and damaged
 
 
