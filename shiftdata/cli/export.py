@@ -109,8 +109,8 @@ def command(
         protocol=protocol_of(protocol),
         on_empty=on_empty,
     )
-    chosen = [task.sets[name].indices for name in renamed.values() or task.sets if name in task.sets]
-    total = len(np.unique(np.concatenate(chosen))) if chosen else 0
+    rows = [task.sets[name].indices for name in renamed.values() or task.sets if name in task.sets]
+    total = len(np.unique(np.concatenate(rows))) if rows else 0
     with progress("export", total, "picture", quiet=quiet) as bar:
         made = folders.export(
             task, form, out, sets=renamed or None, pool=pool, overwrite=overwrite, on_images=bar.update

@@ -33,7 +33,9 @@ def faults(manifest: Manifest) -> Iterator[str]:
     yield from _number_faults(manifest)
     for base in manifest.bases:
         splits, given = set(base.splits), ", ".join(map(ascii, base.splits))
-        if base.task is not None:
+        if base.task is not None and not manifest.is_webdataset:
+            yield f"gives the base {base.name!r} a task, which only tars have"
+        elif base.task is not None:
             yield from _task_faults(base)
         elif splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
             yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import shutil
 import tarfile
 from collections import Counter
@@ -23,7 +24,7 @@ import shiftdata as sd
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
-from shiftdata.errors import InputError, NotFoundError
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.exporting.webdataset import export, writing
 from shiftdata.exporting.webdataset.order import apart
 from shiftdata.exporting.webdataset.tar import write_tar
@@ -31,7 +32,7 @@ from shiftdata.exporting.webdataset.writing import Cut
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_files, index_file
 from tests.test_build import files
-from tests.tiny import edit_file
+from tests.tiny import edit_file, edit_manifest
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 
@@ -280,7 +281,7 @@ def test_a_task_of_a_dataset_at_a_url_gives_the_same_bytes_and_fetches_only_its_
     memory = fsspec.filesystem("memory")
     memory.put(str(tiny), "/mirror/tiny", recursive=True)
     try:
-        memory.rm("/mirror/tiny/data/mini", recursive=True)
+        memory.rm("/mirror/tiny/data/extended", recursive=True)
         far = export("memory://mirror/tiny", tmp_path / "far", configs=[CANONICAL])
         assert files(far) == files(export(tiny, tmp_path / "near", configs=[CANONICAL]))
     finally:
@@ -391,6 +392,33 @@ def test_verify_finds_a_tar_that_unpacks_to_too_much_or_too_little(packed, tmp_p
 
     edit_file(copied, index_file(path), far)
     assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [(path, "unreadable")]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda task: task["roles"].pop("test"), "does not give each set of the task 'drawn' its roles"),
+        (lambda task: task["roles"].update(test=["exam"]), "the roles 'exam'; they are fit, unlabelled"),
+        (lambda task: task["roles"].update(test=[]), "does not give each set of the task 'drawn' its roles"),
+        (lambda task: task.update(protocol="a\nb"), "a name that has a line break"),
+    ],
+)
+def test_a_manifest_with_a_wrong_task_is_refused(tars, tmp_path, change, said):
+    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+    edit_manifest(copied, lambda raw: [change(of["task"]) for of in raw["bases"] if of["name"] == "drawn"])
+    with pytest.raises(IntegrityError, match=re.escape(said)):
+        sd.open_dataset(copied)
+
+
+def test_other_roles_are_another_task(tars, tmp_path):
+    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+    edit_manifest(
+        copied,
+        lambda raw: [
+            of["task"]["roles"].update(test=["fit"]) for of in raw["bases"] if of["name"] == "drawn"
+        ],
+    )
+    assert ("index/drawn", "content_id") in {(problem.path, problem.kind) for problem in sd.verify(copied)}
 
 
 def test_verify_finds_that_a_row_counts_otherwise(tars, tmp_path):

@@ -6,13 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from shiftdata.dataset import OpenDataset, open_dataset
+from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import ATTRIBUTION, README, in_order, metadata_file
@@ -142,7 +141,7 @@ class Contents:
 
 
 def chosen_task(
-    dataset: str | Path,
+    dataset: DatasetName,
     *,
     config: str | None = None,
     base: str | None = None,

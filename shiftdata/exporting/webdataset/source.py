@@ -29,8 +29,11 @@ EVERY = 1 << 50
 class Source:
     """The examples of a dataset; those that are not on this machine are downloaded into `cache`."""
 
-    def __init__(self, dataset: OpenDataset, cache: Path, on_samples: Callable[[int], object]) -> None:
+    def __init__(
+        self, dataset: OpenDataset, base: str, cache: Path, on_samples: Callable[[int], object]
+    ) -> None:
         self.dataset = dataset
+        self.base = base  # one of those that are exported
         self.cache = cache
         self.on_samples = on_samples
         self._roles = dataset.manifest.roles
@@ -100,5 +103,5 @@ class Source:
         """The extension of the member with the example, if it has one: `jpg`, `png`, `txt`, ..."""
         if self._roles.modality != "image":
             return "txt" if self._roles.modality == "text" else ""
-        with ExampleReader(self.dataset, self.dataset.manifest.default_base) as reader:
+        with ExampleReader(self.dataset, self.base) as reader:
             return ending_of(reader.read([0])[0]).lstrip(".")

@@ -156,7 +156,7 @@ def export(
         return out
 
     def write(work: Path) -> None:
-        source = Source(opened, work / ".fetched", on_samples)
+        source = Source(opened, entries[0].base.name, work / ".fetched", on_samples)
         for entry in entries:
             for name, samples in entry.load().items():
                 _write_set(source, entry, name, samples, work, cut)
