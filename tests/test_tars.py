@@ -587,4 +587,4 @@ def test_a_pipeline_reads_from_a_server_by_few_requests(tars):
         far = pipeline(f"{served.url}/{tars.name}")
         assert keys(far) == near
         requests = [size for path, size in served.bodies if path.endswith(".tar")]
-    assert len(requests) < 60  # and not 400
+    assert len(requests) < 200  # of 400 samples in 16 tars
