@@ -268,13 +268,13 @@ def without_torchvision() -> None:
     without_torchvision.kept = library
 
 
-def shiftdata_loader(out: Path, workers: int, decoder: str, **options: Any) -> Any:
+def shiftdata_loader(out: Path, workers: int, decoder: str, name: str = "bench_jpeg", **options: Any) -> Any:
     import shiftdata as sd
     from shiftdata.loading.batches import decode
 
     if decoder == "Pillow":
         decode._turbo = lambda: None
-    task = sd.task(out / "shift" / "bench_jpeg")
+    task = sd.task(out / "shift" / name)
     return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers, **options)
 
 
@@ -282,6 +282,25 @@ def decoded_cache(out: Path, workers: int, decoder: str) -> Any:
     """Ours with a cache of pixels, which the first epoch fills."""
     shutil.rmtree(out / "decoded", ignore_errors=True)
     return shiftdata_loader(out, workers, decoder, decoded=out / "decoded")
+
+
+def over_tars(out: Path, workers: int, decoder: str) -> Any:
+    """Ours over the same dataset in WebDataset format, by its index."""
+    return shiftdata_loader(out, workers, decoder, "bench_jpeg_wds")
+
+
+def our_pipeline(out: Path, workers: int, decoder: str) -> Any:
+    """`sd.webdataset`, in the same loader and with the same decoder as the library alone."""
+    return torch_loader(pipeline(out / "shift" / "bench_jpeg_wds", decoder), workers, batch_size=None)
+
+
+def pipeline(dataset: Path | str, decoder: str) -> Any:
+    import shiftdata as sd
+
+    data = sd.webdataset(dataset, shuffle=1000, decode=None if decoder == "turbo" else "rgb8")
+    if decoder == "turbo":
+        data = data.map_dict(image=by_turbo, label=int)
+    return data.to_tuple("image", "label").batched(BATCH)
 
 
 class Limit:
@@ -307,11 +326,14 @@ class Limit:
 
 
 OURS, CACHED, LIMIT, SPDL = "shiftdata", "shiftdata, decoded cache", "limit", "SPDL"
+TARS, PIPELINE, LIBRARY = "shiftdata, tars", "sd.webdataset", "webdataset"
 READERS: dict[str, Callable[[Path, int, str], Any]] = {
     OURS: shiftdata_loader,
     CACHED: decoded_cache,
+    TARS: over_tars,
+    PIPELINE: our_pipeline,
     "folder": folder,
-    "webdataset": webdataset,
+    LIBRARY: webdataset,
     "HF streaming": hf_streaming,
     "HF map-style": hf_map,
     SPDL: Spdl,

@@ -15,6 +15,7 @@ from peer_environments import python_of, site_packages
 from PIL import Image
 
 LABELS, SHARDS = 10, 8
+TAR_BYTES = 16 << 20
 RECIPE = """
 from pathlib import Path
 from builders.albums.folder import FolderAlbum
@@ -104,6 +105,7 @@ def prepare(out: Path, name: str) -> None:
     if (out / "ready").exists():
         return
     from builders.make.build import build
+    from shiftdata.exporting.webdataset import export
 
     pictures = SETS[name]
     with unfinished(out, "crops") as crops:
@@ -112,6 +114,7 @@ def prepare(out: Path, name: str) -> None:
     (out / "recipe.py").write_text(RECIPE.format(encoding=pictures.encoding))
     build(str(out / "recipe.py"), out, workers=2, quiet=True, replace=True)
     lay_out_for_peers(out, "jpg" if pictures.encoding == JPEG else "png")
+    export(out / "shift" / "bench_jpeg", out / "shift" / "bench_jpeg_wds", shard_bytes=TAR_BYTES)
     (out / "ready").touch()
 
 

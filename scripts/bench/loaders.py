@@ -29,7 +29,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from loader_peers import APART, CACHED, LIMIT, OURS, READERS, SPDL
+from loader_peers import APART, CACHED, LIBRARY, LIMIT, OURS, PIPELINE, READERS, SPDL, TARS
 from loader_sets import SETS, prepare
 from peer_environments import python_of
 
@@ -166,10 +166,13 @@ def ratios(
         ("... beside the decoder alone", (OURS, fastest), limit),
         ("decoded cache beside the best peer as its users run it", (CACHED, fastest), as_run),
         ("decoded cache beside the best peer with the same decoder", (CACHED, fastest), alike),
+        ("tars beside Parquet, both by task.loader", (TARS, fastest), [(OURS, fastest, workers)]),
+        ("sd.webdataset beside the library alone", (PIPELINE, fastest), [(LIBRARY, fastest, workers)]),
+        ("sd.webdataset beside Parquet by task.loader", (PIPELINE, fastest), [(OURS, fastest, workers)]),
     ):
         mine = rates.get((*ours, workers), {})
         best = max(theirs, key=lambda job: peers.get(job, 0), default=None)
-        each = [mine[one] / rates[best][one] for one in mine if one in rates[best]] if best else []
+        each = [mine[one] / rates[best][one] for one in mine if one in rates.get(best, {})] if best else []
         if best and each:
             result[label] = (each, f"{best[0]}, {best[1]}")
     return result
@@ -226,7 +229,7 @@ def shown(each: list[float]) -> str:
     return f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
 
 
-PEERS = [name for name in READERS if name not in (OURS, CACHED, LIMIT)]
+PEERS = [name for name in READERS if name not in (OURS, CACHED, TARS, PIPELINE, LIMIT)]
 
 
 def main() -> None:

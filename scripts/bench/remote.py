@@ -4,8 +4,9 @@
 
 The pictures are those of `loaders.py`, which builds them. The server waits `--pause` seconds before each
 answer, as a network does. Ours reads in random order, by byte range, without and with its cache (filled by
-the epoch before), and with windows of a tenth of the set at most; `datasets` and `webdataset` read shards
-from front to back. Two workers, batches of 64, libjpeg-turbo for all, each epoch in a process of its own;
+the epoch before), with windows of a tenth of the set at most, and from tars; `sd.webdataset` mixes stretches
+of tars; `datasets` and `webdataset` read shards from front to back. Two workers, batches of 64, libjpeg-turbo
+for all, each epoch in a process of its own;
 `first` is the time to the first batch, with workers that start. In each round every reader has its turn;
 medians, of ratios too.
 
@@ -34,7 +35,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loader_peers import BATCH, by_turbo, torch_loader
+from loader_peers import BATCH, by_turbo, pipeline, torch_loader
 from loader_sets import prepare
 from subset import Counted
 
@@ -95,13 +96,19 @@ def serve(root: Path, pause: float, faults: float, pipe: Connection) -> None:
             pipe.send(sum(counted))
 
 
-def ours(url: str, out: Path, cache: Path | None = None, ahead: int = 1 << 28) -> Any:
+def ours(
+    url: str, out: Path, cache: Path | None = None, ahead: int = 1 << 28, name: str = "bench_jpeg"
+) -> Any:
     import shiftdata as sd
     from shiftdata.loading.byte_ranges import ExampleReader
 
-    url = f"{url}/shift/bench_jpeg"
+    url = f"{url}/shift/{name}"
     reader = ExampleReader(url, "all", cache=cache, ahead=ahead)
     return sd.task(url).loader("train", sampler="shuffle", batch_size=BATCH, workers=WORKERS, reader=reader)
+
+
+def our_pipeline(url: str, out: Path) -> Any:
+    return torch_loader(pipeline(f"{url}/shift/bench_jpeg_wds", "turbo"), WORKERS, batch_size=None)
 
 
 def hf_streaming(url: str, out: Path) -> Any:
@@ -199,6 +206,8 @@ def compare(out: Path, pause: float, rounds: int) -> None:
                 "shiftdata, small window": functools.partial(ours, out=out, ahead=SMALL),
                 "shiftdata, cache to be filled": cached,
                 "shiftdata, cache full": cached,
+                "shiftdata, tars": functools.partial(ours, out=out, name="bench_jpeg_wds"),
+                "shiftdata, sd.webdataset": functools.partial(our_pipeline, out=out),
                 "HF streaming": functools.partial(hf_streaming, out=out),
                 "webdataset": functools.partial(webdataset, out=out),
             }

@@ -52,11 +52,22 @@ def index_file(tar: str) -> str:
     return f"index/{tar.removeprefix('data/').removesuffix('.gz').removesuffix('.tar')}.parquet"
 
 
+def row_files(files: Iterable[str], base: str, split: str) -> list[str]:
+    """The files among some that hold a split's rows without examples: its metadata, or an index for each tar.
+
+    >>> row_files(["data/mini/test-00000-of-00001.tar"], "mini", "test")
+    ['index/mini/test-00000-of-00001.parquet']
+    """
+    tars = list(filter(is_tar, data_files(files, base, split)))
+    return [index_file(tar) for tar in tars] or [metadata_file(base, split)]
+
+
 def protocol_file(config: str) -> str:
     """The frozen keys of a canonical split."""
     return f"protocols/{config}.parquet"
 
 
 def in_order(splits: Iterable[str]) -> list[str]:
-    """Some splits of a whole base in their canonical order, in which its rows are counted."""
-    return sorted(splits, key=list(SPLITS).index)
+    """Some splits in their canonical order, in which rows are counted; then other sets of a task."""
+    order = list(SPLITS)
+    return sorted(splits, key=lambda split: order.index(split) if split in order else len(order))

@@ -17,7 +17,8 @@ from shiftdata.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.format.conditions import number_of
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import in_order, metadata_file
+from shiftdata.format.paths import in_order, row_files
+from shiftdata.format.records import TaskOf
 from shiftdata.format.schema import SPLITS
 from shiftdata.metadata.columns import read_columns
 from shiftdata.metadata.folds import hashes64, strata
@@ -143,6 +144,26 @@ class Metadata:
             result[at] = hashes64(part["key"], *salt)
         return result
 
+    def key_hashes(self, rows: Array) -> NDArray[np.uint64]:
+        """What stands for the keys of some sorted rows where labels are hidden.
+
+        Tars of an unlabelled set have the hashes in the place of the keys, and no labels.
+        """
+        hashes = self.hashes(rows, "key")
+        if self.task is not None and (hidden := self.label[rows] < 0).any():
+            try:
+                hashes[hidden] = [int(key, 16) for key in self.keys(rows[hidden]).to_pylist()]
+            except (ValueError, OverflowError) as error:
+                raise IntegrityError(
+                    f"{self.name}: a key without a label is not a hash ({error}): fetch or export it again"
+                ) from error
+        return hashes
+
+    @property
+    def task(self) -> TaskOf | None:
+        """The task that these rows were drawn for, where they are in tars of its own."""
+        return self.dataset.manifest.base(self.base).task if self.dataset and self.base else None
+
     @cached_property
     def columns(self) -> Mapping[str, Array]:
         return Numbers(self)
@@ -150,7 +171,9 @@ class Metadata:
     def numbers_of(self, what: str) -> Array:
         """A column of `NUMBERS`, read anew."""
         dtype, missing = NUMBERS[what]
-        if what == "split" and isinstance(self._rows, FileRows):
+        if self.task is not None and missing is None:  # of an unlabelled set
+            missing = -1
+        if what == "split" and isinstance(self._rows, FileRows) and self.task is None:
             numbers = [list(SPLITS).index(split) for split in self._rows.splits]
             return np.repeat(np.array(numbers, dtype), list(self._rows.splits.values()))
         name = self.nuisance_column if what == "nuisance" else what
@@ -186,7 +209,7 @@ class Metadata:
         """The group of each row, `label * nuisances + nuisance`; -1 where it has none."""
         numbers = self.label * len(self.nuisances)
         numbers += self.nuisance
-        numbers[self.nuisance < 0] = -1
+        numbers[(self.nuisance < 0) | (self.label < 0)] = -1
         return numbers
 
     @cached_property
@@ -198,6 +221,8 @@ class Metadata:
         codes, known = np.empty(len(self), np.int32), []
         stretches = []
         for at, part in self._rows.blocks([name], coded=[name]):
+            if part[name].null_count:
+                part = part.set_column(0, name, pc.fill_null(part[name].cast(pa.string()), ""))
             column = part[name] if pa.types.is_dictionary(part[name].type) else part[name].dictionary_encode()
             one = column.unify_dictionaries().combine_chunks()
             codes[at] = one.indices.to_numpy(zero_copy_only=False)
@@ -287,8 +312,10 @@ class Metadata:
         if opened is None or not self.repeats:
             return first
         rows = np.flatnonzero(self.columns["severity"] == 0)
-        splits = in_order(opened.manifest.base(self.base).splits)
-        files = [read_columns(opened, metadata_file(self.base, split), ["sha256"]) for split in splits]
+        manifest = opened.manifest
+        splits = in_order(manifest.base(self.base).splits)
+        paths = [path for split in splits for path in row_files(manifest.files, self.base, split)]
+        files = [read_columns(opened, path, ["sha256"]) for path in paths]
         hashes = pa.concat_tables(files)["sha256"].combine_chunks().take(pa.array(rows))
         codes = hashes.dictionary_encode().indices.to_numpy()
         first[rows] = rows[np.unique(codes, return_index=True)[1]][codes]

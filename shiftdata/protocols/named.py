@@ -13,14 +13,14 @@ from operator import and_
 from pathlib import Path
 from typing import Any
 
-from shiftdata.dataset import DatasetName
+from shiftdata.dataset import DatasetName, open_dataset
 from shiftdata.errors import InputError, not_found
 from shiftdata.format.conditions import parse_condition
 from shiftdata.format.paths import protocol_file
 from shiftdata.format.records import CanonicalSplit
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.protocols.adaptation import UDA, UniDA
-from shiftdata.protocols.base import REQUIRED, Protocol, Where
+from shiftdata.protocols.base import REQUIRED, Chain, Protocol, Where
 from shiftdata.protocols.continuous import Continuous
 from shiftdata.protocols.domains import ALL as DOMAIN_PROTOCOLS
 from shiftdata.protocols.evaluate_only import EvaluateOnly
@@ -66,7 +66,9 @@ def task(
         raise InputError(f"{', '.join(params)}: parameters go with the name of a protocol, not an object")
     if isinstance(dataset, Metadata) and base is not None:
         raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
-    metadata = dataset if isinstance(dataset, Metadata) else read_metadata(dataset, base)
+    metadata, of = _chosen(dataset, of, base, named=bool(params))
+    if metadata.task is not None:
+        return _in_tars(metadata, of)
     if isinstance(of, str):
         if frozen:
             return Task.frozen(metadata, Path(of))
@@ -81,6 +83,42 @@ def task(
     if split is not None and metadata.dataset is not None and metadata.dataset.manifest.part is not None:
         return published(metadata, split)  # of the whole's rows: a share of the part's would be another
     return of(Task.canonical(metadata), on_empty=on_empty)
+
+
+def _chosen(
+    dataset: DatasetName | Metadata, of: str | Protocol | None, base: str | None, *, named: bool
+) -> tuple[Metadata, str | Protocol | None]:
+    """The rows to make a task of, and what is asked for; a task that tars contain is a base of its own."""
+    if isinstance(dataset, Metadata):
+        return dataset, of
+    opened = open_dataset(dataset)
+    tasks = [one.name for one in opened.manifest.bases if one.task is not None]
+    if base is None and not named and of in tasks:
+        return read_metadata(opened, str(of)), None
+    return read_metadata(opened, base), of
+
+
+def _in_tars(metadata: Metadata, of: str | Protocol | None) -> Task:
+    """The task that tars contain, with the official metrics of its protocol."""
+    if metadata.task is None or of is not None:
+        raise InputError(
+            f"{metadata.name} has the rows of a task, chosen already, and not those that {of} would choose "
+            "from: leave it out, or name a whole base"
+        )
+    return Task.of_tars(metadata, _metrics(metadata.task.protocol))
+
+
+def _metrics(words: str) -> Sequence[str]:
+    """The official metrics of a protocol in words."""
+    with suppress(InputError):
+        made = parse_protocol(words)
+        steps = made.steps if isinstance(made, Chain) else [made]
+        return list(dict.fromkeys(metric for step in steps if step for metric in step.metrics))
+    # As a task describes itself: "uda@1(source='rock', seed=0) & (severity <= 1.5)".
+    names = [step.partition("@")[0] for step in words.split(" & ")]
+    return list(
+        dict.fromkeys(metric for name in names if name in _BY_NAME for metric in _BY_NAME[name].metrics)
+    )
 
 
 def published(metadata: Metadata, split: CanonicalSplit) -> Task:

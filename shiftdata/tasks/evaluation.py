@@ -264,6 +264,11 @@ def evaluate(
         raise InputError(f"{name} of {task.describe()} has no rows to evaluate")
     rows, predicted = predicted_rows(task, name, predictions, remap=remap, outputs=outputs)
     true = metadata.label[rows].astype(np.int64)
+    if true.min() < 0:
+        raise InputError(
+            f"{name} is an unlabelled set, and these tars have no labels of it: evaluate on the task of the "
+            "Parquet dataset, with the same keys"
+        )
     known = np.isin(np.arange(len(metadata.labels)), task.label_ids)
     if "universal" in task.metrics:
         true = np.where(known, np.arange(len(known)), UNKNOWN)[true]

@@ -15,10 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, NotFoundError
+from shiftdata.dataset import OpenDataset
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from shiftdata.format.paths import in_order, row_files
 from shiftdata.format.typed import read_json
 from shiftdata.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.metadata import Metadata
+from shiftdata.metadata.columns import read_columns
 
 if TYPE_CHECKING:
     from shiftdata.tasks.sets import Indices, Role, RowSet
@@ -140,6 +143,28 @@ def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple
         order = np.argsort(indices)
         sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
     return Frozen.read(path), sets
+
+
+def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indices | None]]:
+    """The rows of each set of a task in tars, and how often each was drawn where that is not once.
+
+    Of the samples of a row that was drawn several times, the first stands for all.
+    """
+    manifest, sets, start = dataset.manifest, {}, 0
+    splits = manifest.base(base).splits
+    for name in in_order(splits):
+        paths = row_files(manifest.files, base, name)
+        drawn = pa.concat_tables([read_columns(dataset, path, ["count", "copy"]) for path in paths])
+        first = np.flatnonzero(drawn["copy"].to_numpy() == 1)
+        counts = drawn["count"].to_numpy()[first].astype(np.int64)
+        if len(drawn) != splits[name].rows or counts.sum() != len(drawn):
+            raise IntegrityError(
+                f"{dataset.address}: index/{base} does not have the {splits[name].rows:,} samples of {name}: "
+                "fetch or export it again"
+            )
+        sets[name] = (start + first, counts if (counts != 1).any() else None)
+        start += len(drawn)
+    return sets
 
 
 def _tables(path: Path) -> Iterator[pa.Table]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from shiftdata.format.schema import SPLITS
 from shiftdata.metadata import Metadata
 from shiftdata.tasks import reading
 from shiftdata.tasks.evaluation import Evaluation, evaluate
-from shiftdata.tasks.frozen import Frozen, freeze, read_frozen
+from shiftdata.tasks.frozen import Frozen, drawn_rows, freeze, read_frozen
 from shiftdata.tasks.report import MarginalDraw, Report, SetReport
 from shiftdata.tasks.sets import ROLES, Indices, LeakWarning, Role, RowSet
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "test": "test"}
+#: The sides of sets that only their roles tell: those of one side may share origins.
+SIDES = {"fit": "train", "unlabelled": "train", "select": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,27 @@ class Task:
         made.check_leaks(warn=True)
         return made
 
+    @classmethod
+    def of_tars(cls, metadata: Metadata, metrics: Sequence[str] = ()) -> Task:
+        """The task that tars contain: its rows, a sample for each time that one was drawn."""
+        if metadata.dataset is None or metadata.task is None:
+            raise InputError(f"{metadata.name} is not a task in tars: make one of it by a protocol")
+        sets = {}
+        for name, (rows, counts) in drawn_rows(metadata.dataset, metadata.base).items():
+            groups = np.zeros(len(metadata.group_counts), bool)
+            group = metadata.group[rows]
+            groups[group[group >= 0]] = True
+            sets[name] = RowSet(
+                indices=rows,
+                expected=groups,
+                scope=groups,
+                roles=tuple(cast(Role, role) for role in metadata.task.roles[name]),
+                counts=counts,
+                reason="it is in tars of its own",
+                side=SIDES[metadata.task.roles[name][0]],
+            )
+        return cls(metadata, sets, (metadata.task.protocol,), metrics=tuple(metrics))
+
     def __repr__(self) -> str:
         """The protocols, the dataset, and each set with its role and size."""
         sets = ", ".join(f"{name} ({one.role}) {len(one):,}" for name, one in self.sets.items())
@@ -153,7 +176,8 @@ class Task:
         known = np.zeros(len(self.metadata.labels), bool)
         for rows in fit:
             known |= rows.expected.reshape(-1, nuisances).any(axis=1)
-            known[self.metadata.label[rows.indices]] = True
+            label = self.metadata.label[rows.indices]
+            known[label[label >= 0]] = True
         return np.flatnonzero(known)
 
     @property
@@ -179,7 +203,8 @@ class Task:
         """
         result = np.full(len(self.metadata.labels), -1)
         for rows in self.sets.values():
-            result[self.metadata.label[rows.indices]] = len(self.label_ids)
+            label = self.metadata.label[rows.indices]
+            result[label[label >= 0]] = len(self.label_ids)
         result[self.label_ids] = np.arange(len(self.label_ids))
         return result
 
@@ -238,7 +263,7 @@ class Task:
         result = {}
         for name, rows in self.sets.items():
             if "unlabelled" in rows.roles:
-                hashes = self.metadata.hashes(rows.indices, "key")
+                hashes = self.metadata.key_hashes(rows.indices)
                 order = np.argsort(hashes)
                 result[name] = (hashes[order], order)
         return result

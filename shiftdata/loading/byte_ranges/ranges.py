@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,12 +27,6 @@ class Piece:
     def end(self) -> int:
         return self.start + self.length
 
-    def fits(self, data: bytes | None) -> bool:
-        """Whether some bytes can be those of this example: by length, and by hash where it is known."""
-        if data is None or len(data) != self.length:
-            return False
-        return self.sha256 is None or hashlib.sha256(data).digest() == self.sha256
-
 
 @dataclass(frozen=True)
 class Span:
@@ -50,8 +43,11 @@ class Span:
         return max(piece.end for piece in self.pieces)
 
 
-def spans(pieces: Sequence[Piece], tolerance: int) -> Iterator[Span]:
+def spans(pieces: Sequence[Piece], tolerance: int, *, neighbours: bool = False) -> Iterator[Span]:
     """Join the pieces of a shard over gaps of at most `tolerance` bytes, the narrowest gaps first.
+
+    `neighbours`: rows that follow each other are joined whatever the waste. In a tar a header and padding lie
+    between them, which are more than a small example.
 
     >>> near = [Piece(0, 0, 0, 500), Piece(1, 1, 510, 500), Piece(2, 2, 9000, 500)]
     >>> [(span.start, span.end) for span in spans(near, tolerance=4096)]
@@ -66,7 +62,10 @@ def spans(pieces: Sequence[Piece], tolerance: int) -> Iterator[Span]:
     order = np.argsort(gaps, kind="stable")
     allowed = sum(piece.length for piece in ordered) * WASTE
     bridged = np.zeros(len(gaps), dtype=bool)
-    bridged[order] = (np.cumsum(gaps[order]) <= allowed) & (gaps[order] <= tolerance)
+    bridged[order] = np.cumsum(gaps[order]) <= allowed
+    if neighbours:
+        bridged |= np.diff([piece.row for piece in ordered]) == 1
+    bridged &= gaps <= tolerance
     first = 0
     for number, joined in enumerate(bridged.tolist(), start=1):
         if not joined or ordered[number].end - ordered[first].start > LONGEST:

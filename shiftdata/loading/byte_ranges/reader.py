@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -62,6 +63,7 @@ class ExampleReader:
         ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
             and keeps in memory, where the examples are elsewhere (`shiftdata.loading.byte_ranges.windows`).
         source: where the examples lie, if not beside the manifest.
+        whole: of tars, give each sample as it lies, from its first member to the end of its last.
 
     """
 
@@ -77,6 +79,7 @@ class ExampleReader:
         connections: int = 16,
         ahead: int = 256 * 2**20,
         source: Store | None = None,
+        whole: bool = False,
     ) -> None:
         if min(tolerance, cache_limit, ahead) < 0 or connections < 1:
             raise InputError(
@@ -93,9 +96,9 @@ class ExampleReader:
         # Threads gain nothing where no answer is waited for.
         self._connections = connections if self._store.folder is None else 1
         self._cache = Cache(cache, cache_limit) if cache is not None and self._store.folder is None else None
-        self._layout = Layout.of(opened, base)
+        self._layout = Layout.of(opened, base, whole=whole)
         #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
-        self.ahead = ahead if self._store.folder is None and opened.manifest.roles.modality == "image" else 0
+        self.ahead = ahead if self._store.folder is None and self._layout.has_bytes else 0
         self._begin()
 
     def __len__(self) -> int:
@@ -137,7 +140,8 @@ class ExampleReader:
     def parts(self, positions: Indices) -> Generator[dict[int, bytes]]:
         """The examples at some sorted positions, part by part as they come; all shards together."""
         self.check_unchanged()
-        yield from self._parts(positions)
+        for part in self._parts(positions):
+            yield part if self._as_stored else {row: self._layout.example(row, part[row]) for row in part}
         self.check_unchanged()  # again: what was opened just now may be of another version
 
     def lengths(self, positions: Indices) -> Indices:
@@ -177,11 +181,14 @@ class ExampleReader:
         self.stats = ReadStats()
         self._row_groups = RowGroups(self._layout, self._store)
         self._known: dict[str, bool | None] = {}
+        table = self.dataset.manifest.roles.modality == "table"
+        #: Whether what is handed out is what lies in the shard: not the features among a table's JSON.
+        self._as_stored = self._layout.whole or not self._layout.members or not table
         self._lock = threading.Lock()
 
     def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
         parts = self._layout.by_shard(positions)
-        if self.dataset.manifest.roles.modality != "image":
+        if not self._layout.has_bytes:
             for shard, some in parts:
                 verify = self._verify or not self.dataset.has_version
                 yield self._by_row_group(shard, some, verify=verify)
@@ -189,7 +196,7 @@ class ExampleReader:
         known = dict(in_threads(self._identity, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
         for shard, some in parts:
-            if known[shard.path] is False:
+            if known[shard.path] is False and not self._layout.members:
                 yield self._by_row_group(shard, some, verify=True)
                 continue
             if known[shard.path] and self._store.folder is not None and not self._verify:
@@ -199,7 +206,7 @@ class ExampleReader:
                 if near:
                     yield near
                     continue
-            pieces = self._layout.pieces(shard, some, hashes=self._verify or known[shard.path] is None)
+            pieces = self._layout.pieces(shard, some, hashes=self._verify or not known[shard.path])
             cached = self._cached(shard, pieces)
             yield cached
             missing.append((shard, [piece for piece in pieces if piece.position not in cached]))
@@ -220,7 +227,8 @@ class ExampleReader:
             self._count(fetched=length, requests=1)
             return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
 
-        jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, self._tolerance)]
+        cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.members))
+        jobs = [(shard, span) for shard, pieces in parts for span in cut(pieces)]
         images: dict[int, bytes] = {}
         for some in in_threads(fetch, jobs, self._connections):
             yield some
@@ -247,7 +255,7 @@ class ExampleReader:
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
                 raise StorageError(f"{error} (row {rows})") from error
             pairs = zip(span.pieces, data, strict=True)
-            wrong = [piece.row for piece, one in pairs if not piece.fits(one)]
+            wrong = [piece.row for piece, one in pairs if not self._layout.fits(piece, one)]
             if not wrong:
                 return data
         raise wrong_hash(self._store, shard, wrong[0])
@@ -270,7 +278,8 @@ class ExampleReader:
         if self._cache is None:
             return {}
         kept = self._cache.get(shard.record.sha256, [piece.start for piece in pieces])
-        found = {piece.position: kept[piece.start] for piece in pieces if piece.fits(kept.get(piece.start))}
+        fitting = [piece for piece in pieces if self._layout.fits(piece, kept.get(piece.start))]
+        found = {piece.position: kept[piece.start] for piece in fitting}
         self._count(cache_hits=len(found))
         return found
 
@@ -285,9 +294,10 @@ class ExampleReader:
                 unsure = info.size is None or (same and not self.dataset.has_version)
                 self._known[shard.path] = None if unsure else same
             if first and self._known[shard.path] is False:
+                more = "" if self._layout.members else ", and whole row groups are read"
                 warnings.warn(
-                    f"{self._store.address}/{shard.path} is not the file that the manifest lists: its row "
-                    "groups are read, and each image is checked; fetch the original to read less",
+                    f"{self._store.address}/{shard.path} is not the file that the manifest lists: each "
+                    f"example is checked{more}; fetch the original to read less",
                     stacklevel=4,
                 )
         return shard.path, self._known[shard.path]
