@@ -6,8 +6,8 @@
 The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` is what `shiftdata
 label` writes; a table of your own has the same columns, key,label,who,when, the last two perhaps empty.
 Samples that are labelled `partly` count as `--partly` says, or not at all; neither do those on which people
-differ; how far they agree beyond chance is printed with the threshold: Cohen's kappa of two people,
-Krippendorff's alpha of more. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
+differ. How far they agree is printed with the threshold: Cohen's kappa of every two, Krippendorff's alpha of
+more. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
 code sets each threshold so that 90 % of those out of class are left out: `--goal rejection --wanted 0.9`.
 """
 
@@ -28,9 +28,9 @@ from builders.filters.report import judged_rows
 from builders.filters.rules import Bools, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.labelling.agreement import agreement
+from shiftdata.labelling.agreement import agreements, alpha
 from shiftdata.labelling.purposes import FILTER
-from shiftdata.labelling.table import read_labels, settled
+from shiftdata.labelling.table import Key, latest, read_labels, settled
 from shiftdata.metrics.records import Record, number, table
 from shiftdata.metrics.statistics import wilson
 
@@ -168,14 +168,20 @@ def _labelled(scores: Mapping[str, float], labels: Mapping[str, Any]) -> tuple[F
 def _read(path: Path, partly: str | None) -> dict[str, Any]:
     """The verdict on each sample on which all agree; says how far they do and how many are left out."""
     rows = read_labels(path, FILTER.labels)
-    if (agreed := agreement(rows)) is not None:
-        print(agreed)
+    _print_agreement(path, latest(rows))
     labels, differ = settled(rows)
     verdicts = {key: (partly or label) if label == "partly" else label for (key,), label in labels.items()}
     kept = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}
     if differ or len(kept) < len(verdicts):
         print(f"left out: {len(verdicts) - len(kept):,} partly, {len(differ):,} on which people differ")
     return kept
+
+
+def _print_agreement(path: Path, people: Mapping[str, Mapping[Key, str]]) -> None:
+    for pair in agreements(FILTER, [(path.name, people)]):
+        print(f"{pair.first} and {pair.second}: Cohen's kappa {pair.kappa}, n = {pair.n:,} labelled by both")
+    if len(people) > 2 and (of_all := alpha(people)) is not None:
+        print(f"{len(people)} people: Krippendorff's alpha {of_all}")
 
 
 def main() -> int:

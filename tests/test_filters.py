@@ -476,7 +476,8 @@ def test_a_calibrated_threshold_is_a_rule_and_reports_its_figures():
 
 def test_the_script_calibrates_on_published_scores(folder, judged, tmp_path):
     ink = dict(zip(judged["key"].to_pylist(), judged["score_ink"].to_pylist(), strict=True))
-    lines = [f"{key},{'keep' if ink[key] > 30 else 'drop'},,\n" for key in list(ink)[::7]]
+    verdicts = [(key, "keep" if ink[key] > 30 else "drop") for key in list(ink)[::7]]
+    lines = [f"{key},{verdict},{who},\n" for who in ("ann", "ben", "cy") for key, verdict in verdicts]
     (tmp_path / "labels.csv").write_text("key,label,who,when\n" + "".join(lines))
     ran = []
     for scorer in ("ink", "inc"):
@@ -485,6 +486,8 @@ def test_the_script_calibrates_on_published_scores(folder, judged, tmp_path):
             subprocess.run([*command, tmp_path / "labels.csv"], cwd=ROOT, capture_output=True, text=True)
         )
     assert (ran[0].returncode, "f1 1.0000" in ran[0].stdout) == (0, True), ran[0].stderr
+    assert f"ann and ben: Cohen's kappa 1.000 [1.000, 1.000], n = {len(verdicts)} labelled" in ran[0].stdout
+    assert "3 people: Krippendorff's alpha 1.0000 [1.0000, 1.0000]" in ran[0].stdout
     assert (ran[1].returncode, "unknown scorer 'inc'" in ran[1].stderr) == (1, True)
 
 

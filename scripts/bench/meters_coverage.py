@@ -1,10 +1,12 @@
 """How far the meters are off, and how often their intervals hold the truth, where the truth is known.
 
     python scripts/bench/meters_coverage.py [--draws 40] [--n 500 2000] [--dimensions 2 20] [--classes 2 4]
+        [--noise .1]
 
 Concept shift: labels are the sectors of a plane in which a row lies, 2 (half-planes) or more; the target's
 sectors are turned until a given share of normal rows has another label. "density" moves the target's rows by
 1 along the plane and doubles their scale in a third dimension: the shares over source and target then differ.
+With noise, a share of labels is drawn at random; the truth stays that of the sectors.
 Covariate shift: normal rows whose mean is moved, so that a half-space reaches the total variation. A line has
 the truth, the mean estimate, the share of draws whose interval holds the truth, the mean width of intervals.
 """
@@ -47,10 +49,14 @@ def domains(generator: np.random.Generator, n: int, d: int, density: bool) -> tu
     return source, target
 
 
-def concept(n: int, d: int, classes: int, share: float, density: bool, seed: int) -> dict[str, Interval]:
+def concept(
+    n: int, d: int, classes: int, share: float, density: bool, noise: float, seed: int
+) -> dict[str, Interval]:
     """The meter on one draw."""
-    source, target = domains(np.random.default_rng(seed), n, d, density)
-    labels = sectors(source, classes, 0), sectors(target, classes, 2 * np.pi * share / classes)
+    generator = np.random.default_rng(seed)
+    source, target = domains(generator, n, d, density)
+    clean = sectors(source, classes, 0), sectors(target, classes, 2 * np.pi * share / classes)
+    labels = [np.where(generator.random(n) < noise, generator.integers(classes, size=n), of) for of in clean]
     found = concept_shift_on_features(source, labels[0], target, labels[1], seed=seed)
     return {"min": found.minimum, "max": found.maximum, "source": found.on_source, "target": found.on_target}
 
@@ -63,7 +69,7 @@ def covariate(n: int, d: int, mean: float, seed: int) -> dict[str, Interval]:
 
 
 def cases(
-    sizes: list[int], dimensions: list[int], classes: list[int]
+    sizes: list[int], dimensions: list[int], classes: list[int], noise: float
 ) -> Iterator[tuple[str, Draw, dict[str, float]]]:
     """A name, how to draw, and the true values."""
     for n, d in itertools.product(sizes, dimensions):
@@ -73,7 +79,7 @@ def cases(
             differ = [float(np.mean(sectors(rows, k, 0) != sectors(rows, k, turned))) for rows in both]
             truth = {"min": min(differ), "max": max(differ), "source": differ[0], "target": differ[1]}
             name = f"n={n} d={d} classes={k}{' density' if density else ''}"
-            yield name, partial(concept, n, d, k, share, density), truth
+            yield name, partial(concept, n, d, k, share, density, noise), truth
         for mean in MEANS:
             truth = {"covariate": float(2 * norm.cdf(mean / 2) - 1)}
             yield f"n={n} d={d} mean={mean:g}", partial(covariate, n, d, mean), truth
@@ -86,11 +92,14 @@ def main() -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[500, 2000], help="rows of a side")
     parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 20])
     parser.add_argument("--classes", type=int, nargs="+", default=[2, 4])
+    parser.add_argument(
+        "--noise", type=float, default=0.0, help="the share of labels that are drawn at random"
+    )
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     print(f"{'':<32}{'figure':<10} truth  mean of {options.draws:<4} covered  width")
     with Pool(options.processes) as pool:
-        for name, draw, truth in cases(options.n, options.dimensions, options.classes):
+        for name, draw, truth in cases(options.n, options.dimensions, options.classes, options.noise):
             drawn = pool.map(draw, range(options.draws), chunksize=1)
             for figure, true in truth.items():
                 found = [intervals[figure] for intervals in drawn]

@@ -122,18 +122,13 @@ def bounds(
             for both in zip(("source", "target"), (source_labels, target_labels), predictions, strict=True)
         ]
         wrong, hypothesis = np.concatenate(missed)[mask], "the given model"
-    names = (
-        None
-        if origins is None
-        else tuple(
-            np.asarray(values)[rows] for values, rows in zip(origins, (mask[:n], mask[n:]), strict=True)
-        )
-    )
+    if origins is not None:
+        origins = np.asarray(origins[0])[mask[:n]], np.asarray(origins[1])[mask[n:]]
     return Bounds(
         source_error=share(wrong, ~sides.target, sides.origins),
         target_error=share(wrong, sides.target, sides.origins),
         covariate=covariate_shift(
-            fits.rows[~sides.target], fits.rows[sides.target], origins=names, seed=seed
+            fits.rows[~sides.target], fits.rows[sides.target], origins=origins, seed=seed
         ),
         concept=fits.record(),
         hypothesis=hypothesis,

@@ -11,16 +11,17 @@ Spearman 1904):
 
     cos(pi observed) = cos(pi true) x r_source r_target,    cos(pi own) = r^2,
 
-where `own` is the disagreement of two fits on two halves of one side. The interval holds what this gives, and
-what the step from half of the rows to all of them gives on the scale of the cosine, where the effect of
-errors falls as 1/n (labels with noise) to 1/n^2 (labels that planes separate).
+where `own` is the disagreement of two fits on two halves of one side. The interval holds what this gives,
+and what the step from half of the rows to all of them gives. On the scale of the cosine the effect of errors
+falls as n^-a, and the step leaves 1 / (2^a - 1) of itself to go: a is 2 where planes part the labels, whose
+fits err as 1/n, and 1 where labels have noise. How held-out errors fall from half to all says which it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -45,8 +46,8 @@ from shiftdata.metrics.arrays import FloatArray, IntArray
 from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import wilson
 
-#: Of the step from half of the rows to all: what is still missing where errors fall as 1/n^2 and as 1/n.
-_STEPS = (1 / 3, 1.0)
+#: What the step from half of the rows to all leaves to go where planes part the labels.
+_PARTED = 1 / 3
 #: Above, two fits of one side agree too little to tell their errors from the shift.
 _LARGEST_OWN = 0.25
 
@@ -171,23 +172,32 @@ class Fits:
         self.penalties = [self._penalty(side, folds) if penalty is None else penalty for side in self._both()]
         all_rows, half, own = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((2, len(rows)))
         self.wrong: Mask = np.zeros(len(rows), np.bool_)
+        errors = np.zeros(2)  # of fits on half and on all, on rows of their own side
         replicates: list[tuple[float, float]] = []
         self._starts: list[Linear | None] = [None, None]
         for fold in folds:
-            unseen = rows[fold.unseen]
-            f_source, f_target = self._pair(fold.seen)
-            all_rows[fold.unseen] = f_source(unseen) != f_target(unseen)
-            self.wrong[fold.unseen] = f_source(unseen) != self._codes[fold.unseen]
-            replicates.append(
-                sides.where(fold.seen).means(f_source(rows[fold.seen]) != f_target(rows[fold.seen]))
+            seen, unseen = rows[fold.seen], rows[fold.unseen]
+            of_target, codes = sides.target[fold.unseen], self._codes[fold.unseen]
+            pair = self._pair(fold.seen)
+            f, g = (fit(unseen) for fit in pair)
+            halves = [[fit(unseen) for fit in self._pair(half_of)] for half_of in fold.halves]
+            (f_first, g_first), (f_second, g_second) = halves
+            all_rows[fold.unseen], self.wrong[fold.unseen] = f != g, f != codes
+            half[fold.unseen] = np.mean(
+                [a != b for a in (f_first, f_second) for b in (g_first, g_second)], axis=0
             )
-            answers = [[fit(unseen) for fit in self._pair(rows_of)] for rows_of in fold.halves]
-            of_source, of_target = zip(*answers, strict=True)
-            half[fold.unseen] = np.mean([f != g for f in of_source for g in of_target], axis=0)
-            own[:, fold.unseen] = of_source[0] != of_source[1], of_target[0] != of_target[1]
-        self._all, self._half = sides.means(all_rows), sides.means(half)
+            own[:, fold.unseen] = f_first != f_second, g_first != g_second
+            replicates.append(sides.where(fold.seen).means(pair[0](seen) != pair[1](seen)))
+            errors += [
+                sum(int((np.where(of_target, b, a) != codes).sum()) for a, b in halves) / 2,
+                int((np.where(of_target, g, f) != codes).sum()),
+            ]
+        self._all, self._half, self._differ = sides.means(all_rows), sides.means(half), all_rows
         self._own = [sides.means(values) for values in own]
-        self._replicates = np.array(replicates)
+        self._replicates = replicates
+        # Errors that a step divides by q fall as n^-log2(q); the cosine sees their squares.
+        power = float(np.clip(2 * np.log2(errors[0] / errors[1]), 1, 2)) if errors.all() else 2.0
+        self._left = 1 / (2**power - 1)
 
     def record(self) -> ConceptShift:
         """What was found."""
@@ -205,12 +215,16 @@ class Fits:
     def interval(self, side: int) -> Interval:
         """The disagreement over rows of one side."""
         at_half, at_all = (math.cos(math.pi * values[side]) for values in (self._half, self._all))
-        ends = [_share(at_all + step * (at_all - at_half)) for step in _STEPS]
-        estimate = _share(at_all + np.mean(_STEPS) * (at_all - at_half))
+        steps = _PARTED, (_PARTED + self._left) / 2, self._left
+        least, estimate, most = (_share(at_all + step * (at_all - at_half)) for step in steps)
+        ends = [least, most]
         own = [values[side] for values in self._own]
         if max(own) < _LARGEST_OWN:
             ends.append(_share(at_half / math.sqrt(math.prod(math.cos(math.pi * value) for value in own))))
-        return jackknifed(estimate, ends, margin(self._replicates[:, side]), 0, self.sides, self._seed)
+        rows = share(self._differ, self._both()[side], self.sides.origins)
+        # Ten replicates estimate a spread badly: it is not below that of the rows alone.
+        spare = max(margin([replicate[side] for replicate in self._replicates]), (rows.high - rows.low) / 2)
+        return jackknifed(estimate, ends, spare, 0, self.sides, self._seed)
 
     def _both(self) -> tuple[Mask, Mask]:
         return ~self.sides.target, self.sides.target
@@ -248,8 +262,8 @@ def _share(cosine: float) -> float:
 
 def _each(figure: Callable[..., float], first: Interval, second: Interval) -> Interval:
     """An interval whose estimate and ends are figures of those of two."""
-    ends = (figure(getattr(first, name), getattr(second, name)) for name in ("estimate", "low", "high"))
-    return Interval(*ends, first.level, first.replicates, first.seed, 0, first.method)
+    ends = {name: figure(getattr(first, name), getattr(second, name)) for name in ("estimate", "low", "high")}
+    return replace(first, **ends)
 
 
 def _differ(name: str, answers: tuple[Any, Any]) -> Mask:
