@@ -131,7 +131,7 @@ def coverage(method: str, seeds: range, scale: float, n: int, **options) -> floa
 
 @pytest.mark.parametrize("method", ["bbse", "mlls"])
 def test_intervals_hold_of_an_overconfident_classifier(method):
-    assert coverage(method, range(80), 3, 500) >= 0.9
+    assert coverage(method, range(240), 3, 500) >= 0.9
 
 
 @pytest.mark.slow

@@ -33,7 +33,6 @@ ESTIMATORS = {
     "bbse, hard": ("bbse", {"hard": True}),
     "rlls": ("rlls", {}),
     "mlls": ("mlls", {}),
-    "mlls, temperature": ("mlls", {"calibration": "temperature"}),
     "mlls, uncalibrated": ("mlls", {"calibration": None}),
     "mean": ("mean", {}),
 }
