@@ -27,7 +27,7 @@ from shiftdata.metrics import Resampling
 from tests.test_label_shift import World, distorted
 
 quiet = partial(estimate_marginal, diagnose=False)
-FEW = Resampling(replicates=200)
+FEW = Resampling(replicates=100)
 
 
 def at(scale: float, world: World):
@@ -131,7 +131,7 @@ def coverage(method: str, seeds: range, scale: float, n: int, **options) -> floa
 
 @pytest.mark.parametrize("method", ["bbse", "mlls"])
 def test_intervals_hold_of_an_overconfident_classifier(method):
-    assert coverage(method, range(40), 3, 500) >= 0.9
+    assert coverage(method, range(240), 3, 500) >= 0.9
 
 
 @pytest.mark.slow
@@ -146,11 +146,33 @@ def test_intervals_of_every_estimator_hold(method, options, scale, n):
 
 
 def test_a_small_hold_out_without_an_error_is_not_taken_for_a_classifier_without_errors():
-    """If a true accuracy of .95 goes unseen in 12 rows a class (54 %), 5 % of the target look like class 1."""
+    """12 rows of a class are all right at an accuracy of .95 too (54 %): 5 % of class 0 look like class 1."""
     labels, target = np.arange(24) % 2, np.repeat([0, 1], [1900, 100])
     assert quiet("bbse", labels, labels, target).low[1] < 0.005
     many = np.arange(4000) % 2
     assert quiet("bbse", many, many, target).low[1] > 0.03
+
+
+def test_an_end_solves_its_equation():
+    """A share whose solution is about 0: its variance at the end t is s^2 + t (1 - t) / n."""
+    drawn = np.random.default_rng(0).normal([0.001, 0.999], 0.01, size=(100_000, 2))
+    solution, how = np.array([0.001, 0.999]), Resampling(replicates=len(drawn))
+    known = intervals.Replicates(solution=solution, drawn=drawn, target_size=200.0, how=how)
+    variance = 0.01**2 - 0.001 * 0.999 / 200
+    end = optimize.brentq(lambda t: (t - 0.001) ** 2 - 1.96**2 * (variance + t * (1 - t) / 200), 0.001, 0.5)
+    assert known.bounds()[1][0] == pytest.approx(end, rel=0.02)
+    assert known.bounds()[0] == pytest.approx([0, 1 - end], rel=0.02)
+
+
+def test_a_class_without_rows_may_have_as_many_as_the_origins_allow():
+    labels, target = np.arange(3000) % 3, np.repeat([0, 1], 100)
+    by_row, by_origin = (
+        quiet("bbse", labels, labels, target, origins=of) for of in (None, np.arange(200) // 10)
+    )
+    for found, n in ((by_row, 200), (by_origin, 20)):
+        assert found.high[2] == pytest.approx(
+            stats.binomtest(0, n).proportion_ci(method="wilson").high, rel=0.1
+        )
 
 
 def test_rows_of_one_origin_are_one_row():
@@ -205,12 +227,8 @@ def test_an_estimate_is_a_table():
     ]
     assert lines[-1].startswith("note: the mean prediction is biased")
     assert str(found).splitlines()[2].startswith("0")
-    assert "50 % interval" in found.table(resampling=Resampling(level=0.5))
     with pytest.raises(InputError, match="2 names for 3 labels"):
         found.table(["ant", "bee"])
-    by_hand = estimate.MarginalEstimate(found.marginal, found.weights, "true", 0, True)
-    with pytest.raises(InputError, match="make the estimate with `estimate_marginal`"):
-        _ = by_hand.low
 
 
 def test_estimates_that_may_be_biased_say_so():
@@ -261,7 +279,7 @@ def test_mlls_on_an_overconfident_classifier_improves_with_n():
 def test_a_penalised_calibration_is_finite_where_every_prediction_is_right():
     sure = distorted(np.eye(3)[np.arange(60) % 3] * 0.9 + 0.1 / 3, 1, 0)
     fitted = fit_calibrator(sure, np.arange(60) % 3, "bcts", penalty=PENALTY)
-    assert 0.05 < fitted.temperature < 1
+    assert 0.3 < fitted.temperature < 1
     found = quiet("mlls", sure, np.arange(60) % 3, sure[[0, 0, 0, 1]])
     assert found.marginal == pytest.approx([0.75, 0.25, 0], abs=0.02)
 

@@ -17,6 +17,7 @@ import argparse
 import time
 import warnings
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,11 @@ from shiftdata.stable import rng
 CLASSES, APART, ALPHAS = (3, 5, 10), (1.5, 2.5, 4.0, 6.0), (0.3, 0.5, 1.0, 3.0)
 SCALES = {"calibrated": 1.0, "overconfident x3": 3.0, "underconfident": 0.4}
 #: Estimators by what the table calls them.
-ESTIMATORS = {
+ESTIMATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "bbse": ("bbse", {}),
     "bbse, hard": ("bbse", {"hard": True}),
     "rlls": ("rlls", {}),
     "mlls": ("mlls", {}),
-    "mlls, temperature": ("mlls", {"calibration": "temperature"}),
     "mlls, uncalibrated": ("mlls", {"calibration": None}),
     "mean": ("mean", {}),
 }

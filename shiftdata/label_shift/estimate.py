@@ -35,10 +35,10 @@ class MarginalEstimate:
     method: str
     iterations: int
     converged: bool
-    caveat: str = ""
+    caveat: str
     #: What the predictions were calibrated by: `reweight(estimate.calibrator(predictions), estimate)`.
-    calibrator: Calibrator | None = None
-    evidence: Evidence | None = field(default=None, repr=False)
+    calibrator: Calibrator | None
+    evidence: Evidence = field(repr=False)
 
     @property
     def low(self) -> FloatArray:
@@ -65,7 +65,7 @@ class MarginalEstimate:
 
     def weight_bounds(self, resampling: Resampling = DEFAULT) -> tuple[FloatArray, FloatArray]:
         """The ends of each weight's interval; the hold-out's own shares are divided by, as `weights` does."""
-        prior = self._known().prior
+        prior = self.evidence.prior
         low, high = (over_prior(bound, prior) for bound in self.bounds(resampling))
         return low, high
 
@@ -87,31 +87,26 @@ class MarginalEstimate:
         how = resampling
         return Interval(found, low, high, how.level, how.replicates, how.seed, 0, "triangle inequality")
 
-    def table(self, names: Sequence[str] | None = None, resampling: Resampling = DEFAULT) -> str:
+    def table(self, names: Sequence[str] | None = None) -> str:
         """Label, share and interval, a line each; `names` are those of the labels."""
-        known = self._known()
         shown = list(names) if names is not None else [str(label) for label in range(len(self.marginal))]
         if len(shown) != len(self.marginal):
             raise InputError(f"{len(shown)} names for {len(self.marginal)} labels: give one a label")
-        low, high = (self.low, self.high) if resampling is DEFAULT else self.bounds(resampling)
-        header = ["label", "share", f"{100 * resampling.level:g} % interval", "source"]
+        known = self.evidence
+        columns = zip(shown, self.marginal, self.low, self.high, known.prior, strict=True)
         rows = [
-            [name, number(share, 3), f"{number(a, 3)} - {number(b, 3)}", number(source, 3)]
-            for name, share, a, b, source in zip(shown, self.marginal, low, high, known.prior, strict=True)
+            [name, number(share, 3), f"{number(low, 3)} - {number(high, 3)}", number(source, 3)]
+            for name, share, low, high, source in columns
         ]
+        header = ["label", "share", f"{100 * DEFAULT.level:g} % interval", "source"]
         head = f"{self.method}, {len(known.labels):,} source and {len(known.target):,} target rows"
         return "\n".join([head, table(header, rows), *([f"note: {self.caveat}"] if self.caveat else [])])
 
     def __str__(self) -> str:
         return self.table()
 
-    def _known(self) -> Evidence:
-        if self.evidence is None:
-            raise InputError("intervals need predictions: make the estimate with `estimate_marginal`")
-        return self.evidence
-
     def _replicates(self, resampling: Resampling) -> Replicates | None:
-        evidence = self._known()
+        evidence = self.evidence
         if self.method.startswith("mlls-") and (evidence.prior > 0).all():
             evidence = _adapted(evidence, self.marginal)
         return replicate(evidence, resampling)

@@ -255,8 +255,8 @@ def _diagnose(evidence: Evidence, prepared: Evidence, calibrator: Calibrator | N
 
 
 def _estimate(evidence: Evidence, marginal: FloatArray, method: str, **known: Any) -> MarginalEstimate:
-    known = {"iterations": 1, "converged": True} | known
     weights = over_prior(marginal, evidence.prior)
+    known = {"iterations": 1, "converged": True, "calibrator": None} | known
     return MarginalEstimate(marginal, weights, method, evidence=evidence, **known)
 
 
