@@ -262,8 +262,10 @@ def _share(cosine: float) -> float:
 
 def _each(figure: Callable[..., float], first: Interval, second: Interval) -> Interval:
     """An interval whose estimate and ends are figures of those of two."""
-    ends = {name: figure(getattr(first, name), getattr(second, name)) for name in ("estimate", "low", "high")}
-    return replace(first, **ends)
+    estimate, low, high = (
+        figure(getattr(first, name), getattr(second, name)) for name in ("estimate", "low", "high")
+    )
+    return replace(first, estimate=estimate, low=low, high=high)
 
 
 def _differ(name: str, answers: tuple[Any, Any]) -> Mask:
