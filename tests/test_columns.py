@@ -71,3 +71,9 @@ def test_a_row_that_was_drawn_twice_is_one_origin(tiny):
     result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], task.counts("test")))
     assert result.groups.n.sum() == len(task.sets["test"])
     assert result.groups.origins.sum() == len(task.rows("test")) < len(task.sets["test"])
+
+
+def test_a_row_that_is_asked_for_as_often_as_there_are_rows_stays_that_row(tiny):
+    metadata = sd.read_metadata(tiny)
+    rows = np.full(len(metadata), 7)
+    assert set(metadata.keys(rows).to_pylist()) == {metadata.table["key"][7].as_py()}
