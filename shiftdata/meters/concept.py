@@ -262,8 +262,10 @@ def _share(cosine: float) -> float:
 
 def _each(figure: Callable[..., float], first: Interval, second: Interval) -> Interval:
     """An interval whose estimate and ends are figures of those of two."""
-    ends = {name: figure(getattr(first, name), getattr(second, name)) for name in ("estimate", "low", "high")}
-    return replace(first, **ends)
+    estimate = figure(first.estimate, second.estimate)
+    return replace(
+        first, estimate=estimate, low=figure(first.low, second.low), high=figure(first.high, second.high)
+    )
 
 
 def _differ(name: str, answers: tuple[Any, Any]) -> Mask:
