@@ -42,15 +42,11 @@ class MarginalEstimate:
 
     @property
     def low(self) -> FloatArray:
-        return self._default[0]
+        return self.bounds()[0]
 
     @property
     def high(self) -> FloatArray:
-        return self._default[1]
-
-    @cached_property
-    def _default(self) -> tuple[FloatArray, FloatArray]:
-        return self.bounds()
+        return self.bounds()[1]
 
     def bounds(self, resampling: Resampling = DEFAULT) -> tuple[FloatArray, FloatArray]:
         """The ends of each share's interval, of another level, seed or number of replicates.
@@ -105,7 +101,14 @@ class MarginalEstimate:
     def __str__(self) -> str:
         return self.table()
 
+    @cached_property
+    def _usual(self) -> Replicates | None:
+        return self._draw(DEFAULT)
+
     def _replicates(self, resampling: Resampling) -> Replicates | None:
+        return self._usual if resampling == DEFAULT else self._draw(resampling)
+
+    def _draw(self, resampling: Resampling) -> Replicates | None:
         evidence = self.evidence
         if self.method.startswith("mlls-") and (evidence.prior > 0).all():
             evidence = _adapted(evidence, self.marginal)
