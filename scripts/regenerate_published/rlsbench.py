@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from reading import Cell, LeftOut, Table, Text, cells_of, name_of, said
 
 CORRECTIONS = ("None", "RW", "RS", "RS+RW")
+#: Which of the two laws a table's alpha is of: Dir(alpha K p), not the Dir(alpha p) of the text.
+CODE = ", alpha as the code draws it"
 
 
 def tables(text: Text) -> Iterator[Table]:
@@ -41,7 +43,7 @@ def _targets(text: Text) -> Table:
 
 
 def _vision(text: Text) -> Table:
-    table = Table("4", "Accuracy on vision datasets, mean over label shifts", "K", figure="3")
+    table = Table("4", f"Accuracy on vision datasets, mean over label shifts{CODE}", "K", figure="3")
     (_, header), *rows = text.above(text.find("Table 4."))
     columns = [re.sub(r"- ", "-", name_of(cell)) for cell in cells_of(header)[1:]]
     for line, row in rows:
@@ -55,7 +57,7 @@ def _corrected(text: Text, name: str, kind: str) -> Table:
 
     Some cells hold the numbers of several columns. Source is never re-sampled: two numbers instead of four.
     """
-    table = Table(name, f"Accuracy on {kind} with re-sampling and re-weighting", "K", figure="3")
+    table = Table(name, f"Accuracy on {kind} with re-sampling and re-weighting{CODE}", "K", figure="3")
     methods: list[str] = []
     plain = False
     for line, row in text.above(text.find(f"Table {name}.")):
@@ -106,7 +108,7 @@ def _numbers(cells: list[str]) -> bool:
 
 
 def _batch_size(text: Text) -> Table:
-    table = Table("7", "Officehome with batch size 16, by target and severity of label shift", "N")
+    table = Table("7", f"Officehome with batch size 16, by target and severity of label shift{CODE}", "N")
     caption = text.find("Table 7.")
     start = text.find("Algorithm\t")
     columns: list[str] = []
