@@ -45,7 +45,7 @@ def test_each_chart_is_two_files_and_a_caption(figures):
     assert [re.sub(r"^\d\d-", "", one)[:14] for one in names] == ["group-fairness", "domain-adaptat"]
     captions = (figures / CAPTIONS).read_text(encoding="utf-8")
     assert re.findall(r"\\includegraphics\{(.*)\.pdf\}", captions) == names
-    for said in ("test rows a task", "2 seeds", "Selected by last", "Dataset table", "commit 50\\% of"):
+    for said in (" test rows ", "2 seeds", "Selected by last", "Dataset table", "commit 50\\% of"):
         assert captions.count(said) == len(names)
 
 

@@ -30,7 +30,7 @@ def apart(order: Indices, keys: Indices) -> Indices:
     """Move as few rows as may be, so that no two neighbours have one key where there are enough others.
 
     >>> apart(np.arange(5), np.array([7, 7, 8, 9, 9])).tolist()
-    [0, 2, 1, 3, 4]
+    [4, 0, 2, 1, 3]
     """
     rows, held = order.tolist(), keys[order].tolist()
     for place in range(1, len(rows)):
