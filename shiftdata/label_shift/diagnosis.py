@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from statistics import NormalDist
 
 import numpy as np
 
@@ -67,9 +67,16 @@ def warn_of_miscalibration(evidence: Evidence, fitted: Calibrator, advice: str) 
 
 
 def _chi_squared_tail(value: float, freedom: int) -> float:
-    """P(chi squared > value), by the cube root of Wilson and Hilferty (1931)."""
-    spread = 2 / (9 * freedom)
-    return NormalDist().cdf(-((max(value, 0) / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5)
+    """P(chi squared > value): finite sums (Abramowitz and Stegun, 26.4.4 and 26.4.5)."""
+    half, odd = max(value, 0) / 2, freedom % 2 / 2
+    tail = math.erfc(math.sqrt(half)) if odd else 0.0
+    for power in range(freedom // 2):
+        exponent = power + odd
+        if half:
+            tail += math.exp(exponent * math.log(half) - half - math.lgamma(exponent + 1))
+        elif not exponent:
+            tail += 1
+    return min(1.0, tail)
 
 
 def _warn(text: str) -> None:
