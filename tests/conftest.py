@@ -22,7 +22,8 @@ import pytest
 from builders.make.build import build
 from shiftdata.threads import available_cores
 from tests.browser import browser
-from tests.tiny import write_recipe
+from tests.contracts.kinds import prepare
+from tests.tiny import SMALL_TAR, write_recipe
 
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
 # Read when `datasets` is first imported, which no module above does.
@@ -105,6 +106,31 @@ def in_tiny_out(tiny_out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in the folder above `shift/`, as a user of plain `datasets` does."""
     monkeypatch.chdir(tiny_out)
     return tiny_out
+
+
+@pytest.fixture(scope="module", params=["stylized", "continuous", "text", "table"])
+def both_formats(
+    request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """A dataset of each kind, as Parquet and as tars. Read only."""
+    from shiftdata.exporting.webdataset import export
+
+    folder = tmp_path_factory.mktemp("formats")
+    if request.param == "stylized":
+        parquet = tiny
+    else:
+        (folder / "made").mkdir()
+        recipe = prepare(request.param, folder / "made")
+        parquet = build(str(recipe), folder / "out", workers=1, quiet=True)
+    return parquet, export(parquet, folder / f"{parquet.name}_wds", shard_bytes=SMALL_TAR)
+
+
+@pytest.fixture(scope="module")
+def tars(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny dataset in WebDataset format. Read only."""
+    from shiftdata.exporting.webdataset import export
+
+    return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL_TAR)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import chain
 
+import fsspec
 import hypothesis
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,7 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from builders.make.build import build
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.exporting.webdataset import export
 from shiftdata.format.manifest import Manifest
@@ -30,32 +30,10 @@ from shiftdata.loading.tars.index import Index
 from shiftdata.loading.tars.samples import Iteration, Samples
 from shiftdata.sampling import Ranks
 from tests.byte_ranges.server import ranges
-from tests.contracts.kinds import prepare
 from tests.tiny import edit_file
 
 # The library leaves it to the garbage collector to close its tars.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-
-SMALL = 40_000  # bytes of a tar: several a split
-
-
-@pytest.fixture(scope="module", params=["stylized", "continuous", "text", "table"])
-def both_formats(request, tiny, tmp_path_factory):
-    """A dataset of each kind, as Parquet and as tars."""
-    folder = tmp_path_factory.mktemp("formats")
-    if request.param == "stylized":
-        parquet = tiny
-    else:
-        (folder / "made").mkdir()
-        recipe = prepare(request.param, folder / "made")
-        parquet = build(str(recipe), folder / "out", workers=1, quiet=True)
-    return parquet, export(parquet, folder / f"{parquet.name}_wds", shard_bytes=SMALL)
-
-
-@pytest.fixture(scope="module")
-def tars(tiny, tmp_path_factory):
-    """The tiny dataset in WebDataset format. Read only."""
-    return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL)
 
 
 def by_key(loader):
@@ -579,6 +557,17 @@ def test_samples_are_those_of_the_library_alone(both_formats):
         assert [sample[name] for name in ("__key__", "__url__")] == [
             expected[name] for name in ("__key__", "__url__")
         ]
+
+
+def test_tars_in_a_bucket_are_read_as_here(tars, bucket):
+    fsspec.filesystem("s3").put(str(tars), f"{bucket}/tiny_wds", recursive=True)
+    there = f"s3://{bucket}/tiny_wds"
+    with (
+        sd.task(tars).loader("train", sampler="rwg", batch_size=16, seed=3) as near,
+        sd.task(there).loader("train", sampler="rwg", batch_size=16, seed=3) as far,
+    ):
+        assert by_key(far) == by_key(near)
+    assert keys(pipeline(there)) == keys(pipeline(tars))
 
 
 def test_a_pipeline_reads_from_a_server_by_few_requests(tars):

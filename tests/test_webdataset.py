@@ -33,36 +33,14 @@ from shiftdata.exporting.webdataset.order import stratified_order
 from shiftdata.exporting.webdataset.tar import write_tar
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import index_file
-from shiftdata.format.schema import example_hashes, told_columns
+from shiftdata.format.schema import example_hashes, json_columns
 from tests.contracts import readers
-from tests.contracts.kinds import prepare
 from tests.test_build import files, finish, how_many, kill_when
 from tests.test_build import start as start_build
-from tests.tiny import edit_file
+from tests.tiny import SMALL_TAR, edit_file
 
 # The library leaves it to the garbage collector to close its tars.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-
-SMALL = 40_000  # bytes of a tar: several a split
-
-
-@pytest.fixture(scope="module", params=["stylized", "continuous", "text", "table"])
-def both_formats(request, tiny, tmp_path_factory):
-    """A dataset of each kind, as Parquet and as tars."""
-    folder = tmp_path_factory.mktemp("formats")
-    if request.param == "stylized":
-        parquet = tiny
-    else:
-        (folder / "made").mkdir()
-        recipe = prepare(request.param, folder / "made")
-        parquet = build(str(recipe), folder / "out", workers=1, quiet=True)
-    return parquet, export(parquet, folder / f"{parquet.name}_wds", shard_bytes=SMALL)
-
-
-@pytest.fixture(scope="module")
-def tars(tiny, tmp_path_factory):
-    """The tiny dataset in WebDataset format. Read only."""
-    return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL)
 
 
 @pytest.fixture
@@ -158,7 +136,7 @@ def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars,
     (one,) = whole.glob("data/extended/train-*.tar")
     many = sorted(tars.glob("data/extended/train-*.tar"))
     assert len(many) > 10
-    assert max(path.stat().st_size for path in many) <= SMALL + 2 * tarfile.BLOCKSIZE
+    assert max(path.stat().st_size for path in many) <= SMALL_TAR + 2 * tarfile.BLOCKSIZE
 
     def names(paths):
         return [name for path in paths for name in tarfile.open(path).getnames()]
@@ -227,7 +205,7 @@ def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
         for sample in pipeline
     ]
     assert readers.rows_of(records, manifest) == {k: r for k, r in wanted.items() if r.split == "test"}
-    assert set(told_columns(manifest.roles.nuisance)) <= set(records[0])
+    assert set(json_columns(manifest.roles.nuisance)) <= set(records[0])
 
 
 def test_members_can_be_read_by_range(tars):
@@ -276,7 +254,7 @@ def start(source, out, **popen):
         "webdataset",
         "--quiet",
     ]
-    command += ["--out", str(out), "--shard-mb", str(SMALL / 2**20)]
+    command += ["--out", str(out), "--shard-mb", str(SMALL_TAR / 2**20)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, **popen)
 
 
@@ -306,10 +284,10 @@ def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_pat
     with monkeypatch.context() as patch:
         patch.setattr("shiftdata.files.swap", killed)
         with pytest.raises(KeyboardInterrupt):
-            export(tiny, out, shard_bytes=SMALL)
+            export(tiny, out, shard_bytes=SMALL_TAR)
     assert not out.exists()
     before = sorted(path.stat().st_ino for path in tmp_path.rglob("*.tar"))
-    assert files(export(tiny, out, shard_bytes=SMALL)) == files(tars)
+    assert files(export(tiny, out, shard_bytes=SMALL_TAR)) == files(tars)
     assert sorted(path.stat().st_ino for path in out.rglob("*.tar")) == before
 
 
@@ -341,7 +319,7 @@ def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
     memory = fsspec.filesystem("memory")
     memory.put(str(tiny), "/mirror/tiny", recursive=True)
     try:
-        out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL)
+        out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL_TAR)
         assert files(out) == files(tars)
         memory.rm("/mirror/tiny/data/mini", recursive=True)
         with pytest.raises(StorageError, match=r"data/mini/.* does not exist"):
@@ -390,7 +368,7 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
 def test_the_pipeline_says_what_is_missing(tiny, tars, copy, monkeypatch):
     with pytest.raises(
         NotFoundError,
-        match=r"there is no .*tiny_wds beside it: run `shiftdata export",
+        match=r"there is no .*tiny_wds next to it: run `shiftdata export",
     ):
         sd.webdataset(copy)
     monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))

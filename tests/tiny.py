@@ -11,6 +11,9 @@ from typing import Any
 from shiftdata.format.manifest import FILE_NAME, checksummed
 from tests.contracts.kinds import prepare
 
+#: The most bytes of a tar of the tiny dataset: several a split.
+SMALL_TAR = 40_000
+
 
 def write_recipe(folder: Path) -> Path:
     """Draw the pictures and write the recipe that uses them; give the recipe's path."""

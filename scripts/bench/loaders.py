@@ -166,9 +166,9 @@ def ratios(
         ("... beside the decoder alone", (OURS, fastest), limit),
         ("decoded cache beside the best peer as its users run it", (CACHED, fastest), as_run),
         ("decoded cache beside the best peer with the same decoder", (CACHED, fastest), alike),
-        ("tars beside Parquet, both by task.loader", (TARS, fastest), [(OURS, fastest, workers)]),
-        ("sd.webdataset beside the library alone", (PIPELINE, fastest), [(LIBRARY, fastest, workers)]),
-        ("sd.webdataset beside Parquet by task.loader", (PIPELINE, fastest), [(OURS, fastest, workers)]),
+        ("tars / Parquet, both by task.loader", (TARS, fastest), [(OURS, fastest, workers)]),
+        ("sd.webdataset / the library alone", (PIPELINE, fastest), [(LIBRARY, fastest, workers)]),
+        ("sd.webdataset / Parquet by task.loader", (PIPELINE, fastest), [(OURS, fastest, workers)]),
     ):
         mine = rates.get((*ours, workers), {})
         best = max(theirs, key=lambda job: peers.get(job, 0), default=None)

@@ -126,7 +126,7 @@ class Stage:
 
     A stage that `adapts` the trained network to the target belongs to the end of the training: every
     evaluation before it takes its steps on a copy of the state. The network of a stage that a fresh one
-    follows is thrown away: it is no checkpoint.
+    follows is thrown away: it is not a checkpoint.
     """
 
     name: str

@@ -67,7 +67,7 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 @click.option("--sets", metavar="NEW=SET,...", help="Only these sets, under new names: train=source_train.")
 @click.option("--pool", type=Path, metavar="FOLDER", help="Keep each picture once there, and link to it.")
 @click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="At least so many tars a set. [16]")
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Least tars of a set. [16]")
 @click.option("--gzip", is_flag=True, help="Compress tars: smaller, for reading from front to back only.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export of other content.")
 @quiet_option

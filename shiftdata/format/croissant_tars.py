@@ -65,7 +65,7 @@ def _about(base: Base, name: str) -> str:
     about = f"`{base.name}/{name}`, {base.splits[name].rows:,} samples. {base.summary}"
     if base.task is None:
         return about
-    hidden = " Its keys are hashed, and its labels are not told." if base.hides_labels(name) else ""
+    hidden = " Its keys are hashed, and its labels are hidden." if base.hides_labels(name) else ""
     return (
         f"{about} The role of the set is {' and '.join(base.roles[name])}; its rows are of the base "
         f"`{base.task.base}`, chosen by {base.protocol}.{hidden}"

@@ -80,7 +80,7 @@ def columns(nuisance: str) -> dict[str, pa.DataType]:
     }
 
 
-def told_columns(nuisance: str) -> list[str]:
+def json_columns(nuisance: str) -> list[str]:
     """The columns that the `json` of a sample in tars has: `params` are long, and lie in the index alone."""
     return [name for name in columns(nuisance) if name != "params"]
 

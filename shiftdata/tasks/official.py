@@ -280,9 +280,9 @@ def _failures(judged: Judged) -> Named:
 
     def mean(values: FloatArray, said: str) -> Figure:
         clusters = Clusters.of_rows(np.zeros(points.n, np.int64), origin, values, 1)
-        one = GroupAccuracy(values.mean(keepdims=True), np.array([points.n]), clusters=clusters)
+        whole = GroupAccuracy(values.mean(keepdims=True), np.array([points.n]), clusters=clusters)
         said = f"{points.n:,} trajectories{said}"
-        return Figure.over(one, np.ones(1), float(one.accuracy[0]), said, len(judged))
+        return Figure.over(whole, np.ones(1), float(whole.accuracy[0]), said, len(judged))
 
     reached = np.where(fails, points.point, points.beyond)
     yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none")

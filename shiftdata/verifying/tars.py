@@ -16,7 +16,7 @@ from shiftdata.format.identity import base_content_id, task_content_id
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import PACKED, index_file, is_tar
 from shiftdata.format.records import Base
-from shiftdata.format.schema import features_as_bytes, index_schema, told_columns
+from shiftdata.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.format.typed import read_json
 from shiftdata.verifying.files import CHUNK, Files, LocalFile
 from shiftdata.verifying.manifest import tar_paths
@@ -124,13 +124,13 @@ def _sample_problems(
     example = next(iter(members.values()))
     if manifest.roles.modality == "table":
         example = features_as_bytes([values.get(name) for name in manifest.roles.example])
-    told = told_columns(manifest.roles.nuisance)
+    names = json_columns(manifest.roles.nuisance)
     wrong = {
         "has another example than its index says": hashlib.sha256(example).digest() != row["sha256"],
         "has another label (.cls) than its index says": not hidden
         and members["cls"] != str(row["label"]).encode(),
         "has other metadata (.json) than its index says": any(
-            values.get(name, ...) != row[name] for name in told
+            values.get(name, ...) != row[name] for name in names
         ),
         "names its class": hidden and any(values.get(name) is not None for name in HIDDEN),
     }

@@ -46,7 +46,7 @@ class JTT(ERM):
     """Just train twice: ERM, then ERM with copies of the rows that the first model got wrong."""
 
     variants: ClassVar[tuple[str, ...]] = ("fixed", "paper", "code")
-    code_version: ClassVar[int] = 2  # 2: the first model is no checkpoint
+    code_version: ClassVar[int] = 2  # 2: the first model is not a checkpoint
 
     first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")

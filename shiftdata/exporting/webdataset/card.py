@@ -14,7 +14,7 @@ from shiftdata.format.front_matter import cell, linked, split_entries, task_cate
 from shiftdata.format.licenses import hub_terms
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import CROISSANT, PACKED, README, data_files, data_prefix
-from shiftdata.format.schema import Feature, columns, told_columns
+from shiftdata.format.schema import Feature, columns, json_columns
 
 Json: TypeAlias = dict[str, Any]
 
@@ -182,7 +182,7 @@ def _features(manifest: Manifest) -> list[Json]:
     fields: dict[str, Feature] = {
         name: TYPES.get(kind, str(kind))
         for name, kind in columns(roles.nuisance).items()
-        if name in told_columns(roles.nuisance)
+        if name in json_columns(roles.nuisance)
     }
     fields |= {roles.label: manifest.labels, roles.nuisance: manifest.nuisances}
     if roles.modality == "table":

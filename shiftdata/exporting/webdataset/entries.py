@@ -20,6 +20,7 @@ from shiftdata.format.paths import in_order, metadata_file
 from shiftdata.format.records import Base, Split, TaskOf
 from shiftdata.format.schema import columns
 from shiftdata.format.written import groups_of, row_bytes, size_of
+from shiftdata.loading.tars.index import sample_names
 from shiftdata.metadata.columns import read_columns
 from shiftdata.tasks import Task
 
@@ -41,15 +42,9 @@ class Samples:
         return Samples(self.rows.take(pa.array(places)), self.at[places])
 
     def names(self) -> list[str]:
-        """How the members of each sample are called: its key, and the second, third, ... of a key `+2`, `+3`.
-
-        No key has a plus sign, and a name with a dot would end there.
-        """
-        keys: list[str] = self.rows["key"].to_pylist()
-        if "copy" not in self.rows.column_names:
-            return keys
-        copies = self.rows["copy"].to_pylist()
-        return [key if copy == 1 else f"{key}+{copy}" for key, copy in zip(keys, copies, strict=True)]
+        """The names of the samples, with which those of their members begin."""
+        names: list[str] = sample_names(self.rows).to_pylist()
+        return names
 
 
 @dataclass(frozen=True)
@@ -157,7 +152,7 @@ def _words(manifest: Manifest, name: str, task: Task) -> str:
 
 
 def _size(samples: Samples, manifest: Manifest) -> Split:
-    """How much a set is; of one without labels, its groups are not told."""
+    """How much a set is; the groups of one without labels stay hidden."""
     return size_of(groups_of(samples.rows), row_bytes(samples.rows, manifest.roles))
 
 

@@ -17,7 +17,7 @@ from shiftdata.exporting.webdataset.entries import Entry, Samples
 from shiftdata.exporting.webdataset.tar import Members
 from shiftdata.files import whole_file
 from shiftdata.format.paths import data_files
-from shiftdata.format.schema import told_columns
+from shiftdata.format.schema import json_columns
 from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.places.store import Folder
 from shiftdata.threads import ahead
@@ -37,7 +37,7 @@ class Source:
         self.cache = cache
         self.on_samples = on_samples
         self._roles = dataset.manifest.roles
-        self._told = told_columns(self._roles.nuisance)
+        self._columns = json_columns(self._roles.nuisance)
 
     def read(self, reader: ExampleReader, samples: Samples) -> Iterator[tuple[str, Members]]:
         """The samples of a tar, as members of it."""
@@ -85,7 +85,7 @@ class Source:
 
         A sample without label has null for what is hidden: `datasets` wants the same fields in each sample.
         """
-        fields = {name: row[name] for name in self._told}
+        fields = {name: row[name] for name in self._columns}
         if self._roles.modality == "table":
             fields |= zip(self._roles.example, json.loads(example), strict=True)
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -63,7 +63,7 @@ class Cut:
                 raise InputError(f"{name} must be at least 1, got {value}")
 
     def least(self, rows: int) -> int:
-        """At least how many tars a set of so many rows has."""
+        """The least number of tars of a set, by its rows."""
         return min(rows, self.shards or max(1, min(SHARDS, rows // ROWS_PER_SHARD)))
 
     def is_of(self, manifest: Manifest) -> bool:

@@ -110,6 +110,6 @@ def _tars_of(dataset: DatasetName) -> OpenDataset:
     if opened.manifest.is_webdataset:
         return opened
     raise NotFoundError(
-        f"{named} is in Parquet format, and there is no {named}_wds beside it: run "
+        f"{named} is in Parquet format, and there is no {named}_wds next to it: run "
         f"`shiftdata export {named} --to webdataset`, and give the folder that it prints"
     )

@@ -28,10 +28,13 @@ class Epochs:
     """
 
     def __init__(self) -> None:
+        self._begin(0, 0)
+
+    def _begin(self, epoch: int, start: int) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="shiftdata-epochs-"))
         weakref.finalize(self, _remove, self._folder, os.getpid())
         self._begun = (0, 0)  # this process, and the iterations that it has begun
-        self._write({"next": 0, "start": 0, "by_workers": False, "begun": []})
+        self._write({"next": epoch, "start": start, "by_workers": False, "begun": []})
 
     def choose(self, epoch: int, start: int = 0) -> None:
         """Say which epoch comes next, from which sample on."""
@@ -84,8 +87,7 @@ class Epochs:
         if state["_folder"].is_dir():
             self._folder, self._begun = state["_folder"], (0, 0)
         else:  # on another machine
-            self.__init__()  # type: ignore[misc]
-            self.choose(*state["next"])
+            self._begin(*state["next"])
 
     def _lock(self) -> Any:
         return locked(self._folder / ".lock", f"{self._folder} is in use by another process", wait=PATIENCE)

@@ -60,7 +60,7 @@ class Index:
         changes = (np.diff(stretch) != 0).any(axis=0)
         return cls(
             members,
-            _names(table),
+            sample_names(table),
             np.where(offsets < 0, -1, offsets - first[:, None]),
             lengths,
             np.cumsum([0, *changes]),
@@ -79,8 +79,11 @@ class Index:
         return sample | {name: data[start : start + length] for name, start, length in places if start >= 0}
 
 
-def _names(table: pa.Table) -> pa.Array:
-    """What the members of each sample are called: its key, of a row's second sample `+2` after it."""
+def sample_names(table: pa.Table) -> pa.Array:
+    """The name of each sample, from its row in an index: the key, of a row's second sample with `+2`.
+
+    No key has a plus sign, and a name with a dot would end there.
+    """
     keys = table["key"].cast(pa.large_string())
     if "copy" in table.column_names:
         plus = pa.scalar("+", pa.large_string())

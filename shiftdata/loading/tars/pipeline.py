@@ -14,7 +14,7 @@ from webdataset.filters import default_collation_fn
 from shiftdata.loading.tars.samples import Iteration, Samples
 
 
-class Pipeline(DataPipeline, FluidInterface):  # type: ignore[misc]
+class Pipeline(DataPipeline, FluidInterface):  # type: ignore[misc]  # the library has no types
     """An iterable dataset: `.map(...)`, `.to_tuple(...)`, `.batched(...)` and all else that the library has.
 
     Each iteration is the next epoch, in this process and in the workers of a `DataLoader`, persistent or not;
