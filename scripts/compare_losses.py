@@ -26,10 +26,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from shiftdata.baselines.methods.coral import coral
-from shiftdata.baselines.methods.deepjdot import coupling, distances, label_losses
-from shiftdata.baselines.methods.mcd import discrepancy
-from shiftdata.baselines.methods.mmd import GAMMAS, kernels, mmd
-from shiftdata.baselines.methods.uniot import TRANSPORT
+from shiftdata.baselines.zoo.deepjdot import coupling, distances, label_losses
+from shiftdata.baselines.zoo.mcd import discrepancy
+from shiftdata.baselines.zoo.mmd import GAMMAS, kernels, mmd
+from shiftdata.baselines.zoo.uniot import TRANSPORT
 
 LARGEST = 1e-4
 Loss = Callable[[Tensor, Tensor], Tensor]

@@ -14,7 +14,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits as bce
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, DivergedError, make_method
-from shiftdata.baselines.methods import cdan, dann, deepjdot, importance, pseudo_label
+from shiftdata.baselines.methods import cdan, dann
+from shiftdata.baselines.zoo import deepjdot, importance, pseudo_label
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, problem, same, trainer_of
 

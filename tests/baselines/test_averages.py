@@ -14,9 +14,9 @@ from shiftdata.baselines import make_method
 from shiftdata.baselines.data import epoch_rows
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.averages import renew_statistics
-from shiftdata.baselines.methods.eoa import EoA, ensemble
 from shiftdata.baselines.methods.swad import SWAD
 from shiftdata.baselines.run import Model, Run
+from shiftdata.baselines.zoo.eoa import EoA, ensemble
 from shiftdata.errors import InputError, ShiftdataError
 from tests.baselines.problems import problem, same, trainer_of
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import make_method
-from shiftdata.baselines.methods.mcd import discrepancy
+from shiftdata.baselines.zoo.mcd import discrepancy
 from tests.baselines.problems import PLAIN, problem, trainer_of
 
 

@@ -12,7 +12,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, make_method
-from shiftdata.baselines.methods import coral, fishr, irm, mixup, mmd, rsc
+from shiftdata.baselines.methods import coral, fishr, irm, mixup
+from shiftdata.baselines.zoo import mmd, rsc
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
 from tests.baselines.problems import PLAIN, problem, same, trainer_of

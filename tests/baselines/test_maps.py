@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import Batch, make_method, networks
-from shiftdata.baselines.methods import mixstyle, mmld
+from shiftdata.baselines.zoo import mixstyle, mmld
 from shiftdata.errors import InputError
 from tests.baselines.problems import picture_problem, same, trainer_of
 

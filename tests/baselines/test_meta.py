@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, make_method
-from shiftdata.baselines.methods import mldg, sagnet
+from shiftdata.baselines.zoo import mldg, sagnet
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of
 

@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import make_method
-from shiftdata.baselines.methods import fact, jigen
+from shiftdata.baselines.zoo import fact, jigen
 from shiftdata.errors import InputError
 from tests.baselines.problems import picture_problem, same, trainer_of
 

@@ -12,9 +12,9 @@ from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 import shiftdata as sd
 from shiftdata.baselines import Inputs, Training, make_method
-from shiftdata.baselines.methods.erm_adv import stepped
 from shiftdata.baselines.methods.fixmatch import weak_label_losses
-from shiftdata.baselines.methods.sentry import REMEMBERED, committee_losses
+from shiftdata.baselines.zoo.erm_adv import stepped
+from shiftdata.baselines.zoo.sentry import REMEMBERED, committee_losses
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of
 

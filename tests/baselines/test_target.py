@@ -14,9 +14,10 @@ from torch import nn
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Inputs, Training, make_method, read_inputs, train
-from shiftdata.baselines.methods import batch_norm, dare, rw
+from shiftdata.baselines.methods import batch_norm, rw
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.methods.rs import RS
+from shiftdata.baselines.zoo import dare
 from shiftdata.errors import InputError
 from shiftdata.sampling import FixedRows
 from tests.baselines.problems import PLAIN, fitting, problem, same, trainer_of

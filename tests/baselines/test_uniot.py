@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from torch.nn.functional import normalize
 
 from shiftdata.baselines import make_method
-from shiftdata.baselines.methods import uniot
-from shiftdata.baselines.methods.transport import Unbalanced, balanced
-from shiftdata.baselines.methods.uniot import Coupling, coupling, evened, similarities, swapped
+from shiftdata.baselines.zoo import uniot
+from shiftdata.baselines.zoo.transport import Unbalanced, balanced
+from shiftdata.baselines.zoo.uniot import Coupling, coupling, evened, similarities, swapped
 from tests.baselines.problems import problem, trainer_of
 
 

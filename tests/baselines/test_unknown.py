@@ -12,9 +12,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 import shiftdata as sd
 from shiftdata.baselines import Batch, Inputs, Training, make_method
-from shiftdata.baselines.methods.osbp import boundary_losses
-from shiftdata.baselines.methods.ovanet import open_entropy, open_losses
-from shiftdata.baselines.methods.uan import normalised, uncertainty
+from shiftdata.baselines.zoo.osbp import boundary_losses
+from shiftdata.baselines.zoo.ovanet import open_entropy, open_losses
+from shiftdata.baselines.zoo.uan import normalised, uncertainty
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, problem, trainer_of
 

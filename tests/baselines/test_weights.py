@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, Inputs, make_method
-from shiftdata.baselines.methods import adaclust, stablenet
+from shiftdata.baselines.zoo import adaclust, stablenet
 from shiftdata.errors import InputError
 from shiftdata.stable import hash64
 from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of

@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.method import Batch, Hyper, Setup, mean
-from shiftdata.baselines.methods.pictures import OfPictures
 from shiftdata.baselines.views import GREY
+from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 

@@ -34,7 +34,7 @@ from torch.nn.functional import cross_entropy, kl_div
 from shiftdata.baselines.method import Batch, Hyper, Setup, mean
 from shiftdata.baselines.methods.domains import exactly
 from shiftdata.baselines.methods.mixup import partners
-from shiftdata.baselines.methods.pictures import OfPictures
+from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
 
 

@@ -25,8 +25,8 @@ from shiftdata.baselines.method import Batch, Hyper, Setup, mean
 from shiftdata.baselines.methods.batch_norm import entropies
 from shiftdata.baselines.methods.dann import discriminator, reversed_gradient, warm_up
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.methods.mixstyle import style
 from shiftdata.baselines.networks import evaluating
+from shiftdata.baselines.zoo.mixstyle import style
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import IntArray

@@ -18,8 +18,8 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Stage
-from shiftdata.baselines.methods.pictures import OfPictures
 from shiftdata.baselines.networks import evaluating
+from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
 
 TINY = 1e-10  # no gradient is divided by less

@@ -30,7 +30,7 @@ from shiftdata.baselines.methods.dann import (
     reversed_gradient,
     warm_up,
 )
-from shiftdata.baselines.methods.ovanet import with_unknown
+from shiftdata.baselines.zoo.ovanet import with_unknown
 
 
 def uncertainty(scores: Tensor, temperature: float = 1.0) -> Tensor:

@@ -31,8 +31,8 @@ from torch.nn.functional import cross_entropy, log_softmax, normalize
 
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, mean
 from shiftdata.baselines.methods.domains import exactly
-from shiftdata.baselines.methods.ovanet import with_unknown
-from shiftdata.baselines.methods.transport import TINY, Unbalanced, balanced
+from shiftdata.baselines.zoo.ovanet import with_unknown
+from shiftdata.baselines.zoo.transport import TINY, Unbalanced, balanced
 from shiftdata.metrics.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
