@@ -10,11 +10,9 @@ import torch
 
 import shiftdata as sd
 from shiftdata.baselines import Inputs, Run, Training, fit, make_method, read_inputs, train
-from shiftdata.baselines.inputs import GRAMS, hashed_ngrams
 from shiftdata.baselines.models import Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import schedule_of
-from shiftdata.baselines.views import shifted
 from shiftdata.errors import InputError
 
 QUICK = Training(steps=60, batch=32, learning_rate=0.01, shift=1)
@@ -117,41 +115,10 @@ def test_what_cannot_be_trained_is_a_reason(task, inputs):
     assert one_row.predict(none).tolist() == []
 
 
-def test_pictures_move_and_their_border_is_repeated():
-    pictures = np.arange(2 * 5 * 4 * 3, dtype=np.uint8).reshape(2, 5, 4, 3)
-    assert (shifted(pictures, 0, np.random.default_rng(0)) == pictures).all()
-    moves = set()
-    for seed in range(40):
-        for before, after in zip(pictures, shifted(pictures, 1, np.random.default_rng(seed)), strict=True):
-            padded = np.pad(before, ((1, 1), (1, 1), (0, 0)), "edge")
-            moves |= {
-                (dy, dx)
-                for dy in range(3)
-                for dx in range(3)
-                if (padded[dy : dy + 5, dx : dx + 4] == after).all()
-            }
-    assert len(moves) == 9
-
-
 def test_columns_are_standardised_and_unknown_numbers_are_the_mean():
     x = np.array([[1.0, 7, np.nan], [3, 7, 4], [np.nan, 7, 8]], np.float32)
     made = Standardised(x)(np.array([[3, 8, np.nan]], np.float32))
     assert made.tolist() == [[1.0, 1.0, 0.0]]
-
-
-def test_ngrams_know_nothing_of_length_or_case():
-    x = hashed_ngrams(["Red", "red", "blue", "\N{SNOWMAN}", ""])
-    assert (x[0] == x[1]).all()
-    assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
-    assert x[0] @ x[2] < x[0] @ x[1]
-
-
-def test_ngrams_count_as_logarithms():
-    (row,) = hashed_ngrams(["x" * 10])
-    found = np.unique((row[row > 0] / row[row > 0].min()).round(4))
-    # n of the letter come 11 - n times, the space at either end twice, both together once.
-    times = [1, 2, *(11 - n for n in GRAMS)]
-    assert found == pytest.approx(sorted(np.log1p(times) / np.log(2)), abs=1e-3)
 
 
 def test_rows_of_another_base_follow_and_those_that_were_not_read_stay_so():
