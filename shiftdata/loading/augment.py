@@ -44,8 +44,11 @@ class Shift:
     def __call__(self, x: Pixels, generator: np.random.Generator) -> Pixels:
         height, width = _size(x)
         # For one number, `integers` takes five times as long as `random`.
-        down, right = (int(generator.random() * (2 * self.pixels + 1)) - self.pixels for _ in range(2))
-        moved = _moved(x, max(1 - height, min(down, height - 1)), max(1 - width, min(right, width - 1)))
+        down = int(generator.random() * (2 * self.pixels + 1)) - self.pixels
+        right = int(generator.random() * (2 * self.pixels + 1)) - self.pixels
+        if self.pixels >= min(height, width):
+            down, right = max(1 - height, min(down, height - 1)), max(1 - width, min(right, width - 1))
+        moved = _moved(x, down, right)
         return _mirrored(moved) if self.flip and generator.random() < 0.5 else moved
 
 
@@ -169,10 +172,15 @@ def _moved(x: Pixels, down: int, right: int) -> Pixels:
     top, bottom = max(-down, 0), height - max(down, 0)
     left, end = max(-right, 0), width - max(right, 0)
     moved[top:bottom, left:end] = x[top + down : bottom + down, left + right : end + right]
-    moved[top:bottom, :left] = moved[top:bottom, left : left + 1]
-    moved[top:bottom, end:] = moved[top:bottom, end - 1 : end]
-    moved[:top] = moved[top]
-    moved[bottom:] = moved[bottom - 1]
+    # Empty slices take as long as others.
+    if left:
+        moved[top:bottom, :left] = moved[top:bottom, left : left + 1]
+    elif right:
+        moved[top:bottom, end:] = moved[top:bottom, end - 1 : end]
+    if top:
+        moved[:top] = moved[top]
+    elif down:
+        moved[bottom:] = moved[bottom - 1]
     return moved
 
 
