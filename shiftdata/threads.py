@@ -73,8 +73,8 @@ def futures(
         while threads:
             threads.pop().join(max(0.0, until - time.monotonic()))
 
-    # A daemon that decodes as the interpreter goes down aborts it. `end` does not refer to the generator, which
-    # ends when the caller drops it.
+    # A daemon that decodes as the interpreter goes down aborts it. `end` does not refer to the generator: it
+    # still ends when the caller drops it.
     atexit.register(end)
     try:
         for thread in threads:
