@@ -90,6 +90,7 @@ class Columns:
         return f"columns {content_hash(repr(dict(self.features)))} 1"
 
     def __call__(self, rows: Any) -> Floats:
+        rows = rows if isinstance(rows, list) else np.asarray(rows)  # a tensor's numbers are slow one by one
         columns = []
         for place, feature in enumerate(self.features.values()):
             if feature == "string":
