@@ -94,10 +94,11 @@ def features_of(
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
     lines, ranks = np.unique(metadata.picture[rows]), Ranks.of()
     store, memory = _cache(metadata, encoder, cache), _Memory(len(metadata))
+    shared = 0
     if store is not None and ranks.world > 1:
-        _share(metadata, lines[ranks.rank :: ranks.world], encoder, store)
+        shared = _share(metadata, lines[ranks.rank :: ranks.world], encoder, store, on_rows)
     lacking = lines if store is None else lines[store.missing(lines)]
-    on_rows(len(lines) - len(lacking))
+    on_rows(len(lines) - len(lacking) - shared)
     for numbers, values in _encoded(metadata, lacking, encoder):
         if store is None or not store.put(numbers, values):
             memory.put(numbers, values)
@@ -131,13 +132,23 @@ def _cache(metadata: Metadata, encoder: Encoder, cache: bool | str | Path) -> Fe
     return FeatureCache(None if cache is True else Path(cache), about, len(metadata))
 
 
-def _share(metadata: Metadata, lines: IntArray, encoder: Encoder, store: FeatureCache) -> None:
-    """Compute a rank's share of the lines, then wait for the other ranks."""
+def _share(
+    metadata: Metadata,
+    lines: IntArray,
+    encoder: Encoder,
+    store: FeatureCache,
+    on_rows: Callable[[int], object],
+) -> int:
+    """Compute a rank's share of the lines, then wait for the other ranks; return how many were written."""
+    written = 0
     for numbers, values in _encoded(metadata, lines[store.missing(lines)], encoder):
         if not store.put(numbers, values):
-            break  # each rank needs all lines in memory
+            break  # this rank needs all lines in memory
+        on_rows(len(numbers))
+        written += len(numbers)
     sys.modules["torch.distributed"].barrier()
     store.refresh()
+    return written
 
 
 def _encoded(

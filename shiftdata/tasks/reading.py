@@ -103,7 +103,7 @@ def dataset(
         metadata = task.metadata
         if len(features) != len(metadata):
             raise InputError(
-                f"features has {len(features):,} lines and the base {len(metadata):,} rows: give a line for each"
+                f"features has {len(features):,} lines, the base {len(metadata):,} rows: give a line for each"
             )
         y = metadata.label[rows].astype(np.int64)
         known = {"nuisance": metadata.nuisance[rows].astype(np.int64), "position": positions}

@@ -245,8 +245,10 @@ metadata = sd.task(sys.argv[1]).metadata
 out = sys.argv[2]
 rows = np.arange(200)
 for name, cache in ("one", f"{out}/disk"), ("two", f"{out}/disk{rank}"), ("no", False):
-    encoder = Pixels()
-    np.save(f"{out}/{name}-{rank}.npy", features_of(metadata, rows, encoder, cache=cache))
+    encoder, ready = Pixels(), []
+    x = features_of(metadata, rows, encoder, cache=cache, on_rows=ready.append)
+    assert sum(ready) == len(rows)
+    np.save(f"{out}/{name}-{rank}.npy", x)
     print(encoder.blocks)
 if sys.argv[3] == "frozen":
     x = features_of(metadata, rows[:90], FrozenFeatures(), cache=f"{out}/disk")
