@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,18 @@ def fingerprint() -> str:
 class FrozenFeatures:
     """Pictures of one size, in RGB, to 1,280 numbers each: the mean of the last feature map."""
 
+    modality = "image"
+    size = 96
+
     def __init__(self) -> None:
         self._torch = require("torch", "frozen features")
-        self._model: Any = efficientnet().eval()
+        require("efficientnet_lite_pytorch", "frozen features")
+        self.fingerprint = fingerprint()
+
+    @cached_property
+    def _model(self) -> Any:
+        """Load the network when it is used: features may come from files."""
+        return efficientnet().eval()
 
     def __call__(self, pictures: Sequence[Any] | NDArray[np.uint8], batch: int = 32) -> Floats:
         pooled = []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,11 +11,11 @@ import numpy as np
 import PIL
 from numpy.typing import NDArray
 
-from shiftdata.baselines.features import FeatureCache
 from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures, fingerprint
-from shiftdata.baselines.models import Floats
 from shiftdata.errors import InputError, not_found
 from shiftdata.loading.batches import Examples, Loader
+from shiftdata.loading.encodings import Columns, HashedNgrams, TextBytes
+from shiftdata.loading.features import FeatureCache
 from shiftdata.metadata import Metadata
 from shiftdata.metrics.arrays import IntArray
 
@@ -29,9 +27,6 @@ Form: TypeAlias = Literal["scratch", "frozen", "bytes", "texts"]
 
 SIDE = 40  # pixels of a picture for a network that is trained
 FROZEN_SIDE = 96  # and for one that is not
-GRAMS = (1, 2, 3, 4)  # characters
-BUCKETS = 4096
-LENGTH = 256  # bytes of a text that are read
 BATCH = 256
 #: Raised with every change of inputs that are not frozen features.
 INPUTS_VERSION = 1
@@ -191,51 +186,10 @@ def _together(
 def _described(examples: Examples, mode: Form) -> Callable[[Any], NDArray[Any]]:
     """What makes the inputs of a batch of examples."""
     if examples.modality == "text":
-        describe_text = {"bytes": text_bytes, "texts": lambda texts: np.array(list(texts), object)}
-        return describe_text.get(mode, hashed_ngrams)
+        if mode == "texts":
+            return lambda texts: np.array(list(texts), object)
+        return TextBytes() if mode == "bytes" else HashedNgrams()
     if examples.modality == "image":
         describe: Callable[[Any], NDArray[Any]] = FrozenFeatures() if mode == "frozen" else np.array
         return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
-    features = list(examples.features.values())
-    if all(feature == "string" for feature in features):
-        raise InputError(
-            f"{examples.name} has only texts as features: none of them is a number to learn from"
-        )
-    return lambda rows: np.concatenate(
-        [_column(feature, rows, at) for at, feature in enumerate(features)], axis=1
-    )
-
-
-def _column(feature: Any, rows: Any, at: int) -> Floats:
-    """A feature as columns: its number, one column a category, none for a text."""
-    if feature == "string":
-        return np.zeros((len(rows), 0), np.float32)
-    values = np.array([row[at] for row in rows], np.float32)
-    if isinstance(feature, str):
-        return values[:, None]
-    return np.equal(values[:, None], np.arange(len(feature))).astype(np.float32)
-
-
-def text_bytes(texts: Iterable[str]) -> NDArray[np.uint8]:
-    """The first bytes of each text, 0 after its end."""
-    rows = [text.encode()[:LENGTH] for text in texts]
-    return np.stack([np.frombuffer(one.ljust(LENGTH, b"\0"), np.uint8) for one in rows])
-
-
-def hashed_ngrams(texts: Iterable[str]) -> Floats:
-    """How often each text has each n-gram of characters, by hash, as logarithms, each row of length 1."""
-    rows = []
-    for text in texts:
-        row = np.zeros(BUCKETS, np.float32)
-        for bucket, times in Counter(_buckets(f" {text.lower()} ")).items():
-            row[bucket] = np.log1p(times)
-        rows.append(row / max(float(np.linalg.norm(row)), 1e-6))
-    return np.stack(rows)
-
-
-def _buckets(text: str) -> Sequence[int]:
-    return [
-        zlib.crc32(text[at : at + size].encode()) % BUCKETS
-        for size in GRAMS
-        for at in range(len(text) - size + 1)
-    ]
+    return Columns(examples.features)
