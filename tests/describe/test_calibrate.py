@@ -16,11 +16,12 @@ from scipy import stats
 
 import shiftdata as sd
 from builders.cli.app import main as cli
+from builders.describe import calibrate as calibration
+from builders.describe.calibrate import calibrate, planned
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
-from shiftdata.baselines import Training, calibration, read_inputs
-from shiftdata.baselines.calibration import calibrate, planned
+from shiftdata.baselines import Training, read_inputs
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.records import Calibration, CanonicalSplit
@@ -36,7 +37,7 @@ QUICK = Training(steps=60, batch=16)
 def small_tests() -> Iterator[None]:
     """The tests of tiny datasets have fewer rows than would be measured."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shiftdata.baselines.calibration.LEAST", 1)
+        patch.setattr("builders.describe.calibrate.LEAST", 1)
         yield
 
 
@@ -101,7 +102,7 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
 
 def test_a_ceiling_leaves_out_train_rows_of_tested_origins(tiny, monkeypatch):
     """As if what is tested had been of the split that trains."""
-    monkeypatch.setattr("shiftdata.baselines.calibration.TRAINS", calibration.TESTS)
+    monkeypatch.setattr("builders.describe.calibrate.TRAINS", calibration.TESTS)
     ceiling, *_ = planned(read_metadata(tiny), [split(tiny, "lodo", "leave-one-domain-out test=red")]).jobs
     origin = read_metadata(tiny).origin
     assert not set(origin[ceiling.rows]) & set(origin[ceiling.tests[0].rows])
@@ -110,9 +111,9 @@ def test_a_ceiling_leaves_out_train_rows_of_tested_origins(tiny, monkeypatch):
 def test_a_test_with_exactly_as_many_rows_as_are_asked_for_is_measured(tiny, monkeypatch):
     given = split(tiny, "lodo", "leave-one-domain-out test=red")
     rows = next(one.size.rows for one in given.sets.values() if one.roles[0] == "test")
-    monkeypatch.setattr("shiftdata.baselines.calibration.LEAST", rows)
+    monkeypatch.setattr("builders.describe.calibrate.LEAST", rows)
     assert planned(read_metadata(tiny), [given]).jobs
-    monkeypatch.setattr("shiftdata.baselines.calibration.LEAST", rows + 1)
+    monkeypatch.setattr("builders.describe.calibrate.LEAST", rows + 1)
     plan = planned(read_metadata(tiny), [given])
     assert not plan.jobs
     assert f"1 of 1 splits have a test of fewer than {rows + 1} rows" in plan.left_out[0]
@@ -241,7 +242,7 @@ def test_what_is_left_out_has_a_reason(tiny):
 
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
-    monkeypatch.setattr("shiftdata.baselines.calibration.fit", None)
+    monkeypatch.setattr("builders.describe.calibrate.fit", None)
     with pytest.raises(sd.MissingExtraError, match=r"EfficientNet-Lite0 needs.*'shiftdata\[baselines\]'"):
         calibrate(tiny)
 
