@@ -127,7 +127,7 @@ def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
     job = calibration.Job("split", "ERM", rows, [], metadata.label[rows])
     once, thrice = (
         calibration._measure(
-            metadata, job, calibration.Test("test", np.repeat(rows, n)), np.repeat(right, n), 0.0
+            metadata, job, calibration.Test("test", np.repeat(rows, n)), "scratch", np.repeat(right, n), 0.0
         )
         for n in (1, 3)
     )
@@ -167,7 +167,7 @@ def test_untouched_examples_of_another_base_are_read_as_they_are(tmp_path):
     metadata, content = read_metadata(folder), read_metadata(folder, "content")
     plan = planned(metadata, Manifest.read(folder).canonical_splits)
     rows, size = np.arange(5), len(metadata)
-    inputs = plan.read("scratch", np.concatenate([rows + 3, size + rows]))
+    inputs = calibration.read_examples(plan, "scratch", np.concatenate([rows + 3, size + rows]))
     for base, first, shift in ((metadata, 3, 0), (content, 0, size)):
         alone = read_inputs(base, "scratch", rows + first)
         mine = inputs.x[inputs.positions(rows + first + shift)]
@@ -242,7 +242,7 @@ def test_what_is_left_out_has_a_reason(tiny):
 
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
-    monkeypatch.setattr("builders.describe.calibrate.fit", None)
+    monkeypatch.setattr("builders.describe.calibrate.train_model", None)
     with pytest.raises(sd.MissingExtraError, match=r"EfficientNet-Lite0 needs.*'shiftdata\[baselines\]'"):
         calibrate(tiny)
 
