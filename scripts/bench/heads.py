@@ -145,7 +145,7 @@ def beside_plain(task: Task, inputs: Inputs, method: str, runs: int, threads: in
     _, y = np.unique(metadata.label[rows], return_inverse=True)
     _, group = np.unique(metadata.group[rows], return_inverse=True)
     x = inputs.x[inputs.positions(rows)]
-    x, specs = Standardised(x)(x).numpy(), specs_of([method])
+    x, specs = Standardised(x)(torch.from_numpy(x)).numpy(), specs_of([method])
     torch.set_num_threads(threads)
     kept = {
         seed: np.sort(make_sampler(method, labels=y, groups=group, seed=seed).rows_of(0))  # type: ignore[union-attr]

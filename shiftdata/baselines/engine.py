@@ -16,14 +16,16 @@ from torch import Tensor
 from shiftdata.baselines import views
 from shiftdata.baselines.data import Data, Stream, epoch_rows
 from shiftdata.baselines.distributed import SharedEncoder, average, same_everywhere
+from shiftdata.baselines.inputs import as_batch
 from shiftdata.baselines.method import Batch, Method, Stage
-from shiftdata.baselines.models import Floats, Prepare, threads
+from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
 from shiftdata.stable import hash64, rng
+from shiftdata.threads import torch_threads
 
 CHUNK = 512  # rows that are predicted at a time
 
@@ -66,7 +68,7 @@ class Trainer:
         self.first = {name: one.cpu().clone() for name, one in network.state_dict().items()}
         ranks = Ranks.of()
         if ranks.world > 1 and "maps" not in method.needs:  # which reach into the encoder
-            network.shared = SharedEncoder(ranks)
+            network.call = SharedEncoder(ranks)
         self.progress = Progress()
         #: How often each row to fit is drawn, if a method has said so.
         self.counts: IntArray | None = None
@@ -125,7 +127,7 @@ class Trainer:
 
     def applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int = 0) -> Floats:
         """What a function makes of some rows of the base, in eval mode: a line of `width` numbers a row."""
-        with evaluating(self.method), threads(self.training.threads), torch.inference_mode():
+        with evaluating(self.method), torch_threads(self.training.threads), torch.inference_mode():
             made = [
                 function(self.inputs(rows[at : at + CHUNK])).float().cpu().numpy()
                 for at in range(0, len(rows), CHUNK)
@@ -139,7 +141,7 @@ class Trainer:
 
     def prepared(self, x: Any) -> Tensor:
         """Inputs in the form that the network reads."""
-        return self._prepare(x).to(self.device)
+        return self._prepare(as_batch(x)).to(self.device)
 
     # The run.
 
@@ -152,7 +154,7 @@ class Trainer:
         save_every: int = 0,
     ) -> None:
         """Take every step that is left, or up to step `until` of all stages."""
-        with threads(self.training.threads), torch.random.fork_rng(devices=[]):
+        with torch_threads(self.training.threads), torch.random.fork_rng(devices=[]):
             for number, stage in enumerate(self.stages):
                 if number < self.progress.stage:
                     continue

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from torch import Tensor
 
-from shiftdata.baselines.models import Floats, efficientnet, efficientnet_weights, threads
-from shiftdata.extras import require
+from shiftdata.baselines.models import LITE_PIXELS, EfficientNet, Floats, efficientnet_weights
 from shiftdata.files import sha256_of
+from shiftdata.threads import torch_threads
 
 FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
 PRETRAINING = "supervised on ImageNet-1k: frozen features of EfficientNet-Lite0"
@@ -19,23 +20,24 @@ FEATURES_VERSION = 1
 
 
 def fingerprint() -> str:
-    """What determines the features of a picture: the weights, and this code."""
+    """Name what determines the features of a picture: the weights, and this code."""
     return f"efficientnet-lite0 {sha256_of(efficientnet_weights())} {FEATURES_VERSION}"
 
 
 class FrozenFeatures:
-    """Pictures of one size, in RGB, to 1,280 numbers each: the mean of the last feature map."""
+    """Pictures to 1,280 numbers each: the mean of the last feature map."""
+
+    size = 96  # pixels of a picture's height and width
 
     def __init__(self) -> None:
-        self._torch = require("torch", "frozen features")
-        self._model: Any = efficientnet().eval()
+        self._encoder = EfficientNet().eval()
+        self.name = fingerprint()
 
-    def __call__(self, pictures: Sequence[Any] | NDArray[np.uint8], batch: int = 32) -> Floats:
-        pooled = []
-        for at in range(0, len(pictures), batch):
-            pixels = np.stack([np.asarray(one, np.float32) for one in pictures[at : at + batch]])
-            inputs = self._torch.from_numpy((pixels.transpose(0, 3, 1, 2) - 127) / 128)
-            with threads(), self._torch.inference_mode():
-                features = self._model.extract_features(inputs)
-            pooled.append(features.mean((2, 3)).numpy())
-        return np.concatenate(pooled)
+    def __call__(self, x: Tensor, batch: int = 32) -> Floats:
+        """Describe pictures, n x 3 x height x width as the loader gives them."""
+        with torch_threads(), torch.inference_mode():
+            return torch.cat([self._encoder(LITE_PIXELS(part)) for part in torch.split(x, batch)]).numpy()
+
+    def pictures(self, pictures: Sequence[Any]) -> Floats:
+        """Describe pictures of one size, in RGB."""
+        return self(torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2))

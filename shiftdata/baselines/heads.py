@@ -39,13 +39,14 @@ from shiftdata.baselines.head_runs import (
 )
 from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Floats, Standardised, threads
+from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import Reweighted, RowSampler, make_sampler
 from shiftdata.tasks import Task
+from shiftdata.threads import torch_threads
 
 __all__ = [
     "HEAD_METHODS",
@@ -105,7 +106,7 @@ def train_heads(
     predicted = [np.full((len(specs), len(asked), len(one)), -1, np.int16) for one in others]
     results = HeadResults(specs, weights, tuple(asked), predicted, {})
     draw = samplers or partial(_sampler, y, group)
-    with threads(1), ThreadPoolExecutor(workers) as pool:
+    with torch_threads(), ThreadPoolExecutor(workers) as pool:
         jobs = [
             pool.submit(Chunk(some, chosen, weight, specs, steps, others, results).run)
             for some, chosen, weight in _chunks(rows, specs, draw, working_set, workers)
@@ -173,13 +174,13 @@ def train_grid(
     fit = inputs.x[inputs.positions(data.rows)]
     prepare = Standardised(fit)
     results = train_heads(
-        prepare(fit).numpy(),
+        prepare(torch.from_numpy(fit)).numpy(),
         data.y,
         data.group,
         specs,
         steps=steps,
         classes=data.classes,
-        evaluate=[prepare(inputs.x[inputs.positions(one)]).numpy() for one in rows],
+        evaluate=[prepare(torch.from_numpy(inputs.x[inputs.positions(one)])).numpy() for one in rows],
         every=every,
         samplers=lambda rule, seed: task.sampler(rule, sets.fit, seed=seed),
         workers=workers,

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import PIL
+import torch
 from numpy.typing import NDArray
 
 from shiftdata.baselines.features import FeatureCache
@@ -194,8 +195,7 @@ def _described(examples: Examples, mode: Form) -> Callable[[Any], NDArray[Any]]:
         describe_text = {"bytes": text_bytes, "texts": lambda texts: np.array(list(texts), object)}
         return describe_text.get(mode, hashed_ngrams)
     if examples.modality == "image":
-        describe: Callable[[Any], NDArray[Any]] = FrozenFeatures() if mode == "frozen" else np.array
-        return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
+        return FrozenFeatures() if mode == "frozen" else lambda x: np.array(x.permute(0, 2, 3, 1))
     features = list(examples.features.values())
     if all(feature == "string" for feature in features):
         raise InputError(
@@ -239,3 +239,11 @@ def _buckets(text: str) -> Sequence[int]:
         for size in GRAMS
         for at in range(len(text) - size + 1)
     ]
+
+
+def as_batch(x: NDArray[Any]) -> Any:
+    """Give inputs as the loader gives a batch."""
+    if x.dtype == object:
+        return list(x)
+    batch = torch.from_numpy(x)
+    return batch.permute(0, 3, 1, 2) if x.ndim == 4 else batch

@@ -23,7 +23,7 @@ from shiftdata.baselines.data import Data
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.estimators import FittedEstimator, fit_estimator, is_estimator
-from shiftdata.baselines.inputs import Inputs
+from shiftdata.baselines.inputs import Inputs, as_batch
 from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, build
@@ -122,10 +122,12 @@ def _trainer(
     seed: int,
     device: str,
 ) -> tuple[Trainer, Backbone]:
-    places = data.inputs.positions(data.rows)
+    x, places = data.inputs.x, data.inputs.positions(data.rows)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
-        network, prepare, about = build(backbone, data.inputs.x, places, data.classes)
+        network, prepare, about = build(
+            backbone, as_batch(x[places[:2]]), data.classes, fit=x[places] if x.ndim == 2 else None
+        )
     _check_network(method, network, data.inputs)
     return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
 
@@ -264,7 +266,7 @@ def train(
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):
         scorer = fit_estimator(backbone, made, data)
-        about = Backbone(type(backbone).__name__, "numbers", "", None, pretraining=repr(backbone))
+        about = Backbone(type(backbone).__name__, "numbers", pretraining=repr(backbone))
         identity = _identity(task, method, made, about, training, seed)
     else:
         scorer, about = _trainer(made, data, backbone, training, seed, device)

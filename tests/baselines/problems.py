@@ -10,6 +10,7 @@ import torch
 
 from shiftdata.baselines import Inputs, Method, Trainer, Training
 from shiftdata.baselines.data import Data
+from shiftdata.baselines.inputs import as_batch
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
 from shiftdata.sampling import make_sampler
@@ -83,7 +84,8 @@ def network_of(data: Data, backbone: str = "mlp", seed: int = 0) -> tuple[Networ
     """A network for a problem, and what prepares its inputs; equal seeds, equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network, prepare, _ = build(backbone, data.inputs.x, data.inputs.positions(data.rows), data.classes)
+        x = data.inputs.x[data.inputs.positions(data.rows)]
+        network, prepare, _ = build(backbone, as_batch(x), data.classes)
     return network, prepare
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import types
 import warnings
@@ -47,7 +48,7 @@ def test_networks_from_scratch_learn_pictures(name):
 
 @pytest.mark.parametrize(("name", "sides"), [("small-cnn", (20, 10, 5, 3)), ("small-resnet", (20, 10, 5, 3))])
 def test_maps_halve_their_side(name, sides):
-    network, _, _ = build(name, np.zeros((2, 40, 40, 3), np.uint8), np.arange(2), 3)
+    network, _, _ = build(name, torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
     shapes: list[tuple[int, ...]] = []
     for part in network.maps:
         part.register_forward_hook(lambda _, __, made: shapes.append(tuple(made.shape[1:])))
@@ -56,8 +57,31 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_a_call_around_the_encoder_changes_no_name_and_reaches_a_copy():
+    network, _, _ = build("mlp-bn", torch.randn(8, 5), 3)
+    names, x = list(network.state_dict()), torch.randn(4, 5)
+    encoders: list[nn.Module] = []
+    network.call = lambda encoder, x: encoders.append(encoder) or encoder(x)  # type: ignore[func-returns-value]
+    twin = copy.deepcopy(network)
+    assert torch.equal(twin(x), twin.head(twin.encoder(x)))
+    assert encoders[0] is twin.encoder
+    assert list(network.state_dict()) == names
+
+
+def test_numbers_are_standardised_by_blocks_as_at_once():
+    x = np.random.default_rng(0).normal(2018, 0.5, (10_000, 3)).astype(np.float32)
+    x[::3, 1], x[:, 2], x[5, 0] = np.nan, 7, np.inf
+    known = np.where(np.isfinite(x), x, np.nan).astype(np.float64)
+    for rows in (x, torch.from_numpy(x), torch.from_numpy(x).split(999)):
+        prepare = models.Standardised(rows)
+        assert prepare.mean.numpy() == pytest.approx(np.nanmean(known, 0), rel=1e-6)
+        assert (1 / prepare.scale[:2]).numpy() == pytest.approx(np.nanstd(known, 0)[:2], rel=1e-6)
+    assert prepare.scale[2] == 1
+    assert not prepare(torch.tensor([[np.inf, np.nan, 7.0]])).any()
+
+
 def test_hidden_layers_are_for_fewer_than_a_thousand_numbers():
-    assert [models.default_backbone(np.zeros((2, size))) for size in (999, 1000)] == ["mlp", "linear"]
+    assert [models.default_backbone(torch.zeros(2, size)) for size in (999, 1000)] == ["mlp", "linear"]
 
 
 def test_what_follows_the_end_of_a_text_has_no_say():
@@ -123,7 +147,7 @@ def test_what_a_backbone_cannot_read_is_a_reason():
     with pytest.raises(NotFoundError, match="did you mean 'small-cnn'"):
         fit(inputs, np.arange(20), y, backbone="smal-cnn")
     with pytest.raises(InputError, match="need a tokenizer"):
-        build(None, np.array(["a", "b"], object), np.arange(2), 2)
+        build(None, ["a", "b"], 2)
 
 
 def test_every_backbone_says_what_it_is():
@@ -228,9 +252,9 @@ def test_an_estimator_has_no_loss_of_ours(table):
 @pytest.mark.parametrize("name", ["timm:resnet18", "transformers:bert"])
 def test_what_is_not_installed_is_said(name, monkeypatch):
     monkeypatch.setitem(sys.modules, name.partition(":")[0], None)
-    x = np.array(["a"] * 4, object) if name.startswith("t") and "bert" in name else pictures(4)[0].x
+    sample = ["a", "b"] if "bert" in name else torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     with pytest.raises(MissingExtraError, match="pip install"):
-        build(name, x, np.arange(2), 2)
+        build(name, sample, 2)
 
 
 def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
@@ -241,10 +265,10 @@ def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
         return made
 
     monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(create_model=create_model))
-    x = pictures(4)[0].x
-    network, prepare, about = build("timm:tiny", x, np.arange(4), 3)
+    x = torch.full((4, 3, 8, 8), 255, dtype=torch.uint8)
+    network, prepare, about = build("timm:tiny", x, 3)
     assert network(prepare(x)).shape == (4, 3)
-    assert prepare(np.full((1, 8, 8, 3), 255, np.uint8)).unique().tolist() == [2.0]
+    assert prepare(x).unique().tolist() == pytest.approx([2.0])
     assert about.pretraining == "timm tiny"
 
 
@@ -263,7 +287,8 @@ def test_models_of_transformers_read_texts(tmp_path):
 
 
 def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
-    monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: lambda x: x.mean((1, 2)) / 255)
+    means = lambda x: x.float().mean((2, 3)).numpy() / 255  # noqa: E731
+    monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: means)
     monkeypatch.setattr("shiftdata.baselines.inputs.fingerprint", lambda: "means")
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
