@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
-from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs
+from shiftdata.baselines.inputs import MODES, Mode
 from shiftdata.baselines.run import Model, fit
+from shiftdata.baselines.sources import Source, source_of
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError
@@ -66,10 +67,11 @@ class Test:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A training, and the tests that it is for; jobs with one `identity` share their model."""
+    """A training on rows of a base, and the tests that it is for; jobs with one `identity` share a model."""
 
     split: str
     trained: str
+    base: Metadata
     rows: IntArray
     tests: Sequence[Test]
     labels: IntArray
@@ -79,49 +81,41 @@ class Job:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return self.rule, self.target, self.marginal, self.rows.tobytes(), self.labels.tobytes()
+        drawn = self.base.base, self.rule, self.target, self.marginal
+        return *drawn, self.rows.tobytes(), self.labels.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The trainings on a base, and what cannot be measured, with reasons."""
+    """The trainings for the canonical splits of a base, and what cannot be measured, with reasons."""
 
     metadata: Metadata
     jobs: list[Job] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    #: The base of untouched examples, if a job trains on it: its row r is row len(metadata) + r.
-    content: Metadata | None = None
-
-    def numbers(self, name: str) -> IntArray:
-        """Return the labels, groups or nuisances of all rows; of untouched examples labels alone, else -1."""
-        numbers: IntArray = getattr(self.metadata, name)
-        if self.content is None:
-            return numbers
-        untouched = self.content.label if name == LABEL else np.full(len(self.content), -1)
-        return np.concatenate([numbers, untouched])
 
 
 # The three functions that know how rows are read, trained on and predicted.
 
 
-def read_examples(plan: Plan, mode: Mode, rows: IntArray) -> Inputs:
-    """Read the examples of rows of both bases."""
-    size = len(plan.metadata)
-    inputs = read_inputs(plan.metadata, mode, rows[rows < size])
-    if plan.content is None:
-        return inputs
-    return inputs.followed_by(read_inputs(plan.content, mode, rows[rows >= size] - size))
+def read_sources(plan: Plan, mode: Mode) -> dict[str, Source]:
+    """Return what reads the rows of each base, by its name; features that are not cached are made now."""
+    rows = {plan.metadata.base: [test.rows for job in plan.jobs for test in job.tests]}
+    bases = {plan.metadata.base: plan.metadata}
+    for job in plan.jobs:
+        bases[job.base.base] = job.base
+        rows.setdefault(job.base.base, []).append(job.rows)
+    return {name: source_of(base, mode, *rows[name]) for name, base in bases.items()}
 
 
-def train_model(plan: Plan, inputs: Inputs, job: Job, training: Training) -> Model:
+def train_model(source: Source, job: Job, training: Training) -> Model:
     """Train the model of a job."""
-    targets = plan.numbers(job.target)[job.rows].astype(np.int64)
-    return fit(inputs, job.rows, targets, _sampler(plan, job), outputs=job.labels, training=training)
+    targets = getattr(job.base, job.target)[job.rows].astype(np.int64)
+    return fit(source, job.rows, targets, _sampler(job), outputs=job.labels, training=training)
 
 
-def predict_rows(model: Model, rows: IntArray) -> IntArray:
+def predict_rows(model: Model, rows: IntArray, source: Source) -> IntArray:
     """Predict the numbers of labels, or of what else the model was trained to say."""
-    return model.predict(rows)
+    return model.predict(rows, source)
 
 
 def calibrate(
@@ -175,13 +169,10 @@ def calibrate(
         left_out=plan.left_out,
     )
     done = {(measure.split, measure.trained, measure.mode) for measure in measures}
-    used = np.unique(
-        np.concatenate([rows for job in plan.jobs for rows in (job.rows, *(test.rows for test in job.tests))])
-    )
     total, late = len(modes) * len(plan.jobs), 0
     for at, mode in enumerate(modes):
-        on_job(f"reading {len(used):,} examples ({mode})", len(measures), total)
-        inputs = read_examples(plan, mode, used)
+        on_job(f"reading examples ({mode})", len(measures), total)
+        sources = read_sources(plan, mode)
         models: Models = {}
         for number, job in enumerate(plan.jobs, start=at * len(plan.jobs)):
             if (job.split, job.trained, mode) in done:
@@ -192,7 +183,7 @@ def calibrate(
             text = f"{job.split}, {job.trained}, {mode}"
             on_job(text, number, total)
             try:
-                measures += _measured(plan, inputs, job, mode, training, models)
+                measures += _measured(plan, sources, job, mode, training, models)
                 on_measured(record)
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
@@ -203,7 +194,7 @@ def calibrate(
 
 def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
     """Plan the trainings for canonical splits, those of one protocol next to each other."""
-    plan = Plan(metadata, content=_content(metadata, splits))
+    plan, content = Plan(metadata), _content(metadata, splits)
     by_protocol: dict[str, list[CanonicalSplit]] = {}
     for split in splits:
         by_protocol.setdefault(_protocol(split), []).append(split)
@@ -218,7 +209,7 @@ def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
         for split in _chosen(name, large):
             try:
                 task = task_of(metadata, parse_protocol(split.protocol), on_empty="report")
-                plan.jobs.extend(_jobs(plan, task, split.name, name))
+                plan.jobs.extend(_jobs(task, split.name, name, content))
             except InputError as error:
                 plan.left_out.append(f"{split.name}: {error}")
     return plan
@@ -259,7 +250,7 @@ def _fairness_order(split: CanonicalSplit) -> tuple[bool, int, float, int]:
     return k > K, -k if k <= K else k, float(given["mu"]), len(given)
 
 
-def _jobs(plan: Plan, task: Task, split: str, protocol: str) -> Iterator[Job]:
+def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> Iterator[Job]:
     metadata, labels = task.metadata, task.label_ids
     name, fit_rows = task.set_of("test"), np.unique(task.rows(task.set_of("fit")))
     tested = np.unique(task.rows(name))
@@ -278,11 +269,11 @@ def _jobs(plan: Plan, task: Task, split: str, protocol: str) -> Iterator[Job]:
         severity = metadata.columns["severity"]
         steps = np.unique(severity[tested]).tolist()
         tests = [Test(f"severity {step:g}", tested[severity[tested] == step], NUISANCE) for step in steps]
-        yield Job(split, "every severity", fit_rows, tests, labels)
-        untouched = fit_rows[severity[fit_rows] == 0]
-        if plan.content is not None:
-            untouched = len(metadata) + np.flatnonzero(plan.content.columns["split"] == TRAINS)
-        yield Job(split, "untouched", untouched, tests, labels)
+        yield Job(split, "every severity", metadata, fit_rows, tests, labels)
+        base, untouched = metadata, fit_rows[severity[fit_rows] == 0]
+        if content is not None:
+            base, untouched = content, np.flatnonzero(content.columns["split"] == TRAINS)
+        yield Job(split, "untouched", base, untouched, tests, labels)
         return
     tests, marginal = [Test(name, tested)], None
     if "label-shift" in task.metrics:
@@ -291,17 +282,17 @@ def _jobs(plan: Plan, task: Task, split: str, protocol: str) -> Iterator[Job]:
         shares = shares[np.unique(metadata.label[ceiling])]
         marginal = tuple((shares / shares.sum()).tolist())
     rule = "shuffle" if marginal is None else "dirichlet"
-    yield Job(split, "ceiling", ceiling, tests, labels, rule, marginal=marginal)
-    yield Job(split, "ERM", fit_rows, tests, labels)
+    yield Job(split, "ceiling", metadata, ceiling, tests, labels, rule, marginal=marginal)
+    yield Job(split, "ERM", metadata, fit_rows, tests, labels)
     if protocol == FAIRNESS:
-        yield Job(split, "RWG", fit_rows, tests, labels, "rwg")
-        yield Job(split, "SUBG", fit_rows, tests, labels, "subg")
-        yield Job(split, "nuisance", ceiling, tests, nuisances, target=NUISANCE)
+        yield Job(split, "RWG", metadata, fit_rows, tests, labels, "rwg")
+        yield Job(split, "SUBG", metadata, fit_rows, tests, labels, "subg")
+        yield Job(split, "nuisance", metadata, ceiling, tests, nuisances, target=NUISANCE)
 
 
-def _sampler(plan: Plan, job: Job) -> RowSampler:
+def _sampler(job: Job) -> RowSampler:
     """Make the sampler of a job's rows; groups without a row are left out."""
-    labels, groups = plan.numbers(LABEL)[job.rows], np.maximum(plan.numbers("group")[job.rows], 0)
+    labels, groups = job.base.label[job.rows], job.base.group[job.rows]
     known = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
     share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
     sampler = make_sampler(job.rule, labels=labels, groups=groups, **known, **share)
@@ -310,20 +301,19 @@ def _sampler(plan: Plan, job: Job) -> RowSampler:
 
 
 def _measured(
-    plan: Plan, inputs: Inputs, job: Job, mode: Mode, training: Training, models: Models
+    plan: Plan, sources: dict[str, Source], job: Job, mode: Mode, training: Training, models: Models
 ) -> list[Measure]:
     """Judge the model of a job on each of its tests."""
     if job.identity not in models:
         begun = time.process_time()  # of one core, however busy the machine is
-        model = train_model(plan, inputs, job, training)
+        model = train_model(sources[job.base.base], job, training)
         models[job.identity] = model, time.process_time() - begun
-    (model, seconds), targets = models[job.identity], plan.numbers(job.target)
-    return [
-        _measure(
-            plan.metadata, job, test, mode, predict_rows(model, test.rows) == targets[test.rows], seconds
-        )
-        for test in job.tests
-    ]
+    (model, seconds), metadata, measures = models[job.identity], plan.metadata, []
+    for test in job.tests:
+        predicted = predict_rows(model, test.rows, sources[metadata.base])
+        right = predicted == getattr(metadata, job.target)[test.rows]
+        measures.append(_measure(metadata, job, test, mode, right, seconds))
+    return measures
 
 
 def _measure(

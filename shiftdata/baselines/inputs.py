@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import PIL
-import torch
 from numpy.typing import NDArray
 
 from shiftdata.baselines.features import FeatureCache
@@ -239,11 +238,3 @@ def _buckets(text: str) -> Sequence[int]:
         for size in GRAMS
         for at in range(len(text) - size + 1)
     ]
-
-
-def as_batch(x: NDArray[Any]) -> Any:
-    """Give inputs as the loader gives a batch."""
-    if x.dtype == object:
-        return list(x)
-    batch = torch.from_numpy(x)
-    return batch.permute(0, 3, 1, 2) if x.ndim == 4 else batch

@@ -60,7 +60,8 @@ class Scaled:
     def __init__(self, mean: Tensor, scale: Tensor) -> None:
         self.mean, self.scale = mean.float(), scale.float()
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
+        x = torch.as_tensor(x)
         if self.mean.device != x.device:  # at the first batch alone
             self.mean, self.scale = self.mean.to(x.device), self.scale.to(x.device)
         return torch.nan_to_num((x - self.mean) * self.scale, posinf=0.0, neginf=0.0)
@@ -69,7 +70,7 @@ class Scaled:
 class Standardised(Scaled):
     """Numbers to mean 0 and deviation 1 over the training rows, given at once or in blocks."""
 
-    def __init__(self, rows: Floats | Tensor | Iterable[Tensor]) -> None:
+    def __init__(self, rows: Tensor | NDArray[Any] | Iterable[Tensor]) -> None:
         blocks = torch.split(torch.as_tensor(rows), 4096) if isinstance(rows, np.ndarray | Tensor) else rows
         n = total = squares = centre = torch.zeros((), dtype=torch.float64)
         for block in blocks:
@@ -228,6 +229,11 @@ def backbone_of(name: str) -> Backbone:
     return BACKBONES[name]
 
 
+def is_estimator(backbone: Any) -> bool:
+    """Say whether it has scikit-learn's `fit` and `predict`."""
+    return callable(getattr(backbone, "fit", None)) and callable(getattr(backbone, "predict", None))
+
+
 def reads_of(sample: Tensor | Sequence[str]) -> Reads:
     """Say what a batch holds."""
     if not isinstance(sample, Tensor):
@@ -249,7 +255,7 @@ def build(
     sample: Tensor | Sequence[str],
     outputs: int,
     *,
-    fit: Floats | Tensor | Iterable[Tensor] | None = None,
+    fit: Tensor | NDArray[Any] | Iterable[Tensor] | None = None,
 ) -> tuple[Network, Prepare, Backbone]:
     """Build a network for batches like `sample`, with what prepares a batch for it, and what it is.
 

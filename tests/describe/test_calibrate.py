@@ -21,7 +21,7 @@ from builders.describe.calibrate import calibrate, planned
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
-from shiftdata.baselines import Training, read_inputs
+from shiftdata.baselines import Training
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.records import Calibration, CanonicalSplit
@@ -124,7 +124,7 @@ def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
     groups = np.unique(metadata.group)[:2]
     rows = np.concatenate([np.flatnonzero(metadata.group == one)[:8] for one in groups])
     right = np.array([True] * 6 + [False] * 2 + [True] * 4 + [False] * 4)
-    job = calibration.Job("split", "ERM", rows, [], metadata.label[rows])
+    job = calibration.Job("split", "ERM", metadata, rows, [], metadata.label[rows])
     once, thrice = (
         calibration._measure(
             metadata, job, calibration.Test("test", np.repeat(rows, n)), "scratch", np.repeat(right, n), 0.0
@@ -162,17 +162,18 @@ def test_severities_are_judged_one_by_one(tmp_path):
     assert "the accuracy falls with the severity" in card
 
 
-def test_untouched_examples_of_another_base_are_read_as_they_are(tmp_path):
+def test_untouched_examples_of_another_base_train_and_do_not_judge(tmp_path):
     folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    metadata, content = read_metadata(folder), read_metadata(folder, "content")
+    metadata = read_metadata(folder)
     plan = planned(metadata, Manifest.read(folder).canonical_splits)
-    rows, size = np.arange(5), len(metadata)
-    inputs = calibration.read_examples(plan, "scratch", np.concatenate([rows + 3, size + rows]))
-    for base, first, shift in ((metadata, 3, 0), (content, 0, size)):
-        alone = read_inputs(base, "scratch", rows + first)
-        mine = inputs.x[inputs.positions(rows + first + shift)]
-        assert (mine == alone.x[alone.positions(rows + first)]).all()
-        assert (plan.numbers("label")[rows + first + shift] == base.label[rows + first]).all()
+    job = next(job for job in plan.jobs if job.trained == "untouched")
+    assert job.base.base == "content"
+    assert (job.base.columns["split"][job.rows] == 0).all()
+    sources = calibration.read_sources(plan, "scratch")
+    assert {name: source.metadata for name, source in sources.items()} == {
+        "content": job.base,
+        metadata.base: metadata,
+    }
 
 
 @pytest.mark.slow
