@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup
 from shiftdata.errors import InputError
-
-
-def exactly(x: Tensor) -> torch.autocast:
-    """Without mixed precision: differences of moments would drown in the rounding of 16 bits."""
-    return torch.autocast(x.device.type, enabled=False)
+from shiftdata.losses.reduce import exactly as exactly
 
 
 class AcrossDomains(Method):
