@@ -1,4 +1,4 @@
-"""Linear heads that are stepped together: the methods, a run, the training rows, and a step of a chunk of runs."""
+"""Linear heads that are stepped together: methods, runs, training rows, and the steps of a chunk of runs."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class Rows:
             )
         if not np.isfinite(x).all():
             raise InputError("some features are not finite: make them so, as `Standardised` does")
-        numbers = (torch.from_numpy(np.asarray(column, np.int64)) for column in (y, group))
-        return cls(with_bias(x), *numbers, classes)
+        labels, groups = (torch.from_numpy(np.asarray(column, np.int64)) for column in (y, group))
+        return cls(with_bias(x), labels, groups, classes)
 
     def among(self, rows: Tensor) -> Rows:
         """Return some of the rows; their products are a part of those that are there."""
@@ -138,7 +138,7 @@ def is_dual(rows: int, width: int) -> bool:
 
 
 def with_bias(x: Floats) -> Tensor:
-    """Append a column of ones: the bias is a weight like the others, and decays as torch.optim.SGD's does."""
+    """Append a column of ones: the bias is a weight like the others, and decays as in `torch.optim.SGD`."""
     return torch.from_numpy(np.concatenate([x, np.ones((len(x), 1))], axis=1).astype(np.float32))
 
 
@@ -168,7 +168,7 @@ class Chunk:
     results: HeadResults
 
     def run(self) -> int:
-        """Train, put the heads and what they predict into the results, and return how many runs these were."""
+        """Train, put heads and predictions into the results, and return how many runs these were."""
         # Of this thread: probabilities near 0 become denormal numbers, which cost a hundred times as much.
         torch.set_flush_denormal(True)
         with torch.inference_mode():
@@ -203,6 +203,7 @@ class Chunk:
         self.first_logits = self.first @ rows.x.T if rows.dual and self.first.any() else None
         self.logits, self.gradients = (torch.empty(classes, count, size) for _ in range(2))
         self.top = torch.empty(count, size)
+        self.change = self.gradients if rows.dual else torch.empty_like(self.parameters)  # P, or P X
         # Of fixed weights one line for all runs: `expand` copies nothing, and reads stay in the cache.
         self.weights = self.weight.expand(count, size)
         if self.kind != "fixed":
@@ -220,15 +221,13 @@ class Chunk:
             B <- momentum B + P + decay A      b <- momentum b + decay a
             A <- A - rate B                    a <- a - rate b
 
-        since P X is the only part that does not come from W or V: one recursion with P for g, and one of numbers.
+        since P X alone does not come from W or V: one recursion with P for g, and one of numbers.
         """
         self._score()
         self._derive()
-        gradients = self.gradients  # P, which stands for g in the dual form
         if not self.rows.dual:
-            # The logits are used up, so that P X may overwrite them where it is not wider.
-            gradients = torch.mm(gradients.flatten(0, 1), self.rows.x).view_as(self.parameters)
-        _sgd(self.parameters, self.momentum_buffer, gradients, self._settings)
+            torch.mm(self.gradients.flatten(0, 1), self.rows.x, out=self.change.flatten(0, 1))
+        _sgd(self.parameters, self.momentum_buffer, self.change, self._settings)
         if self.first_logits is not None:
             _sgd(self.share, self.share_buffer, None, self._exact)
 
@@ -267,7 +266,7 @@ class Chunk:
     def _weigh(self, losses: Tensor) -> None:
         """GroupDRO: the loss is the sum of q_g L_g, so that each row weighs q_g / n_g.
 
-        q stays a logarithm until it is used: a product of exp(eta L) over hundreds of steps overflows float32.
+        q stays a logarithm until it is used: the product of exp(eta L) over many steps overflows float32.
         L is one product with the matrix of 1 / n_g: all runs at once, where `index_add` goes row by row.
         """
         self.log_q = group_dro_log_q(self.log_q, losses @ self.means, self.eta, self.bonus)

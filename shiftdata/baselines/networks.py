@@ -66,31 +66,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
-def flat(tensors: Sequence[Tensor]) -> Tensor:
-    """Join all numbers of some tensors, one after another."""
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-
-
-@torch.no_grad()
-def write(values: Tensor, tensors: Sequence[Tensor]) -> None:
-    """Put what `flat` joined back into its tensors."""
-    for tensor, part in zip(
-        tensors, torch.split(values, [tensor.numel() for tensor in tensors]), strict=True
-    ):
-        tensor.copy_(part.view(tensor.shape))
-
-
-@contextmanager
-def in_place(values: Tensor, tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Give some tensors other numbers, and afterwards their own again."""
-    own = flat(tensors)
-    write(values, tensors)
-    try:
-        yield
-    finally:
-        write(own, tensors)
-
-
 def _convolution(width: int, channels: int, kernel: int, stride: int) -> list[nn.Module]:
     layer = nn.Conv2d(width, channels, kernel, stride, kernel // 2, bias=False)
     return [layer, nn.BatchNorm2d(channels)]

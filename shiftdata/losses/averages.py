@@ -8,7 +8,7 @@ place for good, `with average.applied(parameters)` for a while. The tensors are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -60,8 +60,8 @@ class Average(State):
     @contextmanager
     def applied(self, parameters: Iterable[Tensor]) -> Iterator[None]:
         """Have the average in the parameters, and afterwards the weights of training again."""
-        parameters, value = list(parameters), self.value()
-        with in_place(flat(parameters) if value is None else value, parameters):
+        value = self.value()
+        with nullcontext() if value is None else in_place(value, parameters):
             yield
 
 
