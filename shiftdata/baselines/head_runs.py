@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -24,30 +24,9 @@ from shiftdata.stable import hash64
 LOOK = 50
 #: How rows weigh: as at the start, by their group's loss, or by the errors of a first stage.
 Kind: TypeAlias = Literal["fixed", "groups", "errors"]
-KINDS: Mapping[str, Kind] = {"group-dro": "groups", "jtt": "errors"}
-
-
-@dataclass(frozen=True)
-class HeadMethod:
-    """A method as data: the rule that keeps or weighs its rows, what changes weights later, its defaults."""
-
-    sampler: str
-    kind: Kind
-    needs_groups: bool
-    hyper: Mapping[str, float]
-
-    @classmethod
-    def of(cls, name: str) -> HeadMethod:
-        """Take what the method of that name declares. With all rows in a batch GroupDRO needs no draw."""
-        method, kind = method_class(name), KINDS.get(name, "fixed")
-        sampler = method.sampler if kind == "fixed" else "shuffle"
-        hyper = {key: parameter.default for key, parameter in method.space().items()}
-        return cls(sampler, kind, "groups" in method.needs, hyper)
-
-
-#: The methods that can be trained so.
-HEAD_METHODS: Mapping[str, HeadMethod] = MappingProxyType(
-    {name: HeadMethod.of(name) for name in ("erm", "suby", "subg", "rwy", "rwg", "group-dro", "jtt")}
+#: The methods that can be trained so. Their samplers, needs and defaults are those of their classes.
+HEAD_METHODS: Mapping[str, Kind] = MappingProxyType(
+    {**dict.fromkeys(("erm", "suby", "subg", "rwy", "rwg"), "fixed"), "group-dro": "groups", "jtt": "errors"}
 )
 
 
@@ -73,11 +52,13 @@ class HeadSpec:
             raise not_found("start", self.start, ("uniform", "zeros"))
         if not all(number >= 0 for number in (self.learning_rate, self.weight_decay, self.momentum)):
             raise InputError(f"{self}: give no negative number")
-        defaults = HEAD_METHODS[self.method].hyper
-        for name in self.hyper:
-            if name not in defaults:
-                raise not_found(f"hyper-parameter of {self.method}", name, defaults)
-        object.__setattr__(self, "hyper", {**defaults, **self.hyper})
+        given: dict[str, Any] = dict(self.hyper)
+        object.__setattr__(self, "hyper", method_class(self.method)(**given).hyper)  # with the defaults
+
+    @property
+    def sampler(self) -> str:
+        """The rule that keeps or weighs its rows; weights that change begin equal, all rows in a batch."""
+        return method_class(self.method).sampler if HEAD_METHODS[self.method] == "fixed" else "shuffle"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +83,7 @@ class HeadResults:
 
 def first_stage(spec: HeadSpec, steps: int) -> int:
     """Return the steps of a first model that is thrown away: JTT's, whose errors weigh in the second."""
-    return round(spec.hyper["first"] * steps) if HEAD_METHODS[spec.method].kind == "errors" else 0
+    return round(spec.hyper["first"] * steps) if HEAD_METHODS[spec.method] == "errors" else 0
 
 
 class Rows:
@@ -186,7 +167,7 @@ class Chunk:
 
     def _begin(self) -> None:
         rows, specs = self.rows, [self.results.specs[run] for run in self.runs]
-        self.specs, self.kind = specs, HEAD_METHODS[specs[0].method].kind
+        self.specs, self.kind = specs, HEAD_METHODS[specs[0].method]
         size, classes, count = len(rows.x), rows.classes, len(specs)
         self.truth = one_hot(rows.y, classes).T.float().unsqueeze(1)
         settings = [[(spec.learning_rate, spec.weight_decay, spec.momentum)] for spec in specs]

@@ -38,7 +38,7 @@ from shiftdata.baselines.head_runs import (
     first_weights,
     with_bias,
 )
-from shiftdata.baselines.methods import make_method
+from shiftdata.baselines.methods import make_method, method_class
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.sources import Source
@@ -70,33 +70,20 @@ def train_heads(
     every: int = 0,
     samplers: Samplers | None = None,
     workers: int = 1,
-    working_set: int = WORKING_SET,
-    on_runs: Callable[[int], object] = int,
 ) -> HeadResults:
     """Train a linear head for each spec, all of them on the same rows.
 
-    Args:
-        x: features, a line a row, as the heads read them: standardise them before.
-        y: class numbers from 0.
-        group: group numbers from 0.
-        specs: the runs.
-        steps: steps of each, all stages together.
-        classes: how many there are; default: those in `y`.
-        evaluate: features of further rows, to be predicted.
-        every: predict after that many steps each, besides the last.
-        samplers: makes the sampler of a rule and a seed, if it is not `make_sampler` on these rows.
-        workers: threads.
-        working_set: bytes of what a thread works on at a time.
-        on_runs: gets how many runs have ended since its last call.
-
+    `x` has a line of standardised features for each row; `y` and `group` are numbers from 0, `classes` by
+    default those in `y`. A run takes `steps`, all stages together. The rows of each array of `evaluate` are
+    predicted after the last step, and after every `every`. `samplers` makes the sampler of a rule and a
+    `seed`, by default on these rows. `workers` are threads.
     """
     if steps < 1 or every < 0:
         raise InputError(f"steps={steps}, every={every}: give at least 1 step, and no negative number")
     rows = Rows.of(x, y, group, classes or int(y.max(initial=-1)) + 1)
-    groups = len(np.unique(group))
-    for spec in specs:
-        if HEAD_METHODS[spec.method].needs_groups and groups < 2:
-            raise InputError(f"{spec.method} needs rows of several groups, and these have {groups}")
+    for name in {spec.method for spec in specs}:
+        if "groups" in method_class(name).needs and len(np.unique(group)) < 2:
+            raise InputError(f"{name} needs rows of several groups, and these have one")
     recorded = (*range(every, steps, every), steps) if every else (steps,)
     weights = np.full((len(specs), rows.classes, rows.x.shape[1]), np.nan, np.float32)
     predicted = [np.full((len(specs), len(recorded), len(lines)), -1, np.int16) for lines in evaluate]
@@ -106,11 +93,11 @@ def train_heads(
     with torch_threads(), ThreadPoolExecutor(workers) as pool:
         jobs = [
             pool.submit(Chunk(part, runs, weight, steps, inputs, results).run)
-            for part, runs, weight in _chunks(rows, specs, draw, working_set, workers)
+            for part, runs, weight in _chunks(rows, specs, draw, workers)
         ]
         try:
             for job in jobs:
-                on_runs(job.result())
+                job.result()
         finally:
             pool.shutdown(cancel_futures=True)
     return results
@@ -144,24 +131,14 @@ def train_grid(
     steps: int,
     every: int = 0,
     features: Floats | None = None,
-    name: str | None = None,
     workers: int = 1,
-    on_runs: Callable[[int], object] = int,
 ) -> GridResults:
     """Train heads on a task's training set, and predict its validation and test sets.
 
-    Args:
-        task: from `sd.task`.
-        specs: the runs.
-        steps: steps of each.
-        every: predict after that many steps each, besides the last.
-        features: an array with a line for each row of the base; default: frozen ones, cached on this machine.
-        name: the set to train on; default: the first with the role "fit".
-        workers: threads.
-        on_runs: gets how many runs have ended since its last call.
-
+    `features` is an array with a line for each row of the base; by default frozen features, cached on this
+    machine. `steps`, `every` and `workers` are those of `train_heads`.
     """
-    sets = TaskSets.of(task, make_method("erm"), name)
+    sets = TaskSets.of(task, make_method("erm"), None)
     judged = {name: task.rows(name) for name, rows in task.sets.items() if rows.role in ("select", "test")}
     source = sets.source("linear") if features is None else Source(features)
     data = sets.data(source, Training(batch=0), 0)
@@ -179,27 +156,26 @@ def train_grid(
         every=every,
         samplers=partial(task.sampler, name=sets.fit),
         workers=workers,
-        on_runs=on_runs,
     )
     return GridResults(task, results, tuple(judged), tuple(judged.values()), task.label_ids)
 
 
 def _chunks(
-    rows: Rows, specs: Sequence[HeadSpec], draw: Samplers, working_set: int, workers: int
+    rows: Rows, specs: Sequence[HeadSpec], draw: Samplers, workers: int
 ) -> Iterator[tuple[Rows, list[int], Tensor]]:
     """Yield runs that are trained together, their rows, and those rows' weights, which add up to 1."""
 
     def rule(run: int) -> tuple[str, str, int]:
-        """Only a subset depends on the seed; weights of a reweighted draw do not."""
-        method = HEAD_METHODS[specs[run].method]
-        return method.kind, method.sampler, specs[run].seed if method.sampler in ("subg", "suby") else 0
+        """Only a subset depends on the seed; the weights of a reweighted draw do not."""
+        spec = specs[run]
+        return HEAD_METHODS[spec.method], spec.sampler, spec.seed if spec.sampler in ("subg", "suby") else 0
 
     for (_, name, seed), same in groupby(sorted(range(len(specs)), key=rule), key=rule):
         part, weight = _sampled(rows, draw(name, seed=seed), name)
         # Runs that end their first stage together stand together.
         runs = sorted(same, key=lambda run: specs[run].hyper.get("first", 0.0))
         width = max(len(part.x), 0 if part.dual else part.x.shape[1])
-        size = max(1, min(working_set // (5 * 4 * rows.classes * width), -(-len(runs) // workers)))
+        size = max(1, min(WORKING_SET // (5 * 4 * rows.classes * width), -(-len(runs) // workers)))
         for at in range(0, len(runs), size):
             yield part, runs[at : at + size], weight
 
