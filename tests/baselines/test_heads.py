@@ -17,7 +17,7 @@ from shiftdata.sampling import make_sampler
 from shiftdata.stable import hash64
 from tests.baselines.problems import trainer_of
 
-STEPS = 40
+STEPS = 24
 CLOSE = 1e-4
 
 
@@ -107,7 +107,7 @@ def specs_of(method, seeds=(0, 1)):
 @pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
 def test_each_is_what_the_engine_makes_of_it_alone(method, shape):
     x, y, group = rows_of(*shape)
-    specs = specs_of(method)
+    specs = specs_of(method, seeds=(1,))
     made = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x])
     assert not made.failed
     for run, spec in enumerate(specs):
@@ -123,7 +123,7 @@ def test_a_spec_has_its_method_s_defaults_and_sampler():
     assert samplers == ["shuffle", "suby", "subg", "rwy", "rwg", "shuffle", "shuffle"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     rows=st.integers(8, 60),
     numbers=st.integers(1, 40),
@@ -155,7 +155,7 @@ def test_nothing_depends_on_what_is_trained_together(shape, monkeypatch):
     monkeypatch.setattr(heads, "WORKING_SET", 5_000)
     shuffled = [specs[at] for at in order]
     parts = train_heads(x, *padded(x, y, group), shuffled, steps=STEPS, evaluate=[x], every=10, workers=2)
-    assert whole.steps == parts.steps == (10, 20, 30, 40)
+    assert whole.steps == parts.steps == (10, 20, 24)
     assert np.abs(whole.weights[order] - parts.weights).max() < CLOSE
     assert (whole.predicted[0][order] == parts.predicted[0]).mean() > 0.999
 
@@ -171,7 +171,7 @@ def test_predictions_on_the_way_are_those_of_a_shorter_training(shape):
     specs = [one for method in HEAD_METHODS if method != "jtt" for one in specs_of(method, (0,))]
     whole = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x[:7], x], every=15)
     short = train_heads(x[: len(y)], y, group, specs, steps=15, evaluate=[x])
-    assert whole.steps == (15, 30, 40)
+    assert whole.steps == (15, 24)
     assert [one.shape[2] for one in whole.predicted] == [7, len(x)]
     assert (whole.predicted[1][:, 0] == short.predicted[0][:, 0]).mean() > 0.99
 
@@ -208,7 +208,7 @@ def test_an_absent_class_and_a_group_of_one_row():
     x, y, group = rows_of(60, 40)
     group = np.where(np.arange(60) == 0, 9, group)
     specs = [HeadSpec(method=one, learning_rate=0.1) for one in ("erm", "rwg", "group-dro", "jtt", "subg")]
-    made = train_heads(x[:60], y, group, specs, steps=STEPS, classes=5)
+    made = train_heads(x[:60], y, group, specs, steps=40, classes=5)
     assert made.weights.shape == (5, 5, 41)
     assert np.isfinite(made.weights).all()
     assert not made.failed
