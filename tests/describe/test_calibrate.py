@@ -30,7 +30,7 @@ from shiftdata.metrics.statistics import wilson
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest
 
-QUICK = Training(steps=60, batch=16)
+QUICK = Training(steps=40, batch=16)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -187,9 +187,11 @@ def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     assert made.features == ""
 
 
-def test_a_calibration_is_written_beside_its_recipe_and_built_into_the_card(recipe, tiny, tmp_path, capsys):
+def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
+    recipe, tiny_out, tmp_path, capsys
+):
     mine = shutil.copytree(recipe.parent, tmp_path / "recipe") / recipe.name
-    folder = shutil.copytree(tiny, tmp_path / "out" / "shift" / "tiny")
+    folder = shutil.copytree(tiny_out, tmp_path / "out") / "shift" / "tiny"  # with what is rendered
     before = load_recipe(str(mine))
     assert before.calibration is None
     assert "## Calibration" not in (folder / "README.md").read_text()
