@@ -140,7 +140,7 @@ def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) 
 
 def stylized_features(contents: list[Content], codes: PerStyle) -> PerStyle:
     """Frozen features of all content pictures, untouched (under "") and in every style."""
-    describe = FrozenFeatures().pictures
+    describe = FrozenFeatures()
     pairs = [(content, network.features(content.image)) for content in contents]
     found = {"": describe([content.image for content in contents])}
     for style in tqdm(codes, desc="stylizing", unit="style"):

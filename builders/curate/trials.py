@@ -41,7 +41,7 @@ def describer() -> tuple[str, str, Describe]:
         from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 
         features = FrozenFeatures()
-        return FEATURES, features.name, features.pictures
+        return FEATURES, features.fingerprint, features
     except ImportError:
         sketch = Sketch()
         return (

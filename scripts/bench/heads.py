@@ -45,7 +45,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder")
-    parser.add_argument("--cells", type=int, default=84, help="how many, from the first on; those of a task together")
+    parser.add_argument(
+        "--cells", type=int, default=84, help="how many, from the first on; those of a task together"
+    )
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plain", type=int, default=6, help="runs of the plain loop; 0: none")

@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help="the paper's procedure too; needs torch")
     options = parser.parse_args()
     frozen = importlib.util.find_spec("efficientnet_lite_pytorch") is not None
-    describe = FrozenFeatures().pictures if frozen else grid_features
+    describe = FrozenFeatures() if frozen else grid_features
     print(f"features: {'EfficientNet-Lite0' if frozen else 'a grid of colours'}; intervals of 95 %")
     heads = ("covariate, at least", "concept shift, min", "concept shift, max")
     last = "floor  by training" if options.train else "floor"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from shiftdata.baselines.models import LITE_PIXELS, EfficientNet, Floats, efficientnet_weights
+from shiftdata.extras import require
 from shiftdata.files import sha256_of
 from shiftdata.threads import torch_threads
 
@@ -27,17 +29,19 @@ def fingerprint() -> str:
 class FrozenFeatures:
     """Pictures to 1,280 numbers each: the mean of the last feature map."""
 
-    size = 96  # pixels of a picture's height and width
+    modality, size = "image", 96
 
     def __init__(self) -> None:
-        self._encoder = EfficientNet().eval()
-        self.name = fingerprint()
+        require("efficientnet_lite_pytorch", "EfficientNet-Lite0")
+        self.fingerprint = fingerprint()
 
-    def __call__(self, x: Tensor, batch: int = 32) -> Floats:
-        """Describe pictures, n x 3 x height x width as the loader gives them."""
+    @cached_property
+    def _encoder(self) -> EfficientNet:
+        """Load the network when it is used: features may come from files."""
+        return EfficientNet().eval()
+
+    def __call__(self, pictures: Sequence[Any] | NDArray[np.uint8], batch: int = 32) -> Floats:
+        """Encode pictures of one size, in RGB."""
+        x = torch.from_numpy(np.stack(list(pictures))).permute(0, 3, 1, 2)
         with torch_threads(), torch.inference_mode():
             return torch.cat([self._encoder(LITE_PIXELS(part)) for part in torch.split(x, batch)]).numpy()
-
-    def pictures(self, pictures: Sequence[Any]) -> Floats:
-        """Describe pictures of one size, in RGB."""
-        return self(torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2))

@@ -194,7 +194,8 @@ def _described(examples: Examples, mode: Form) -> Callable[[Any], NDArray[Any]]:
         describe_text = {"bytes": text_bytes, "texts": lambda texts: np.array(list(texts), object)}
         return describe_text.get(mode, hashed_ngrams)
     if examples.modality == "image":
-        return FrozenFeatures() if mode == "frozen" else lambda x: np.array(x.permute(0, 2, 3, 1))
+        describe: Callable[[Any], NDArray[Any]] = FrozenFeatures() if mode == "frozen" else np.array
+        return lambda x: describe(x.permute(0, 2, 3, 1).numpy())  # torch is here: models need it
     features = list(examples.features.values())
     if all(feature == "string" for feature in features):
         raise InputError(

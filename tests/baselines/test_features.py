@@ -11,7 +11,6 @@ import time
 
 import numpy as np
 import pytest
-import torch
 
 import shiftdata as sd
 from shiftdata.baselines import Training, features, inputs, read_inputs
@@ -87,7 +86,7 @@ def test_frozen_features_are_kept_by_default_and_pixels_are_not(task, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(inputs, "fingerprint", lambda: "some weights")  # their package may not be here
     monkeypatch.setattr(
-        inputs, "FrozenFeatures", lambda: lambda x: np.repeat(x[:, 0, :4, :4].numpy(), 80).reshape(-1, 1280)
+        inputs, "FrozenFeatures", lambda: lambda x: np.repeat(x[:, :4, :4, 0], 80).reshape(-1, 1280)
     )
     rows = task.rows("train")[:3]
     read_inputs(task.metadata, "scratch", rows)
@@ -115,7 +114,7 @@ def test_they_serve_as_inputs_in_memory_do(task, truth, tmp_path):
     assert (joined.x[joined.positions(rows + len(mapped.place))] == truth.x[truth.positions(rows)]).all()
     assert len(joined.x) == len(np.unique(mapped.positions(rows))) + len(truth.x)
     numbers = Standardised(mapped.x[mapped.positions(rows)].reshape(len(rows), -1).astype(np.float32))
-    assert numbers(torch.zeros(1, 3 * SIDE**2)).shape == (1, 3 * SIDE**2)
+    assert numbers(np.zeros((1, 3 * SIDE**2), np.float32)).shape == (1, 3 * SIDE**2)
 
 
 @pytest.mark.parametrize("what", ["rows", "checks"])
