@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, autocast
+from torch.nn.functional import cross_entropy
 
 from shiftdata.errors import InputError
 
@@ -18,6 +19,11 @@ def mean(losses: Tensor, weight: Tensor | None = None) -> Tensor:
     if losses.ndim != 1 or losses.shape != weight.shape:
         raise InputError(f"one loss and one weight a row, not {tuple(losses.shape)}, {tuple(weight.shape)}")
     return (losses * weight).sum() / weight.sum()
+
+
+def erm(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the weighted mean cross-entropy: empirical risk minimisation."""
+    return mean(cross_entropy(logits, y, reduction="none"), weight)
 
 
 def check_1d(**tensors: Tensor) -> None:

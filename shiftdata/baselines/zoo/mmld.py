@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines.method import Batch, Hyper, Setup, mean
-from shiftdata.baselines.methods.batch_norm import entropies
-from shiftdata.baselines.methods.dann import discriminator, reversed_gradient, warm_up
+from shiftdata.baselines.methods.dann import discriminator
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.mixstyle import style
 from shiftdata.errors import InputError
 from shiftdata.extras import require
+from shiftdata.losses import entropy, reversal_schedule, reverse_gradient
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import hash64
 
@@ -113,11 +113,11 @@ class MMLD(ERM):
         z = self.network.features(batch.x)
         scores = self.network.head(z)
         losses = cross_entropy(scores, batch.y, reduction="none")
-        risen = warm_up(batch.progress, self.slope)
+        risen = reversal_schedule(batch.progress, self.slope)
         if self.entropy:
-            losses = losses + self.entropy * risen * entropies(scores.float())
+            losses = losses + self.entropy * risen * entropy(scores.float())
         if self.trade_off:
-            judged = self.adversary(reversed_gradient(z, risen))
+            judged = self.adversary(reverse_gradient(z, risen))
             losses = losses + self.trade_off * self.domain_losses(judged, batch.row)
         return mean(losses, batch.weight)
 
