@@ -9,6 +9,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from shiftdata.losses.averages import flat as flat
+from shiftdata.losses.averages import in_place as in_place
+
 WIDTHS = (32, 64, 128, 256)
 HIDDEN = 128
 #: How many different bytes there are; 0 is what follows the end of a text.
@@ -27,12 +30,12 @@ class Network(nn.Module):
         super().__init__()
         self.encoder, self.head, self.n_features = encoder, head, features
         self.maps = tuple(maps)  # a tuple: torch has them as parts of the encoder already
-        #: Calls the encoder where several processes share a batch.
-        self.shared: Callable[[nn.Module, Tensor], Tensor] | None = None
+        #: Calls the encoder: compiled, say, or shared by several processes.
+        self.call: Callable[[nn.Module, Tensor], Tensor] | None = None
 
     def features(self, x: Tensor) -> Tensor:
         """The numbers that the head reads, a row each."""
-        features: Tensor = self.encoder(x) if self.shared is None else self.shared(self.encoder, x)
+        features: Tensor = self.encoder(x) if self.call is None else self.call(self.encoder, x)
         return features
 
     def forward(self, x: Tensor) -> Tensor:
@@ -50,30 +53,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in modes.items():
             part.training = mode
-
-
-def flat(tensors: Sequence[Tensor]) -> Tensor:
-    """All numbers of some tensors, one after another."""
-    return torch.cat([one.detach().reshape(-1) for one in tensors])
-
-
-@torch.no_grad()
-def write(values: Tensor, tensors: Sequence[Tensor]) -> None:
-    """Put what `flat` made back into its tensors."""
-    sizes = [one.numel() for one in tensors]
-    for one, part in zip(tensors, torch.split(values, sizes), strict=True):
-        one.copy_(part.view(one.shape))
-
-
-@contextmanager
-def in_place(values: Tensor, tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Other numbers in some tensors, and afterwards their own again."""
-    own = flat(tensors)
-    write(values, tensors)
-    try:
-        yield
-    finally:
-        write(own, tensors)
 
 
 def small_cnn(outputs: int) -> Network:

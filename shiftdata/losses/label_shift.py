@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import one_hot, softmax
 
 from shiftdata.label_shift.regularized import SMALLEST, ridge
+from shiftdata.losses.reduce import State
 
 
 def class_weights(confusion: Tensor, observed: Tensor) -> Tensor:
@@ -24,7 +25,7 @@ def class_weights(confusion: Tensor, observed: Tensor) -> Tensor:
     return torch.from_numpy(weights).to(observed)
 
 
-class ClassWeights(nn.Module):
+class ClassWeights(State):
     """The weight w[y] of a source row, a moving average of `class_weights` over epochs.
 
     w <- momentum w + (1 - momentum) w_new. IW-DANN multiplies a source row's part of the source's loss and of
@@ -33,28 +34,25 @@ class ClassWeights(nn.Module):
     """
 
     def __init__(self, classes: int, momentum: float = 0.5) -> None:
-        super().__init__()
+        counted = {"confusion": torch.zeros(classes, classes), "observed": torch.zeros(classes)}
+        super().__init__(weights=torch.ones(classes), **counted)
         self.momentum = momentum
-        self.register_buffer("weights", torch.ones(classes))
-        self.register_buffer("confusion", torch.zeros(classes, classes))
-        self.register_buffer("observed", torch.zeros(classes))
 
     def forward(self, y: Tensor) -> Tensor:
         """Return the weight of each label."""
-        return self.get_buffer("weights")[y]
+        return self.weights[y]
 
     def update(self, logits: Tensor, y: Tensor, logits_target: Tensor, weight: Tensor | None = None) -> None:
         """Count a batch's predictions."""
-        share = one_hot(y, logits.shape[1]).to(self.get_buffer("weights"))
+        share = one_hot(y, logits.shape[1]).to(self.weights)
         share = share if weight is None else share * weight[:, None]
-        self.get_buffer("confusion").add_(softmax(logits.detach(), 1).float().T @ share)
-        self.get_buffer("observed").add_(softmax(logits_target.detach(), 1).float().sum(0))
+        self.confusion.add_(softmax(logits.detach(), 1).float().T @ share)
+        self.observed.add_(softmax(logits_target.detach(), 1).float().sum(0))
 
     def renew(self) -> None:
         """Estimate the weights from what has been counted, at the end of an epoch, and count from 0 again."""
-        confusion, observed = self.get_buffer("confusion"), self.get_buffer("observed")
-        if (confusion.sum() + observed.sum()).isfinite():  # else the loss will say so
-            new = class_weights(confusion / confusion.sum(), observed / observed.sum())
-            self.get_buffer("weights").mul_(self.momentum).add_((1 - self.momentum) * new)
-        confusion.zero_()
-        observed.zero_()
+        if (self.confusion.sum() + self.observed.sum()).isfinite():  # else the loss will say so
+            shares = self.confusion / self.confusion.sum(), self.observed / self.observed.sum()
+            self.weights.mul_(self.momentum).add_((1 - self.momentum) * class_weights(*shares))
+        self.confusion.zero_()
+        self.observed.zero_()

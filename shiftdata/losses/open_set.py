@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, logsigmoid, normalize, one_hot
 
-from shiftdata.losses.reduce import check_1d, mean
+from shiftdata.losses.reduce import State, check_1d, mean
 from shiftdata.losses.target import entropy
 from shiftdata.losses.transport import TINY, balanced_transport, unbalanced_plan, unbalanced_scaling
 
@@ -106,7 +106,7 @@ def common_classes(shares: Tensor, columns: Tensor, rows: float) -> Tensor:
     return torch.where((share > 1 / rows) & (columns[label] >= 1 / len(columns)), label, -1)
 
 
-class UniOT(nn.Module):
+class UniOT(State):
     """The queue, the masses and the coupling of UniOT (Chang et al., NeurIPS 2022).
 
     z are features of length 1, `prototypes` those of classes, `centres` those of clusters. `common` (CCD)
@@ -126,40 +126,38 @@ class UniOT(nn.Module):
         similar: float = 0.7,
         temperature: float = 0.1,
     ) -> None:
-        super().__init__()
+        super().__init__(
+            queue=torch.zeros(size, width),
+            queue_row=torch.full((size,), -1),
+            mass=torch.full((classes,), 1 / classes),
+            # The coupling that decides about a row: log v and the logarithm of the plan's sum, and its rows.
+            price=torch.zeros(classes + 1),
+            rows=torch.tensor(1),
+        )
         self.momentum, self.similar, self.temperature = momentum, similar, temperature
-        self.register_buffer("queue", torch.zeros(size, width))
-        self.register_buffer("queue_row", torch.full((size,), -1))
-        self.register_buffer("mass", torch.full((classes,), 1 / classes))
-        # The coupling that decides about a row: log v and the logarithm of the plan's sum, and its rows.
-        self.register_buffer("price", torch.zeros(classes + 1))
-        self.register_buffer("rows", torch.tensor(1))
 
     @torch.no_grad()
     def update(self, z: Tensor, row: Tensor) -> None:
         """Put rows, known by their numbers in the target, into the queue instead of the oldest."""
-        for name, new in (("queue", z), ("queue_row", row)):
-            queue = self.get_buffer(name)
+        for queue, new in ((self.queue, z), (self.queue_row, row)):
             queue.copy_(torch.cat([queue, new])[-len(queue) :])
 
     def common(self, z: Tensor, prototypes: Tensor) -> Tensor:
         """Return CCD of a batch of target rows; renews masses and coupling."""
-        queue, mass = self.get_buffer("queue"), self.get_buffer("mass")
-        drawn = torch.randint(len(queue), (len(queue),)).to(queue.device)
-        label, columns = self.couple(torch.cat([queue[drawn], z.detach()]), prototypes)
-        mass.copy_(self.momentum * mass + (1 - self.momentum) * columns.to(mass))
+        drawn = torch.randint(len(self.queue), (len(self.queue),)).to(z.device)
+        label, columns = self.couple(torch.cat([self.queue[drawn], z.detach()]), prototypes)
+        self.mass.copy_(self.momentum * self.mass + (1 - self.momentum) * columns.to(self.mass))
         label = label[-len(z) :].to(z.device)
         losses = cross_entropy(z @ prototypes.T / self.temperature, label, ignore_index=-1, reduction="sum")
         return losses / (label >= 0).sum().clamp(min=1)
 
     def private(self, z: Tensor, row: Tensor, centres: Tensor) -> Tensor:
         """Return PCD of a batch of target rows; no row is its own neighbour."""
-        queue, queue_row = self.get_buffer("queue"), self.get_buffer("queue_row")
-        others, numbers = torch.cat([queue, z]), torch.cat([queue_row, row])
+        others, numbers = torch.cat([self.queue, z]), torch.cat([self.queue_row, row])
         alike = (z @ others.T).detach().masked_fill(numbers == row[:, None], -1)
-        drawn = torch.randint(len(queue), (len(centres),)).to(z.device)
+        drawn = torch.randint(len(self.queue), (len(centres),)).to(z.device)
         nearest = others[alike.argmax(1)]
-        cosines = (z @ centres.T, nearest @ centres.T, queue[drawn] @ centres.T)
+        cosines = (z @ centres.T, nearest @ centres.T, self.queue[drawn] @ centres.T)
         return swapped_prediction(*cosines, self.temperature)
 
     @torch.no_grad()
@@ -178,13 +176,13 @@ class UniOT(nn.Module):
             drawn = torch.randint(len(added), (abs(missing),), generator=generator)
             similarity = torch.cat([added[drawn], own])
         label, columns, price = self._solve(similarity)
-        self.get_buffer("price").copy_(price.clamp(min=TINY).log())
-        self.get_buffer("rows").fill_(len(similarity))
+        self.price.copy_(price.clamp(min=TINY).log())
+        self.rows.fill_(len(similarity))
         return label[-len(z) :], columns
 
     def _solve(self, similarity: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows' labels and what each class gets of all, then v with the plan's sum."""
-        v = unbalanced_scaling(similarity, self.get_buffer("mass"))
+        v = unbalanced_scaling(similarity, self.mass)
         plan = unbalanced_plan(similarity, v, len(similarity))
         total, columns = plan.sum(), plan.sum(0) / plan.sum()
         return common_classes(plan / total, columns, len(plan)), columns, torch.cat([v, total[None]])
@@ -192,7 +190,7 @@ class UniOT(nn.Module):
     @torch.no_grad()
     def predict(self, z: Tensor, prototypes: Tensor) -> Tensor:
         """Return log P_ik of each row by itself, P of sum 1, and log(1 / rows) for unknown, as logits."""
-        price, rows = self.get_buffer("price").cpu().double().exp(), float(self.get_buffer("rows"))
+        price, rows = self.price.cpu().double().exp(), float(self.rows)
         shares = unbalanced_plan(similarities(z, prototypes), price[:-1], rows) / price[-1]
         unknown = shares.new_full((len(shares), 1), 1 / rows)
         return torch.cat([shares.clamp(min=TINY), unknown], 1).log().to(z)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, log_softmax, one_hot
+from torch import Tensor
+from torch.nn.functional import log_softmax, one_hot
 
-from shiftdata.losses.reduce import mean
+from shiftdata.losses.reduce import State, cross_entropies, mean
 from shiftdata.metrics.arrays import one_of
 
 
@@ -38,8 +38,7 @@ def fixmatch(
     one_of("variant", variant, ("fixed", "paper"))
     label = logits_weak.detach().argmax(1)
     confident = (logits_strong if variant == "paper" else logits_weak).detach().softmax(1).amax(1) >= tau
-    losses = cross_entropy(logits_strong, label, reduction="none")
-    return torch.where(confident, losses, 0).mean()
+    return torch.where(confident, cross_entropies(logits_strong, label), 0).mean()
 
 
 def pseudo_label(logits: Tensor, tau: float = 0.95) -> Tensor:
@@ -77,19 +76,17 @@ def sentry_balance(logits: Tensor, shares: Tensor) -> Tensor:
     return (logs.exp() * (shares + 1e-12).log()).sum(1).mean()
 
 
-class RecentShares(nn.Module):
+class RecentShares(State):
     """The shares q of the last predicted classes, with one more of each, for `sentry_balance`."""
 
     def __init__(self, classes: int, size: int = 256) -> None:
-        super().__init__()
+        super().__init__(queue=torch.full((size,), -1))
         self.classes = classes
-        self.register_buffer("queue", torch.full((size,), -1))
 
     def update(self, logits: Tensor) -> Tensor:
         """Add a batch's predictions, forget the oldest, and return q."""
-        queue = self.get_buffer("queue")
-        queue.copy_(torch.cat([queue, logits.detach().argmax(1)])[-len(queue) :])
-        counts = 1 + one_hot(queue + 1, self.classes + 1).sum(0)[1:]  # a place without a prediction has -1
+        self.queue.copy_(torch.cat([self.queue, logits.detach().argmax(1)])[-len(self.queue) :])
+        counts = 1 + one_hot(self.queue + 1, self.classes + 1).sum(0)[1:]  # a place without a class has -1
         return counts / counts.sum()
 
 

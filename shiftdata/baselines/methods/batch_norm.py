@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import evaluating, flat, in_place
 from shiftdata.errors import InputError
-from shiftdata.losses import tent
 
 
 def batch_norms(network: nn.Module) -> list[_BatchNorm]:
@@ -80,7 +80,7 @@ class BNAdapt(ERM):
         is_tent = batch.stage == "tent"
         with batch_statistics(self.network, self.variant == "fixed"), torch.set_grad_enabled(is_tent):
             logits = self.network(batch.unlabelled)
-            return tent(logits) if is_tent else torch.zeros(())
+            return losses.tent(logits) if is_tent else torch.zeros(())
 
     def predict_source(self, x: Tensor) -> Tensor:
         source, layers = self.get_buffer("source"), self._layers()

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.dann import DANN
-from shiftdata.losses import cdan_map, cdan_weights
 
 LARGEST, PROJECTED = 4096, 1024
 
@@ -36,7 +36,9 @@ class CDAN(DANN):
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
         given = logits if self.variant in self.sma else logits.softmax(1).detach()
         projection = dict(self.named_buffers(recurse=False))
-        return cdan_map(z, given, (projection["of_z"], projection["of_p"]) if "of_z" in projection else None)
+        return losses.cdan_map(
+            z, given, (projection["of_z"], projection["of_p"]) if "of_z" in projection else None
+        )
 
     def importance(
         self, batch: Batch, logits: Tensor, logits_target: Tensor
@@ -44,5 +46,5 @@ class CDAN(DANN):
         fitted, source, target = super().importance(batch, logits, logits_target)
         if not self.entropy:
             return fitted, source, target
-        weight = cdan_weights(torch.cat([logits, logits_target]))
+        weight = losses.cdan_weights(torch.cat([logits, logits_target]))
         return fitted, source * weight[: len(logits)], target * weight[len(logits) :]

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
-from shiftdata.losses import dann, mean, reversal_schedule, reverse_gradient
 
 
 def discriminator(size: int, width: int, dropout: float) -> nn.Sequential:
@@ -53,14 +52,14 @@ class DANN(Method):
         z, z_target = both_features(self, batch, self.joint)
         logits, logits_target = self.network.head(z), self.network.head(z_target)
         importance = self.importance(batch, logits, logits_target)
-        losses = importance[0] * cross_entropy(logits, batch.y, reduction="none")
+        fitted = importance[0] * losses.cross_entropies(logits, batch.y)
         read = torch.cat([self.read(z, logits), self.read(z_target, logits_target)])
         sma = self.variant in self.sma
-        coefficient = 1.0 if sma else reversal_schedule(batch.progress, self.slope)
-        judged = self.discriminator(reverse_gradient(read, coefficient))
+        coefficient = 1.0 if sma else losses.reversal_schedule(batch.progress, self.slope)
+        judged = self.discriminator(losses.reverse_gradient(read, coefficient))
         source, target = judged[: len(z)], judged[len(z) :]
-        domain = dann(source, target, batch.weight, *importance[1:], "code" if sma else "fixed")
-        return mean(losses, batch.weight) + self.trade_off * domain
+        domain = losses.dann(source, target, batch.weight, *importance[1:], "code" if sma else "fixed")
+        return losses.mean(fitted, batch.weight) + self.trade_off * domain
 
     def read_size(self) -> int:
         """Return how many numbers the discriminator reads."""

@@ -11,8 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Method
-from shiftdata.losses import erm, fixmatch
 
 
 class FixMatch(Method):
@@ -26,8 +26,8 @@ class FixMatch(Method):
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="RLSbench; range: unlabelled WILDS")
 
     def loss(self, batch: Batch) -> Tensor:
-        fitted = erm(self.network(batch.strong[0]), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
         with torch.no_grad():
             weak = self.network(batch.unlabelled)
         strong = self.network(batch.target_strong[0])
-        return fitted + self.trade_off * fixmatch(weak, strong, self.tau, self.variant)
+        return fitted + self.trade_off * losses.fixmatch(weak, strong, self.tau, self.variant)

@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.data import epoch_rows
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
-from shiftdata.losses import erm, whitening
 
 
 def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> tuple[Tensor, Tensor]:
@@ -34,7 +33,7 @@ def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> 
 
     def evaluated() -> Tensor:
         solver.zero_grad()
-        loss = erm(z @ weight.T + bias, y) + weight.square().sum() / (2 * strength * len(z))
+        loss = losses.cross_entropy(z @ weight.T + bias, y) + weight.square().sum() / (2 * strength * len(z))
         torch.autograd.backward(loss)
         return loss
 
@@ -60,20 +59,19 @@ class DARE(ERM):
         return False  # but all of it at the end
 
     def finish(self, trainer: Trainer) -> None:
-        data, centred = trainer.data, self.variant == "fixed"
+        data, drawn, centred = trainer.data, trainer.drawn(0), self.variant == "fixed"
         if data.target is None or not len(data.target):
             raise InputError("dare whitens the target's features, and the target has no row")
-        drawn = epoch_rows(trainer.sampler, 0)
         z, z_target = (
             torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.target)
         )
         if not (torch.isfinite(z).all() and torch.isfinite(z_target).all()):
             raise InputError("dare cannot whiten features that are not finite: lower learning_rate")
-        mu, whitener = whitening(z, centred)
+        mu, whitener = losses.whitening(z, centred)
         y = torch.from_numpy(np.asarray(data.y[drawn]))
         weight, bias = logistic_regression((z - mu) @ whitener, y, data.classes, self.strength)
         for head, rows in zip(self.get_buffer("heads"), (z_target, z), strict=True):
-            mu, whitener = whitening(rows, centred)
+            mu, whitener = losses.whitening(rows, centred)
             head.copy_(torch.cat([weight @ whitener, (bias - weight @ whitener @ mu)[:, None]], 1))
         self.get_buffer("refitted").fill_(True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Method
 from shiftdata.baselines.methods.dann import both_features
 from shiftdata.baselines.networks import evaluating
-from shiftdata.losses import erm, exact_transport, jdot, jdot_cost
 
 
 class DeepJDOT(Method):
@@ -25,17 +25,19 @@ class DeepJDOT(Method):
     def loss(self, batch: Batch) -> Tensor:
         plan = self.plan(batch)
         z, z_target = both_features(self, batch, self.joint)
-        moved = jdot(self.cost(batch, z, z_target, "code" if self.variant == "code" else "paper"), plan)
-        return self.source * erm(self.network.head(z), batch.y, batch.weight) + moved
+        moved = losses.jdot(
+            self.cost(batch, z, z_target, "code" if self.variant == "code" else "paper"), plan
+        )
+        return self.source * losses.cross_entropy(self.network.head(z), batch.y, batch.weight) + moved
 
     @torch.no_grad()
     def plan(self, batch: Batch) -> Tensor:
         """Return the cheapest plan, with the network as it is."""
         with evaluating(self):
             z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
-            return exact_transport(self.cost(batch, z, z_target, self.variant))
+            return losses.exact_transport(self.cost(batch, z, z_target, self.variant))
 
     def cost(self, batch: Batch, z: Tensor, z_target: Tensor, variant: str) -> Tensor:
         """Return the cost of each source row with each target row."""
         logits = self.network.head(z_target)
-        return jdot_cost(batch.y, z, z_target, logits, self.distance, self.label, variant)
+        return losses.jdot_cost(batch.y, z, z_target, logits, self.distance, self.label, variant)

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Stage
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
-from shiftdata.losses import adversarial_step
 
 
 class ERMAdv(OfPictures):
@@ -30,7 +30,7 @@ class ERMAdv(OfPictures):
     plain = Hyper(0.1, low=0.0, high=1.0, source="RLSbench: the last tenth of the epochs")
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        if trainer.data.inputs.is_pictures:
+        if trainer.data.source.is_pictures:
             super().begin(stage, trainer)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -49,6 +49,6 @@ class ERMAdv(OfPictures):
                 moved = moved.detach().requires_grad_()
                 logits = self.network(self.read(moved) if of_pictures else moved)
                 (gradient,) = torch.autograd.grad(cross_entropy(logits, y, reduction="sum"), moved)
-                moved = adversarial_step(moved, origin, gradient, self.length, self.radius)
+                moved = losses.adversarial_step(moved, origin, gradient, self.length, self.radius)
                 moved = moved.clamp(0, 1) if of_pictures else moved
         return (self.read(moved) if of_pictures else moved).detach()

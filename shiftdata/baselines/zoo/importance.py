@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.cdan import CDAN
 from shiftdata.baselines.methods.dann import DANN
-from shiftdata.losses import ClassWeights
 
 
 class IWDANN(DANN):
@@ -25,7 +25,7 @@ class IWDANN(DANN):
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
-        self.weights = ClassWeights(known.classes, self.momentum)
+        self.weights = losses.ClassWeights(known.classes, self.momentum)
 
     def importance(
         self, batch: Batch, logits: Tensor, logits_target: Tensor

@@ -12,14 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
-from shiftdata.losses import erm, mcd
 
 
 class MCD(Method):
     """Maximum classifier discrepancy: heads differ on the target, the encoder learns not to let them."""
 
+    several_moves = True
     needs = frozenset({"target"})
     trade_off = Hyper(
         1.0, low=0.1, high=10.0, log=True, source="Saito et al.: 1; Transfer-Learning-Library: 10"
@@ -48,11 +49,13 @@ class MCD(Method):
 
     def fitted(self, z: Tensor, batch: Batch) -> Tensor:
         """Return both heads' loss on the source."""
-        return erm(self.network.head(z), batch.y, batch.weight) + erm(self.other(z), batch.y, batch.weight)
+        heads = (self.network.head, self.other)
+        first, second = (losses.cross_entropy(head(z), batch.y, batch.weight) for head in heads)
+        return first + second
 
     def apart(self, z_target: Tensor) -> Tensor:
         """Return how far the heads lie apart on the target."""
-        return self.trade_off * mcd(self.network.head(z_target), self.other(z_target))
+        return self.trade_off * losses.mcd(self.network.head(z_target), self.other(z_target))
 
     def predict(self, x: Tensor) -> Tensor:
         z = self.network.features(x)

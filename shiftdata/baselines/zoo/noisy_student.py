@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
-from shiftdata.losses import erm
 
 TEACH, LABEL = "teach", "label"
 
@@ -51,8 +51,8 @@ class NoisyStudent(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == TEACH:
-            return erm(self.network(batch.strong[0]), batch.y, batch.weight)
-        fitted = erm(self.noisy(batch.strong[0]), batch.y, batch.weight)
+            return losses.cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.noisy(batch.strong[0]), batch.y, batch.weight)
         labels = self.get_buffer("labels")[batch.target_row]
         return fitted + cross_entropy(self.noisy(batch.target_strong[0]), labels)
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
-from shiftdata.losses import erm, osbp, reverse_gradient
 
 
 class OSBP(Method):
@@ -30,11 +30,13 @@ class OSBP(Method):
 
     def fitted(self, batch: Batch) -> Tensor:
         """Return the source's loss."""
-        return erm(self.predict(batch.x), batch.y, batch.weight)
+        return losses.cross_entropy(self.predict(batch.x), batch.y, batch.weight)
 
     def boundary(self, batch: Batch) -> Tensor:
         """Return the target's loss."""
-        return self.trade_off * osbp(self.head(reverse_gradient(self.network.features(batch.unlabelled))))
+        return self.trade_off * losses.osbp(
+            self.head(losses.reverse_gradient(self.network.features(batch.unlabelled)))
+        )
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if self.variant == "fixed":

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
-from shiftdata.losses import erm, ovanet, ovanet_entropy, ovanet_unknown, with_unknown
 
 
 class OVANet(Method):
@@ -29,9 +29,9 @@ class OVANet(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
-        fitted = erm(self.network.head(z), batch.y, batch.weight)
-        fitted = fitted + ovanet(self.open_logits(z), batch.y, batch.weight)
-        return fitted + self.entropy * ovanet_entropy(self.open_logits(z_target))
+        fitted = losses.cross_entropy(self.network.head(z), batch.y, batch.weight)
+        fitted = fitted + losses.ovanet(self.open_logits(z), batch.y, batch.weight)
+        return fitted + self.entropy * losses.ovanet_entropy(self.open_logits(z_target))
 
     def open_logits(self, z: Tensor) -> Tensor:
         """Return the second head's logits, rows x 2 x classes."""
@@ -47,4 +47,4 @@ class OVANet(Method):
         """Return the first head's logits, and one of unknown."""
         z = self.network.features(x)
         logits: Tensor = self.network.head(z)
-        return with_unknown(logits, ovanet_unknown(logits, self.open_logits(z)))
+        return losses.with_unknown(logits, losses.ovanet_unknown(logits, self.open_logits(z)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OfPictures(ERM):
-    """ERM on pictures that are changed on the scale from black, 0, to white, 1."""
+    """ERM on pictures that a method changes on the scale from black, 0, to white, 1."""
 
     needs = frozenset({"pixels"})
 
@@ -25,17 +24,17 @@ class OfPictures(ERM):
         self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        black_white = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1).repeat(3, axis=3)
+        black_white = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1).repeat(1, 3, 1, 1)
         self.get_buffer("ends").copy_(trainer.prepared(black_white))
 
     def pictures(self, x: Tensor) -> Tensor:
-        """What the network reads, from 0 to 1."""
+        """Return pictures from 0 to 1."""
         black, white = self.get_buffer("ends")
         pictures: Tensor = (x - black) / (white - black)
         return pictures
 
     def read(self, pictures: Tensor) -> Tensor:
-        """Pictures from 0 to 1 as the network reads them."""
+        """Return pictures from 0 to 1 as the network reads them."""
         black, white = self.get_buffer("ends")
         x: Tensor = black + pictures * (white - black)
         return x

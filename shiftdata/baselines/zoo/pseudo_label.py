@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Method
 from shiftdata.baselines.methods.dann import both_features
-from shiftdata.losses import erm, pseudo_label
 
 
 class PseudoLabel(Method):
@@ -21,5 +21,8 @@ class PseudoLabel(Method):
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = both_features(self, batch, self.joint)
         risen = min(1.0, batch.progress / self.ramp) if self.ramp else 1.0
-        target = pseudo_label(self.network.head(z_target), self.tau)
-        return erm(self.network.head(z), batch.y, batch.weight) + self.trade_off * risen * target
+        target = losses.pseudo_label(self.network.head(z_target), self.tau)
+        return (
+            losses.cross_entropy(self.network.head(z), batch.y, batch.weight)
+            + self.trade_off * risen * target
+        )

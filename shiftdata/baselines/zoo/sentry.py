@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 from shiftdata.baselines.methods.rs import pseudo_balanced
-from shiftdata.losses import RecentShares, erm, sentry, sentry_balance
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import RowSampler
 
@@ -36,7 +36,7 @@ class SENTRY(Method):
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
         self.register_buffer("pseudo_labels", torch.zeros(known.target_rows, dtype=torch.int64))
-        self.recent = RecentShares(known.classes)
+        self.recent = losses.RecentShares(known.classes)
 
     def stages(self) -> Sequence[Stage]:
         return [Stage("source", self.first), Stage("adapt")]
@@ -48,10 +48,10 @@ class SENTRY(Method):
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
     def loss(self, batch: Batch) -> Tensor:
-        fitted = erm(self.network(batch.x), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
         if batch.stage == "source":
             return fitted
         weak = self.network(batch.unlabelled)
-        agreed = sentry(weak, [self.network(view) for view in batch.target_strong], self.variant)
-        balanced = sentry_balance(weak, self.recent.update(weak))
+        agreed = losses.sentry(weak, [self.network(view) for view in batch.target_strong], self.variant)
+        balanced = losses.sentry_balance(weak, self.recent.update(weak))
         return fitted + self.committee * agreed + self.balance * balanced

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.dann import DANN, both_features, discriminator
-from shiftdata.losses import dann, erm, reversal_schedule, reverse_gradient, with_unknown
-from shiftdata.losses.open_set import uan_scores, uan_weights, unit_range
 
 
 class UAN(DANN):
@@ -36,19 +35,19 @@ class UAN(DANN):
         both, sizes = torch.cat([z, z_target]), [len(z), len(z_target)]
         seen = both if self.variant == "code" else both.detach()
         observed, observed_target = self.observer(seen).split(sizes)
-        weights = uan_weights(logits, observed, logits_target, observed_target, self.temperature)
+        weights = losses.uan_weights(logits, observed, logits_target, observed_target, self.temperature)
         if self.variant == "code":  # the mean of (B,) times (B, 1)
             weights = weights[0].mean().expand_as(observed), weights[1].mean().expand_as(observed_target)
-        reversed_features = reverse_gradient(both, reversal_schedule(batch.progress, self.slope))
-        judged, judged_target = self.discriminator(reversed_features).split(sizes)
-        hidden = self.trade_off * dann(judged, judged_target, batch.weight, *weights)
-        observing = dann(observed, observed_target, batch.weight)
-        return erm(logits, batch.y, batch.weight) + 2 * (hidden + observing)
+        coefficient = losses.reversal_schedule(batch.progress, self.slope)
+        judged, judged_target = self.discriminator(losses.reverse_gradient(both, coefficient)).split(sizes)
+        hidden = self.trade_off * losses.dann(judged, judged_target, batch.weight, *weights)
+        observing = losses.dann(observed, observed_target, batch.weight)
+        return losses.cross_entropy(logits, batch.y, batch.weight) + 2 * (hidden + observing)
 
     def predict(self, x: Tensor) -> Tensor:
         """Return the head's logits, and one of unknown."""
         z = self.network.features(x)
         logits: Tensor = self.network.head(z)
-        scores = uan_scores(logits, self.observer(z))
-        scores = unit_range(scores) if self.variant == "code" else scores
-        return with_unknown(logits, scores < self.threshold)
+        scores = losses.uan_scores(logits, self.observer(z))
+        scores = losses.open_set.unit_range(scores) if self.variant == "code" else scores
+        return losses.with_unknown(logits, scores < self.threshold)

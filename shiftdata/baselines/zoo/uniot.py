@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
-from shiftdata.losses import UniOT as State
-from shiftdata.losses import erm, exactly
 
 HIDDEN, WIDTH = 2048, 256
 
@@ -44,10 +43,10 @@ class UniOT(Method):
             for number in (known.classes, int(self.clusters))
         )
         size = max(1, min(int(self.queue), known.target_rows))
-        self.state = State(known.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
+        self.state = losses.UniOT(known.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        first = torch.randperm(self.known.target_rows)[: len(self.state.get_buffer("queue"))]
+        first = torch.randperm(self.known.target_rows)[: len(self.state.queue)]
         z = self.target(trainer)[first]
         self.state.update(z, first.to(z.device))
         self.state.couple(z, self.classes)
@@ -55,9 +54,9 @@ class UniOT(Method):
     def loss(self, batch: Batch) -> Tensor:
         features, of_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
         assert batch.target_row is not None  # the target's rows have numbers
-        with exactly(features):
+        with losses.exactly(features):
             z, z_target = self.unit(features), self.unit(of_target)
-            loss = erm(z @ self.classes.T / self.temperature, batch.y, batch.weight)
+            loss = losses.cross_entropy(z @ self.classes.T / self.temperature, batch.y, batch.weight)
             if batch.progress >= self.delay:
                 loss = loss + self.trade_off * self.state.common(z_target, self.classes)
             if self.variant != "code":
