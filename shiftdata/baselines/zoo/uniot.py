@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -16,6 +17,7 @@ from torch.nn.functional import normalize
 from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.metrics.arrays import IntArray
 
 HIDDEN, WIDTH = 2048, 256
 
@@ -47,7 +49,7 @@ class UniOT(Method):
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
         first = torch.randperm(self.known.target_rows)[: len(self.state.queue)]
-        z = self.target(trainer)[first]
+        z = self.target(trainer, first.numpy())
         self.state.update(z, first.to(z.device))
         self.state.couple(z, self.classes)
 
@@ -69,10 +71,11 @@ class UniOT(Method):
         return normalize(self.project(features.float()), dim=1)
 
     @torch.no_grad()
-    def target(self, trainer: Trainer) -> Tensor:
-        """Return the projection of every row of the target."""
+    def target(self, trainer: Trainer, rows: IntArray) -> Tensor:
+        """Return the projection of rows of the target."""
         assert trainer.data.target is not None  # the method needs one
-        return self.unit(torch.from_numpy(trainer.features(trainer.data.target)).to(self.classes.device))
+        features = trainer.features(trainer.data.target[rows])
+        return self.unit(torch.from_numpy(features).to(self.classes.device))
 
     @torch.no_grad()
     def after_step(self, batch: Batch) -> None:
@@ -80,7 +83,7 @@ class UniOT(Method):
             prototypes.copy_(normalize(prototypes, dim=1))
 
     def finish(self, trainer: Trainer) -> None:
-        self.state.couple(self.target(trainer), self.classes)
+        self.state.couple(self.target(trainer, np.arange(self.known.target_rows)), self.classes)
 
     def predict(self, x: Tensor) -> Tensor:
         z, state = self.unit(self.network.features(x)), self.state
