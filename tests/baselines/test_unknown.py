@@ -174,7 +174,7 @@ REJECTED = {"osbp": (0.5, 0.1), "ovanet": (0.9, 0.1), "uan": (0.5, 0.1), "uniot"
 
 
 def rejected(name: str, near: bool) -> tuple[float, float]:
-    """The shares that are rejected of an unknown class, on the first class or far from all, and of the rest."""
+    """The shares that are rejected of an unknown class, on the first class or far off, and of known ones."""
     data = problem(rows=600, target=150, shift=0.0)
     x, own = np.array(data.source.array), data.target[:FAR]
     x[own] = np.random.default_rng(1).normal(size=(FAR, x.shape[1])).astype(np.float32)
