@@ -297,7 +297,7 @@ class Trainer:
         if not self.training.batch:
             rows, weight = self._whole(sampler)
             sampler, self._weight = None, torch.from_numpy(weight.astype(np.float32)).to(self.device)
-        fit = self._loader(data.rows[rows], sampler, method.strong_views)
+        fit = self._loader(data.rows[rows], sampler, method.strong_views, self.seed)
         self._rows = torch.from_numpy(rows).to(self.device)
         whole = not self.training.batch
         self._feeds = {"fit": _Feed(fit, constant=whole and fit.examples.transform is None)}
@@ -305,7 +305,7 @@ class Trainer:
         if target is not None and "target" in method.needs:
             if not len(target):
                 raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
-            shuffled = data.target_sampler or FixedRows(np.arange(len(target)), seed=self.seed)
+            shuffled = data.target_sampler or FixedRows(np.arange(len(target)), seed=self.seed + 1)
             drawn = _EpochRows(len(target), self.seed)
 
             def begin_epoch(epoch: int, begins: bool) -> None:
@@ -314,14 +314,19 @@ class Trainer:
             # A pass over the target takes all its rows, unless one alone would be left for the last batch.
             drop_last = not stage.passes or len(target) % (self.training.batch or len(target)) == 1
             drop_last = drop_last and len(target) > 1
-            loader = self._loader(target, None if whole else drawn, method.target_strong_views, drop_last)
+            sampler, views = None if whole else drawn, method.target_strong_views
+            # Other draws than the source's.
+            loader = self._loader(target, sampler, views, self.seed + 1, drop_last)
             self._feeds["target"] = _Feed(loader, (lambda epoch, begins: None) if whole else begin_epoch)
 
-    def _loader(self, rows: IntArray, sampler: Any, strong_views: int, drop_last: bool = True) -> Loader:
+    def _loader(
+        self, rows: IntArray, sampler: Any, strong_views: int, seed: int, drop_last: bool = True
+    ) -> Loader:
         source, size = self.data.source, self.training.batch or len(rows)
+        total = sampler.total if isinstance(sampler, RowSampler) else len(rows)
         transform = transform_of(self.training, source, strong_views) if source.is_pictures else None
         return source.loader(
-            rows, sampler, transform=transform, seed=self.seed, batch_size=min(size, len(rows)),
+            rows, sampler, transform=transform, seed=seed, batch_size=min(size, total),
             drop_last=drop_last, workers=self.training.workers, share="batch", rank=self._ranks.rank,
             world=self._ranks.world,
         )  # fmt: skip
@@ -499,11 +504,11 @@ class _Feed:
         if self._constant and self._batch is not None:
             return self._batch  # all rows as they are: every batch is this one
         batch = None if self._batches is None else next(self._batches, None)
-        if batch is None:
+        while batch is None:  # an epoch that was resumed after its last batch has none
             position = self.loader.state_dict()
             self._begin_epoch(position["epoch"], position["done"] == 0)
             self._batches = iter(self.loader)
-            batch = next(self._batches)
+            batch = next(self._batches, None)
         self._batch = batch if self._constant else None
         return batch
 

@@ -120,7 +120,7 @@ class TaskSets:
             domain,
             sampler,
             target=None if self.target is None else task.rows(self.target, "unlabelled"),
-            target_sampler=self._target_sampler(seed),
+            target_sampler=self._target_sampler(seed + 1),
             select=select if judged else None,
             select_y=task.remapped[metadata.label[select]] if judged else None,
             select_group=metadata.group[select] if judged else None,
