@@ -7,6 +7,7 @@ place for good, `with average.applied(parameters)` for a while. The tensors are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -137,34 +138,27 @@ class SWAD(Average):
         average           the mean of the weights after every step of the segments b .. e - 1
 
     N_s is `converge`, N_e `tolerance`; b is not below s - (N_e - N_s), as max(N_s, N_e) segments are stored.
-    Never converged: the last segment's mean. `released`, the variant `code` (the authors): segment s counts
-    twice, three times if it is the first; the leftmost one is left out; segments weigh alike.
+    Never converged: the last segment's mean. The authors' code counts segment s twice, or three times, and
+    leaves the leftmost one out. Afterwards renew the statistics of batch norm.
     """
 
     def __init__(
-        self,
-        parameters: Iterable[Tensor],
-        converge: int = 3,
-        tolerance: int = 6,
-        ratio: float = 0.3,
-        released: bool = False,
+        self, parameters: Iterable[Tensor], converge: int = 3, tolerance: int = 6, ratio: float = 0.3
     ) -> None:
         if min(converge, tolerance) < 1 or ratio < 0:
             raise InputError("swad: converge and tolerance are 1 or more, and ratio is not negative")
-        slots, weights = max(converge, tolerance), torch.zeros_like(flat(parameters))
+        self.converge, self.tolerance, self.ratio = converge, tolerance, ratio
+        self.slots, weights = max(converge, tolerance), torch.zeros_like(flat(parameters))
         super().__init__(
-            segment=weights,
-            segments=weights.repeat(slots, 1),
-            average=weights.clone(),
-            losses=torch.zeros(slots),
-            sizes=torch.zeros(slots),
+            average=weights,  # of the segments that are not stored any more
+            segment=weights.clone(),
+            segments=weights.repeat(self.slots, 1),
+            losses=torch.zeros(self.slots),
+            sizes=torch.zeros(self.slots),
             mass=torch.zeros(()),
             threshold=torch.zeros(()),
-            # Steps in this segment, segments, s and the next to join (-1: not converged), 1 after the valley.
-            at=torch.tensor([0, 0, -1, -1, 0]),
+            at=torch.tensor([0, 0, -1, -1]),  # steps in the segment, segments, b and e (-1: not known)
         )
-        self.converge, self.tolerance, self.ratio = converge, tolerance, ratio
-        self.slots, self.released = slots, released
 
     @torch.no_grad()
     def update(self, parameters: Iterable[Tensor]) -> None:
@@ -174,86 +168,53 @@ class SWAD(Average):
 
     def evaluated(self, loss: float) -> None:
         """End a segment with the validation loss of the weights as they are."""
-        if not self.at[0]:
+        size, count, begin, end = self.at.tolist()
+        if not size:
             return
-        slot = int(self.at[1]) % self.slots
-        self.segments[slot], self.losses[slot], self.sizes[slot] = self.segment, loss, self.at[0]
-        self.at[0], self.at[1] = 0, self.at[1] + 1
+        slot, oldest = count % self.slots, count - self.slots
+        if 0 <= begin <= oldest and (end < 0 or oldest < end):
+            self.mass += self.sizes[slot]
+            self.average += (self.segments[slot] - self.average) * (self.sizes[slot] / self.mass)
+        self.segments[slot], self.losses[slot], self.sizes[slot] = self.segment, loss, size
         self.segment.zero_()
-        if self.at[2] < 0 and (not self._converges() or self.released):
-            return
-        if not self.at[4]:
-            self._go_on(int(self.at[1]))
-
-    def restart(self) -> None:
-        """Forget everything."""
-        for buffer in (self.segment, self.average, self.mass):
-            buffer.zero_()
-        self.at.copy_(torch.tensor([0, 0, -1, -1, 0]))
+        self.at[0], self.at[1] = 0, count + 1
+        recent = self._recent()
+        if begin < 0:
+            window = list(recent.values())[-self.converge :]
+            if len(window) < self.converge or window[0] > min(window):
+                return
+            self.threshold.fill_((1 + self.ratio) * sum(window) / len(window))
+            begin = count + 1 - self.converge
+            while recent.get(begin - 1, math.inf) <= self.threshold:
+                begin -= 1
+            self.at[2] = begin
+        for start in range(max(begin, oldest + 1), count + 2 - self.tolerance) if end < 0 else ():
+            if min(recent[segment] for segment in range(start, start + self.tolerance)) > self.threshold:
+                self.at[3] = start
+                return
 
     def value(self) -> Tensor | None:
         """Return the average as if training ended here; None before the first evaluation."""
-        count = int(self.at[1])
+        _, count, begin, end = self.at.tolist()
         if not count:
             return None
-        if self.at[2] < 0:
+        if begin < 0:
             return self.segments[(count - 1) % self.slots]
-        state = [buffer.clone() for buffer in (self.average, self.mass, self.at)]
-        if not self.at[4]:
-            if self.released:
-                self.at[3] = max(0, count - self.tolerance) + 1
-            self._join_while_low(count, count)
-        value = self.average.clone()
-        for buffer, before in zip((self.average, self.mass, self.at), state, strict=True):
-            buffer.copy_(before)
-        return value
+        recent = self._recent()
+        if end < 0:
+            end = 1 + max(segment for segment, loss in recent.items() if loss <= self.threshold)
+        stored = [segment % self.slots for segment in recent if begin <= segment < end]
+        sizes = self.sizes[stored]
+        total = self.mass + sizes.sum()
+        return self.average * (self.mass / total) + sizes @ self.segments[stored] / total
 
-    def _loss(self, segment: int) -> float:
-        return float(self.losses[segment % self.slots])
+    def restart(self) -> None:
+        """Forget everything."""
+        for buffer in (self.average, self.segment, self.mass):
+            buffer.zero_()
+        self.at.copy_(torch.tensor([0, 0, -1, -1]))
 
-    def _converges(self) -> bool:
-        """Say whether the valley begins N_s segments ago; then note where, and its threshold."""
+    def _recent(self) -> dict[int, float]:
+        """Return the losses of the segments that are stored, in order."""
         count = int(self.at[1])
-        start = count - self.converge
-        recent = [self._loss(segment) for segment in range(max(start, 0), count)]
-        if start < 0 or recent[0] > min(recent):
-            return False
-        self.threshold.fill_((1 + self.ratio) * (sum(recent) / len(recent)))
-        first = start
-        while first > max(0, count - self.slots) and self._loss(first - 1) <= self.threshold:
-            first -= 1
-        self.at[2], self.at[3] = start, first
-        self.average.copy_(self.segments[start % self.slots])  # until a segment has joined
-        if self.released:
-            low = max(0, count - self.tolerance)
-            front = range(low, min(low + self.tolerance - self.converge + 1, count))
-            begin = max(
-                (segment + 1 for segment in front if self._loss(segment) > self.threshold), default=low
-            )
-            again = range(start + 1, start + 1 + self.converge - self.tolerance)
-            for segment in (*range(begin + 1, front.stop), *again):
-                self._join(segment)
-        return True
-
-    def _go_on(self, count: int) -> None:
-        if not self.released:
-            self._join_while_low(count, count - self.tolerance + 1)
-            return
-        self.at[3] = max(0, count - self.tolerance)
-        if self.at[3] >= self.at[2]:
-            self._join_while_low(count, int(self.at[3]) + 1)
-
-    def _join_while_low(self, count: int, end: int) -> None:
-        """Let segments join up to `end`, or until the next N_e losses are all above the threshold."""
-        while (segment := int(self.at[3])) < end:
-            ahead = range(segment, min(segment + self.tolerance, count))
-            if min(map(self._loss, ahead)) > self.threshold:
-                self.at[4] = 1
-                return
-            self._join(segment)
-            self.at[3] += 1
-
-    def _join(self, segment: int) -> None:
-        weight = torch.ones_like(self.mass) if self.released else self.sizes[segment % self.slots]
-        self.mass += weight
-        self.average += (self.segments[segment % self.slots] - self.average) * (weight / self.mass)
+        return {k: float(self.losses[k % self.slots]) for k in range(max(0, count - self.slots), count)}

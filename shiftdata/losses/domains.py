@@ -157,8 +157,10 @@ def eqrm(
     risks = domain_means(losses, domain, weight).float()
     if len(risks) < 2:
         return risks[0]
-    h = 1.06 * (risks.var() + TINY).sqrt() * len(risks) ** -0.2  # TINY: equal risks have a gradient too
-    away: Tensor = h * NormalDist().inv_cdf(quantile)
+    h: Tensor = (
+        1.06 * (risks.var() + TINY).sqrt() * len(risks) ** -0.2
+    )  # TINY: equal risks have a gradient too
+    away = h * NormalDist().inv_cdf(quantile)
     low, high = first, last = risks.detach().min() + away.detach(), risks.detach().max() + away.detach()
     for _ in range(32):
         middle = (low + high) / 2
@@ -167,11 +169,10 @@ def eqrm(
     q = (low + high) / 2
     if not implicit:
         share = (q - first) / (last - first).clamp(min=TINY)
-        between: Tensor = torch.lerp(risks.min(), risks.max(), share) + away
-        return between
+        return torch.lerp(risks.min(), risks.max(), share) + away
     # One step of Newton from the root: its value is q, its derivative that of the implicit function.
     at = (q - risks) / h
-    density: Tensor = (torch.exp(-(at.detach() ** 2) / 2) / math.sqrt(2 * math.pi)).mean() / h.detach()
+    density = (torch.exp(-(at.detach() ** 2) / 2) / math.sqrt(2 * math.pi)).mean() / h.detach()
     return q + (quantile - torch.special.ndtr(at).mean()) / density
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from shiftdata import losses
@@ -14,7 +12,7 @@ from shiftdata.baselines.methods.domains import Penalised
 class CORAL(Penalised):
     """ERM plus `losses.coral`; `paper` leaves the means out."""
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "paper")
+    variants = ("fixed", "paper")
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="DomainBed")
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:

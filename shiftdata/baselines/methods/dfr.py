@@ -6,7 +6,7 @@ It trains on the validation set: its score there is not a validation score and m
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,9 +25,9 @@ class DFR(ERM):
     """ERM, then the last layer of `losses.dfr` on the validation set; `code` is the authors' solver."""
 
     needs = frozenset({"select"})
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     trains_on_select = True
-    code_version: ClassVar[int] = 3  # 2: `code` has liblinear's penalised bias; 3: evaluations refit the head
+    code_version = 3  # 2: `code` has liblinear's penalised bias; 3: evaluations refit the head
 
     c = Hyper(0, choices=(0, *GRID), source="Kirichenko et al.: chosen by the worst group, here 0")
     fits = Hyper(20, low=1, high=50, source="Kirichenko et al.")

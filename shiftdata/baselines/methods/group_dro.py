@@ -62,7 +62,7 @@ class GroupDRODomains(GroupDRO):
 
     needs = frozenset({"domains"})
     sampler = "per-domain"
-    variants: ClassVar[tuple[str, ...]] = ("fixed",)
+    variants = ("fixed",)
     eta = Hyper(0.01, low=1e-3, high=0.1, log=True, source="DomainBed")
 
     def counts(self, known: Setup) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from shiftdata import losses
@@ -14,7 +12,7 @@ from shiftdata.baselines.methods.domains import Penalised
 class IRM(Penalised):
     """ERM plus `losses.irm`, with a weight of 1 before `anneal`; `paper` squares the gradient of all rows."""
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "paper")
+    variants = ("fixed", "paper")
     early = 1.0
     trade_off = Hyper(100.0, low=0.1, high=1e5, log=True, source="DomainBed; v2 searches 1e-5 to .1")
     anneal = Hyper(0.1, low=2e-4, high=1.0, log=True, source="DomainBed: 500 of 5,000 steps; 1 to 10,000")

@@ -3,8 +3,8 @@
     identify   ERM for a share `first` of the steps; error set E = training rows that it then predicts wrongly
     retrain    from the first weights, each row as often as `losses.jtt_weights` says
 
-The first model must be held back (few steps, strong weight decay), or it makes no error and JTT is ERM: |E| is
-in the record, and an `ErrorSetWarning` says that it is 0.
+A first model that makes no error (too many steps, too little weight decay) leaves ERM: |E| is in the record,
+and an `ErrorSetWarning` says that it is 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,8 +38,8 @@ class JTT(ERM):
     mode, with the statistics of batches, and the second training has the steps that the first leaves.
     """
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "paper", "code")
-    code_version: ClassVar[int] = 2  # 2: the first model is not a checkpoint
+    variants = ("fixed", "paper", "code")
+    code_version = 2  # 2: the first model is not a checkpoint
 
     first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")

@@ -1,14 +1,12 @@
 """SWAD: the mean of the weights in a valley of the validation loss (Cha et al., NeurIPS 2021).
 
-It goes around any method, and needs `Training(evaluate_every=...)`. Afterwards batch norm's statistics are
-pooled (momentum None) over an epoch of training rows, as they are predicted, unless norms are frozen. In a
-run's `history`, `select_loss` is of the weights as they are; predictions are those of the mean that a training
-which ended at that step would leave.
+It needs `Training(evaluate_every=...)`. In a run's `history`, `select_loss` is of the weights as they are;
+predictions are those of the mean that a training which ended at that step would leave.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
@@ -18,10 +16,9 @@ from shiftdata.errors import InputError
 
 
 class SWAD(Averaged):
-    """Any method, its weights averaged by `losses.SWAD`; `code` counts segments as the authors do."""
+    """Any method, its weights averaged by `losses.SWAD`."""
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
-    code_version: ClassVar[int] = 2  # 2: evaluations predict with the mean
+    code_version = 2  # 2: evaluations predict with the mean
     average: losses.SWAD
     converge = Hyper(3, low=1, high=10, source="Cha et al.: N_s")
     tolerance = Hyper(6, low=1, high=20, source="Cha et al.: N_e")
@@ -33,8 +30,7 @@ class SWAD(Averaged):
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
-        window = int(self.converge), int(self.tolerance), self.ratio
-        self.average = losses.SWAD(self.averaged(), *window, released=self.own_variant == "code")
+        self.average = losses.SWAD(self.averaged(), int(self.converge), int(self.tolerance), self.ratio)
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
         if not trainer.training.evaluate_every:

@@ -11,7 +11,7 @@ depend on other rows. c carries no gradient. With `multiple` = 0 it is ERM.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -48,11 +48,11 @@ def cluster_means(z: Tensor, cluster: Tensor, number: int) -> Tensor:
 class AdaClust(Method):
     """ERM whose head also reads the centroid of each row's cluster.
 
-    `paper` and `code`: a prediction reads the means of the clusters of the rows that are predicted with it, so
-    that it changes with them. (The authors' take all rows of evaluation; here it is those of a call.)
+    `paper` and `code`: a prediction reads the means of the clusters of the rows that are predicted with it.
+    (The authors' take all rows of evaluation; here it is those of a call.)
     """
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "paper", "code")
+    variants = ("fixed", "paper", "code")
     multiple = Hyper(5, choices=(1, 3, 5), source="the authors: num_clusters, times the number of classes")
     offset = Hyper(8, choices=(8, 64, 512), source="the authors: offset")
 

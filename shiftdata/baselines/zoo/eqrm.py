@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from shiftdata import losses
@@ -17,7 +15,7 @@ class EQRM(AcrossDomains):
     DomainBed goes on with a learning rate of its own, 1e-6; here the schedule of the training holds.
     """
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     quantile = Hyper(0.75, low=0.5, high=0.99, source="DomainBed: eqrm_quantile")
     anneal = Hyper(0.5, low=0.06, high=0.64, log=True, source="DomainBed: 2,500 of 5,000; 10^2.5 to 10^3.5")
 

@@ -3,19 +3,17 @@
     l(x) / 2 + l(x') / 2 + c (KL(t(x) || s(x')) + KL(t(x') || s(x)))    t, s: softmax of logits / temperature
     c = trade_off exp(-5 (1 - e)^2)              e rises to 1 in a share `ramp` of the steps
 
-x' is `losses.amplitude_mix` with a row of `losses.partners`, cut to the range from black to white. The authors
-draw it from all rows, make both mixtures of a pair and so read 4 pictures a row; here each row of a batch is
-read twice, itself and mixed. The teacher's parameters are a moving average (`losses.ema_`); the student is
-tested. Both read x and x' in one pass each, so that these share statistics of batch norm. The teacher answers
-in train mode, as the authors': its running statistics have no say, hence only parameters are averaged; where
-the student's norms are frozen, so are the teacher's.
+x' is `losses.amplitude_mix` with a row of `losses.partners`, cut to the range from black to white. (The
+authors draw it from all rows and make both mixtures of a pair.) The teacher's parameters are a moving average
+(`losses.ema_`); the student is tested. Both read x and x' in one pass each, so that these share statistics of
+batch norm. The teacher answers in train mode, as the authors': only parameters are averaged.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,7 +30,7 @@ class FACT(OfPictures):
     `code`: the logarithm of a softmax, -inf where logits are far apart; x' cut off to whole bytes.
     """
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     strength = Hyper(1.0, low=0.0, high=1.0, source="Xu et al.: 1; OfficeHome: .2")
     trade_off = Hyper(2.0, low=0.1, high=200.0, log=True, source="Xu et al.: 2; OfficeHome: 200")
     ramp = Hyper(0.1, low=0.0, high=1.0, source="Xu et al.: 5 of 50 epochs")

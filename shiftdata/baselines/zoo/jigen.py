@@ -10,7 +10,7 @@ prediction: a network that reads one size alone (a transformer) needs a side div
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ class JiGen(OfPictures):
     `code`: the order of the other rows is drawn from all 31, so that some of them are in order.
     """
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     trade_off = Hyper(0.7, low=0.1, high=1.0, source="Carlucci et al.: .7; AlexNet: .9")
     whole = Hyper(0.9, low=0.5, high=1.0, source="Carlucci et al.: .9 for ResNet-18")
     grey = Hyper(0.1, low=0.0, high=0.5, source="the authors' code")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ class MLDG(AcrossDomains):
     """
 
     several_moves = True
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     beta = Hyper(1.0, low=0.1, high=10.0, log=True, source="DomainBed: mldg_beta")
     meta_test = Hyper(
         0, choices=(0, 1, 2), source="0: a circle; DomainBed: n_meta_test 2; 1 or 2", variants={"code": 2}

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
-from shiftdata.baselines.methods.batch_norm import entropies
-from shiftdata.baselines.methods.dann import discriminator, reversed_gradient, warm_up
+from shiftdata.baselines.methods.dann import discriminator
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.clusters import clusters_of
@@ -98,11 +97,11 @@ class MMLD(ERM):
         z = self.network.features(batch.x)
         logits = self.network.head(z)
         each = losses.cross_entropies(logits, batch.y)
-        risen = warm_up(batch.progress, self.slope)
+        risen = losses.reversal_schedule(batch.progress, self.slope)
         if self.entropy:
-            each = each + self.entropy * risen * entropies(logits.float())
+            each = each + self.entropy * risen * losses.entropy(logits.float())
         if self.trade_off:
-            judged = self.adversary(reversed_gradient(z, risen))
+            judged = self.adversary(losses.reverse_gradient(z, risen))
             each = each + self.trade_off * self.domain_losses(judged, batch.row)
         return losses.mean(each, batch.weight)
 

@@ -5,8 +5,6 @@ The authors' own code works on the last feature maps: another method, which is n
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from shiftdata import losses
@@ -17,7 +15,7 @@ class RSC(Method):
     """ERM on features without those of `losses.rsc_mask`; `code` mutes what equals a quantile too."""
 
     sampler = "per-domain"
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     features_muted = Hyper(1 / 3, low=0.0, high=0.5, source="DomainBed: rsc_f_drop_factor")
     rows_muted = Hyper(1 / 3, low=0.0, high=0.5, source="DomainBed: rsc_b_drop_factor")
 

@@ -4,10 +4,9 @@
     style      l(s(z of another row with one's own style))         moves the style head s alone
     adversary  w_adv mean over classes of -log p_s, of the same    moves the encoder alone
 
-This is DomainBed's form, on pooled features. Predictions mix nothing. With w_adv = 0 there is no adversary and
-no style head is trained: it is ERM on mixed styles. Each of the three moves has a forward pass of its own, in
-train mode: batch norm's running statistics move three times a step. The authors' own form on feature maps, with
-a copy of the last stage as the style network, is another method, which is not here.
+This is DomainBed's form, on pooled features; the authors' own, on feature maps, is not here. Predictions mix
+nothing. With w_adv = 0 it is ERM on mixed styles. Each move has a forward pass of its own, in train mode:
+batch norm's running statistics move three times a step.
 """
 
 from __future__ import annotations

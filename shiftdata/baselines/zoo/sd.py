@@ -1,4 +1,4 @@
-"""SD: spectral decoupling, small logits so that no feature starves another (Pezeshki et al., NeurIPS 2021)."""
+"""SD: spectral decoupling, small logits so that no feature starves another (Pezeshki et al., 2021)."""
 
 from __future__ import annotations
 

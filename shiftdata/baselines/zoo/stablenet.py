@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 class StableNet(Method):
     """ERM with the weights of `losses.StableNet`; `code` draws features as released."""
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    variants = ("fixed", "code")
     weight_steps = Hyper(20, choices=(20,), source="the authors: epochb")
     rate = Hyper(1.0, low=0.1, high=10.0, log=True, source="the authors: lrbl 1, no range")
     penalty = Hyper(70.0, low=10.0, high=700.0, log=True, source="the authors: lambdap 70, no range")
