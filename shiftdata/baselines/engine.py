@@ -21,7 +21,7 @@ from shiftdata.baselines.distributed import (
     sizes_of,
 )
 from shiftdata.baselines.method import Batch, Method, Stage
-from shiftdata.baselines.models import Floats, Prepare, threads
+from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.sets import Data
 from shiftdata.baselines.sources import Source
@@ -32,6 +32,7 @@ from shiftdata.loading.batches import Loader
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
 from shiftdata.stable import hash64
+from shiftdata.threads import torch_threads
 
 #: Steps between two looks at the loss where a look would wait for an accelerator.
 LOOK = 50
@@ -144,7 +145,7 @@ class Trainer:
         source: Source | None = None,
     ) -> Floats:
         """Apply a function to rows of the base, in eval mode: a line of `width` numbers for each row."""
-        with evaluating(self.method), threads(self.training.threads), torch.inference_mode():
+        with evaluating(self.method), torch_threads(self.training.threads), torch.inference_mode():
             parts = [function(x).float().cpu().numpy() for x in self.read(rows, source=source)]
         return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
 
@@ -179,7 +180,7 @@ class Trainer:
         save_every: int = 0,
     ) -> None:
         """Take every step that is left, or up to step `until` of all stages."""
-        with threads(self.training.threads), torch.random.fork_rng(devices=[]):
+        with torch_threads(self.training.threads), torch.random.fork_rng(devices=[]):
             for number, stage in enumerate(self.stages):
                 if number < self.progress.stage:
                     continue
