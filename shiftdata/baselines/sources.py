@@ -69,8 +69,15 @@ class Source:
                 options["workers"] = 0  # a line is taken sooner than a thread is asked
             return Loader(Lines(self.array, lines, transform=transform, seed=seed), sampler, **options)
         # The rows stand for their keys: nobody here reads these, nor labels.
-        given = {"hashes": rows, "size": self.size, "reader": self._reader}
-        examples = Examples(self._described, rows, transform=transform, seed=seed, **given)
+        examples = Examples(
+            self._described,
+            rows,
+            hashes=rows,
+            reader=self._reader,
+            transform=transform,
+            seed=seed,
+            size=self.size,
+        )
         return Loader(examples, sampler, decoded=self._is_small, **options)
 
     def lines(self, rows: IntArray) -> NDArray[Any] | None:
@@ -172,7 +179,5 @@ def modality_of(metadata: Metadata) -> str:
 def features_of_table(metadata: Metadata) -> Mapping[str, Feature]:
     """Return the features of a table's examples."""
     if metadata.dataset is None:
-        raise InputError(
-            f"{metadata.name} is a table of your own, without examples: give features=..., an array"
-        )
+        raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
     return dict(metadata.dataset.manifest.roles.example)
