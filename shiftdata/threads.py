@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, contextmanager
 from queue import SimpleQueue
 from threading import Thread
 from typing import TypeAlias, TypeVar
@@ -115,3 +115,16 @@ def _serve_one(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> bool:
         except BaseException as error:  # it is the caller's, in its turn
             future.set_exception(error)
     return True
+
+
+@contextmanager
+def torch_threads(number: int = 1) -> Iterator[None]:
+    """Let torch use that many threads. With 1, sums are equal for any number of cores, and none waits."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

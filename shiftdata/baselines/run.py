@@ -128,7 +128,7 @@ def _trainer(
     sample = next(iter(source.loader(data.rows[:2], batch_size=2, rank=0, world=1)))[0]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
-        network, prepare, about = build(backbone, sample, data.classes, source.lines(data.rows))
+        network, prepare, about = build(backbone, sample, data.classes, fit=source.lines(data.rows))
     _check_network(method, network, source)
     return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
 
@@ -266,7 +266,7 @@ def train(
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):
         scorer = fit_estimator(backbone, made, data)
-        about = Backbone(type(backbone).__name__, "numbers", "", None, pretraining=repr(backbone))
+        about = Backbone(type(backbone).__name__, "numbers", pretraining=repr(backbone))
         identity = _identity(task, method, made, about, training, seed)
     else:
         scorer, about = _trainer(made, data, backbone, training, seed, device)
