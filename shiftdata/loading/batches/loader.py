@@ -197,7 +197,7 @@ class Loader:
             for batch, skipped in made:
                 self._done += 1
                 if self._done == len(self):
-                    # Before the batch is given away: who knows the length, as Lightning does, asks for no more.
+                    # Before the batch is given away: a caller that counts, as Lightning does, asks no more.
                     self._epoch, self._done = epoch + 1, 0
                 self.skipped.update(skipped)
                 yield batch
