@@ -98,21 +98,14 @@ def test_a_stopped_run_ends_in_the_same_bits(device):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
 @pytest.mark.skipif(not shutil.which("g++"), reason="compiling needs a compiler")
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_compiled_encoder_takes_the_same_steps(device):
     settings = {"backbone": "small-cnn", "steps": 6, **PLAIN}
     eager, compiled = (
-        trainer_of(
-            make_method("erm"),
-            picture_problem(),
-            backbone="small-cnn",
-            steps=6,
-            device=device,
-            compile=one,
-            **PLAIN,
-        )
-        for one in (False, True)
+        trainer_of(make_method("erm"), picture_problem(), device=device, compile=wanted, **settings)
+        for wanted in (False, True)
     )
     for trainer in (eager, compiled):
         trainer.run()
