@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
-from shiftdata.baselines.inputs import MODES, Mode
 from shiftdata.baselines.run import Model, fit
-from shiftdata.baselines.sources import Source, source_of
+from shiftdata.baselines.sources import MODES, Mode, Source, source_of
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from shiftdata.baselines.inputs import as_batch
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Inputs, Trainer, Training, make_method, read_inputs
-from shiftdata.baselines.inputs import as_batch
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.sets import TaskSets
 

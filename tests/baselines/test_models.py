@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from shiftdata.baselines.inputs import read_inputs
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from torch import nn
@@ -17,7 +18,6 @@ from torch import nn
 import shiftdata as sd
 from builders.make.build import build as build_dataset
 from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
-from shiftdata.baselines.inputs import read_inputs
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
 from shiftdata.errors import InputError, MissingExtraError, NotFoundError
