@@ -160,7 +160,7 @@ def eqrm(
     if len(risks) < 2:
         return risks[0]
     # TINY: equal risks have a gradient too.
-    h = 1.06 * math.pow(len(risks), -0.2) * (risks.var() + TINY).sqrt()
+    h = (risks.var() + TINY).sqrt() * (1.06 * math.pow(len(risks), -0.2))
     fixed, away = risks.detach(), h * NormalDist().inv_cdf(quantile)
     low, high = first, last = fixed.min() + away.detach(), fixed.max() + away.detach()
     for _ in range(32):
@@ -172,9 +172,9 @@ def eqrm(
         share = (q - first) / (last - first).clamp(min=TINY)
         return torch.lerp(risks.min(), risks.max(), share) + away
     # One step of Newton from the root: its value is q, its derivative that of the implicit function.
-    above = torch.special.ndtr((q - risks) / h).mean() - quantile
+    excess: Tensor = torch.special.ndtr((q - risks) / h).mean() - quantile
     density = torch.exp(-((q - fixed) / h.detach()).square() / 2).mean() / math.sqrt(2 * math.pi)
-    return q - above * h.detach() / density
+    return q - excess * h.detach() / density
 
 
 def gradient_variance(z: Tensor, logits: Tensor, y: Tensor, bias: bool = True) -> Tensor:
