@@ -6,7 +6,7 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, log_softmax, logsigmoid, normalize, one_hot
+from torch.nn.functional import cross_entropy, log_softmax, normalize, one_hot
 
 from shiftdata.losses.reduce import State, check_1d, mean
 from shiftdata.losses.target import entropy
@@ -24,8 +24,8 @@ def osbp(logits: Tensor) -> Tensor:
 
     The head behind `reverse_gradient` pulls p_unknown, of the last class, to 1/2; the encoder pushes it away.
     """
-    unknown = logits[:, -1] - logits[:, :-1].logsumexp(1)
-    return -(logsigmoid(unknown) + logsigmoid(-unknown)).mean() / 2
+    logs = log_softmax(logits, 1)
+    return -(logs[:, -1] + logs[:, :-1].logsumexp(1)).mean() / 2
 
 
 def ovanet(logits_open: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
