@@ -88,7 +88,7 @@ def _batch_norm(
     if not training:
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
     axes, shape = [0, *range(2, x.ndim)], [1, -1, *[1] * (x.ndim - 2)]
-    wide = x.float()
+    wide = x if x.dtype == torch.float64 else x.float()
     count = wide.new_tensor([x.numel() / x.shape[1]])
     totals = _sum(torch.cat([wide.sum(axes), count]))
     mean, n = totals[:-1] / totals[-1], totals[-1]

@@ -75,7 +75,7 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
             method.setup(network, data.known(network.n_features))
-        method.to(device)
+        method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
         self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
         network.call = self._encoder_call()
@@ -165,7 +165,8 @@ class Trainer:
 
     def prepared(self, x: Any) -> Tensor:
         """Bring a loader's x onto the device and into the form that the network reads."""
-        return self._prepare(self._on_device(x)).to(self.device)
+        x = self._prepare(self._on_device(x)).to(self.device)
+        return x.double() if self.training.precision == "float64" and x.is_floating_point() else x
 
     # The run.
 
@@ -351,7 +352,7 @@ class Trainer:
             if self.training.frozen_norm:
                 _freeze_norms(self.network.encoder)
             kind, dtype = torch.device(self.device).type, getattr(torch, self.training.precision)
-            with torch.autocast(kind, dtype, enabled=self.training.precision != "float32"):
+            with torch.autocast(kind, dtype, enabled=self.training.precision in ("bfloat16", "float16")):
                 loss = self._loss_of(batch)
         self._part = 0
         self._schedule.step()
@@ -477,7 +478,7 @@ class Trainer:
             return [gathered(self.prepared(x), sizes)], places
         x = gathered(self._on_device(x), sizes)  # as bytes: a fourth of what the network reads
         views = list(x.permute(1, 0, 4, 2, 3)) if x.ndim == 5 else [x]
-        return [self._prepare(view).to(self.device) for view in views], places
+        return [self.prepared(view) for view in views], places
 
     def _on_device(self, x: Any) -> Any:
         if not isinstance(x, Tensor) or self.device == "cpu":

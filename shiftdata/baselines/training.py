@@ -14,7 +14,7 @@ from shiftdata.errors import InputError, ShiftdataError
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
 Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
 Augment: TypeAlias = Literal["shift", "domainbed", "none"]
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "float64"]
 
 
 class DivergedError(ShiftdataError):

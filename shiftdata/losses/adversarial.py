@@ -13,6 +13,8 @@ from shiftdata.losses.reduce import check_1d, mean
 from shiftdata.losses.target import entropy
 from shiftdata.metrics.arrays import one_of
 
+__all__ = ["adversarial_step", "cdan_map", "cdan_weights", "dann", "reversal_schedule", "reverse_gradient"]
+
 
 class _Reversal(torch.autograd.Function):
     @staticmethod

@@ -17,6 +17,8 @@ from torch import Tensor
 from shiftdata.errors import InputError
 from shiftdata.losses.reduce import State
 
+__all__ = ["EMA", "SWAD", "WeightAverage", "ema_", "ema_decay"]
+
 
 def flat(tensors: Iterable[Tensor]) -> Tensor:
     """Return all numbers of some tensors, one after another."""

@@ -19,6 +19,8 @@ from torch.nn.functional import one_hot
 from shiftdata.errors import InputError
 from shiftdata.losses.reduce import State, check_1d, cross_entropy, exactly, mean, rows_of_each
 
+__all__ = ["Fishr", "StableNet", "coral", "eqrm", "irm", "mldg", "mmd", "rsc_mask", "sd", "vrex"]
+
 GAMMAS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 ADAM_EPS = 1e-8
 Head = Callable[[Tensor], Tensor]
@@ -157,23 +159,22 @@ def eqrm(
     risks = domain_means(losses, domain, weight).float()
     if len(risks) < 2:
         return risks[0]
-    h: Tensor = (
-        1.06 * (risks.var() + TINY).sqrt() * len(risks) ** -0.2
-    )  # TINY: equal risks have a gradient too
-    away = h * NormalDist().inv_cdf(quantile)
-    low, high = first, last = risks.detach().min() + away.detach(), risks.detach().max() + away.detach()
+    # TINY: equal risks have a gradient too.
+    h = 1.06 * math.pow(len(risks), -0.2) * (risks.var() + TINY).sqrt()
+    fixed, away = risks.detach(), h * NormalDist().inv_cdf(quantile)
+    low, high = first, last = fixed.min() + away.detach(), fixed.max() + away.detach()
     for _ in range(32):
         middle = (low + high) / 2
-        above = torch.special.ndtr((middle - risks.detach()) / h.detach()).mean() > quantile
+        above = torch.special.ndtr((middle - fixed) / h.detach()).mean() > quantile
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
     q = (low + high) / 2
     if not implicit:
         share = (q - first) / (last - first).clamp(min=TINY)
         return torch.lerp(risks.min(), risks.max(), share) + away
     # One step of Newton from the root: its value is q, its derivative that of the implicit function.
-    at = (q - risks) / h
-    density = (torch.exp(-(at.detach() ** 2) / 2) / math.sqrt(2 * math.pi)).mean() / h.detach()
-    return q + (quantile - torch.special.ndtr(at).mean()) / density
+    above = torch.special.ndtr((q - risks) / h).mean() - quantile
+    density = torch.exp(-((q - fixed) / h.detach()).square() / 2).mean() / math.sqrt(2 * math.pi)
+    return q - above * h.detach() / density
 
 
 def gradient_variance(z: Tensor, logits: Tensor, y: Tensor, bias: bool = True) -> Tensor:

@@ -15,6 +15,8 @@ from shiftdata.extras import require
 from shiftdata.losses.reduce import State, check_1d
 from shiftdata.stable import rng
 
+__all__ = ["GroupDRO", "dfr", "group_means", "jtt_weights"]
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: The values of C that DFR chooses from, from the sparsest on.
@@ -78,7 +80,6 @@ def dfr(
     y: Tensor,
     group: Tensor,
     classes: int,
-    *,
     c: float = 0.0,
     fits: int = 20,
     seed: int = 0,

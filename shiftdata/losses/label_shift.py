@@ -10,6 +10,8 @@ from torch.nn.functional import one_hot, softmax
 from shiftdata.label_shift.regularized import SMALLEST, ridge
 from shiftdata.losses.reduce import State
 
+__all__ = ["ClassWeights", "class_weights"]
+
 
 def class_weights(confusion: Tensor, observed: Tensor) -> Tensor:
     """Return argmin |C w - mu|^2 over w >= 0 with p_s . w = 1 (Tachet des Combes et al., NeurIPS 2020).

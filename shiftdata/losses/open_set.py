@@ -12,6 +12,9 @@ from shiftdata.losses.reduce import State, check_1d, mean
 from shiftdata.losses.target import entropy
 from shiftdata.losses.transport import TINY, balanced_transport, unbalanced_plan, unbalanced_scaling
 
+__all__ = ["UniOT", "osbp", "ovanet", "ovanet_entropy", "ovanet_unknown", "uan_scores", "uan_weights"]
+__all__ += ["with_unknown"]
+
 
 def with_unknown(logits: Tensor, unknown: Tensor) -> Tensor:
     """Return the logits and one more: above all others in rows where `unknown` holds, else below."""

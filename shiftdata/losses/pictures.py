@@ -13,6 +13,9 @@ from torch.nn.functional import kl_div, log_softmax
 from shiftdata.errors import InputError
 from shiftdata.losses.reduce import cross_entropies, exactly, rows_of_each
 
+__all__ = ["amplitude_mix", "content_swapped", "distillation", "mixstyle", "mixup", "mixup_losses"]
+__all__ += ["partners", "style_mixed", "uniform_cross_entropies"]
+
 STYLE_EPS = 1e-6
 FEATURE_EPS = 1e-5
 

@@ -10,6 +10,8 @@ from torch.nn import functional
 
 from shiftdata.errors import InputError
 
+__all__ = ["check_1d", "cross_entropies", "cross_entropy", "exactly", "mean", "rows_of_each"]
+
 
 def mean(losses: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the weighted mean of one loss a row.

@@ -11,6 +11,9 @@ from torch.nn.functional import log_softmax, one_hot
 from shiftdata.losses.reduce import State, cross_entropies, mean
 from shiftdata.metrics.arrays import one_of
 
+__all__ = ["RecentShares", "entropy", "fixmatch", "mcd", "pseudo_label", "sentry", "sentry_balance"]
+__all__ += ["tent", "whitening"]
+
 
 def entropy(logits: Tensor) -> Tensor:
     """Return the entropy H(p) of each row's prediction p = softmax(logits)."""

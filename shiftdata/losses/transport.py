@@ -10,6 +10,9 @@ from torch.nn.functional import normalize, one_hot
 from shiftdata.extras import require
 from shiftdata.metrics.arrays import one_of
 
+__all__ = ["balanced_transport", "exact_transport", "jdot", "jdot_cost", "unbalanced_plan"]
+__all__ += ["unbalanced_scaling"]
+
 ROUNDS = 1000  # of the unbalanced transport, at most
 TOLERANCE = 1e-6  # of log v
 TINY = 1e-300

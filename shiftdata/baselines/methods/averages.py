@@ -1,8 +1,7 @@
-"""What SWAD and EoA share: means of the weights of a stage, put in place when it ends. Around any method.
+"""What SWAD and EoA share: means of the weights of each stage that trains the whole network.
 
-Only stages that train the whole network are averaged, each for itself: JTT's second training, and not the
-pass in which TENT moves batch norm. The mean is put into the network before the next stage begins, unless
-that begins from the first weights, and before the inner method finishes: DFR refits the head of the mean.
+The mean is put into the network before the next stage begins, unless that begins from the first weights, and
+before the inner method finishes: DFR refits the head of the mean.
 """
 
 from __future__ import annotations

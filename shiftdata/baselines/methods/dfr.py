@@ -1,7 +1,6 @@
-"""DFR: ERM's encoder, and a last layer fitted on group-balanced rows of validation (Kirichenko et al. 2023).
+"""DFR: ERM's encoder, and a last layer fitted on group-balanced rows of validation (Kirichenko et al., 2023).
 
-It trains on the validation set: its score there is not a validation score and must not choose between runs
-(`trains_on_select` in the record). All groups need labels there, and only there.
+Its score on the validation set must not choose between runs (`trains_on_select` in the record).
 """
 
 from __future__ import annotations
@@ -49,17 +48,12 @@ class DFR(ERM):
         assert data.select is not None
         assert data.select_y is not None
         assert isinstance(head, nn.Linear)
-        z, y = torch.from_numpy(trainer.features(data.select)), torch.from_numpy(data.select_y)
-        weight, bias, c = losses.dfr(
-            z,
-            y,
-            y if data.select_group is None else torch.from_numpy(data.select_group),
-            self.known.classes,
-            c=self.c,
-            fits=int(self.fits),
-            seed=trainer.seed,
-            scale_by=torch.from_numpy(trainer.features(data.rows)) if self.variant == "code" else None,
-        )
+        groups = data.select_y if data.select_group is None else data.select_group
+        columns = trainer.features(data.select), data.select_y, groups
+        scale_by = torch.from_numpy(trainer.features(data.rows)) if self.variant == "code" else None
+        z, y, group = (torch.from_numpy(column) for column in columns)
+        numbers = self.known.classes, self.c, int(self.fits), trainer.seed
+        weight, bias, c = losses.dfr(z, y, group, *numbers, scale_by=scale_by)
         with torch.no_grad():
             head.weight.copy_(weight)
             head.bias.copy_(bias)

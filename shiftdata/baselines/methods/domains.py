@@ -11,7 +11,6 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup
 from shiftdata.errors import InputError
 from shiftdata.losses import cross_entropy
-from shiftdata.losses import exactly as exactly
 
 
 class AcrossDomains(Method):

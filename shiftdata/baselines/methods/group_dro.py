@@ -1,8 +1,7 @@
 """GroupDRO: the weighted sum of group losses, with more weight on the worse (Sagawa et al., ICLR 2020).
 
-Groups are those of the training set. Rows are drawn so that each group comes equally often, as in the paper's
-algorithm and in BalancingGroups; L_g is a mean, so this changes how often a group is seen, not what it weighs
-when it is. With all rows in one batch every group is.
+Rows are drawn so that each group comes equally often, as in the paper's algorithm; L_g is a mean, so this
+changes how often a group is seen, not what it weighs when it is.
 """
 
 from __future__ import annotations
@@ -22,14 +21,7 @@ class GroupDRO(Method):
     needs = frozenset({"groups"})
     sampler = "rwg"
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
-    eta = Hyper(
-        0.1,
-        low=1e-3,
-        high=1.0,
-        log=True,
-        source="SMA, BalancingGroups; group_DRO: 0.01",
-        variants={"code": 0.01},
-    )
+    eta = Hyper(0.1, low=1e-3, high=1.0, log=True, source="SMA; group_DRO: 0.01", variants={"code": 0.01})
     adjustment = Hyper(0.0, choices=(0, 1, 2, 3, 4, 5), source="group_DRO: C of C / sqrt(n_g)")
 
     def __init__(self, *, variant: str = "fixed", **given: float) -> None:

@@ -1,10 +1,7 @@
 """JTT: train again, with more copies of the rows that a first model gets wrong (Liu et al., ICML 2021).
 
-    identify   ERM for a share `first` of the steps; error set E = training rows that it then predicts wrongly
-    retrain    from the first weights, each row as often as `losses.jtt_weights` says
-
-A first model that makes no error (too many steps, too little weight decay) leaves ERM: |E| is in the record,
-and an `ErrorSetWarning` says that it is 0.
+identify   ERM for a share `first` of the steps; error set E = training rows that it then predicts wrongly
+retrain    from the first weights, each row as often as `losses.jtt_weights` says
 """
 
 from __future__ import annotations

@@ -2,11 +2,8 @@
 
     logits  W [z, c] + b     c the centroid, in z, of the cluster that z is of
 
-Clusters are those of k-means, k = `multiple` K, on the features of the training set: centred, on their
-principal axes but the first `offset` (at most half of them), up to 512, at length 1. They are new when epoch
-0, 1, 2, 4, 8, .. begins, in eval mode. No label has a say, nor a domain. A row is of the cluster whose centre
-is nearest, in training as in prediction, and centroids are means over the training set: an answer does not
-depend on other rows. c carries no gradient. With `multiple` = 0 it is ERM.
+Clusters are those of k-means, k = `multiple` K, on the features of the training set, on their principal axes
+but the first `offset`, at length 1; they are new when epoch 0, 1, 2, 4, 8, .. begins. c carries no gradient.
 """
 
 from __future__ import annotations
@@ -46,10 +43,9 @@ def cluster_means(z: Tensor, cluster: Tensor, number: int) -> Tensor:
 
 
 class AdaClust(Method):
-    """ERM whose head also reads the centroid of each row's cluster.
+    """ERM whose head also reads the centroid of each row's cluster: a mean over the training set.
 
     `paper` and `code`: a prediction reads the means of the clusters of the rows that are predicted with it.
-    (The authors' take all rows of evaluation; here it is those of a call.)
     """
 
     variants = ("fixed", "paper", "code")

@@ -1,8 +1,4 @@
-"""EoA: the running mean of the weights, and the sum of several runs' logits (Arpit et al., NeurIPS 2022).
-
-The mean is validated and predicted with, never trained on. An ensemble is `sum(run.scores for run in runs)`,
-of say three sets of hyper-parameters, two seeds each.
-"""
+"""EoA: the running mean of the weights (Arpit et al., NeurIPS 2022). Ensembles sum the scores of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from shiftdata.losses import WeightAverage
 class EoA(Averaged):
     """Any method, validated and used with `losses.WeightAverage` of its weights and batch norm's statistics.
 
-    `code` (the port to DomainBed-v2) averages parameters alone; statistics are the last ones.
+    `code` (the port to DomainBed-v2) averages parameters alone.
     """
 
     variants = ("fixed", "code")

@@ -3,10 +3,8 @@
     l(x) / 2 + l(x') / 2 + c (KL(t(x) || s(x')) + KL(t(x') || s(x)))    t, s: softmax of logits / temperature
     c = trade_off exp(-5 (1 - e)^2)              e rises to 1 in a share `ramp` of the steps
 
-x' is `losses.amplitude_mix` with a row of `losses.partners`, cut to the range from black to white. (The
-authors draw it from all rows and make both mixtures of a pair.) The teacher's parameters are a moving average
-(`losses.ema_`); the student is tested. Both read x and x' in one pass each, so that these share statistics of
-batch norm. The teacher answers in train mode, as the authors': only parameters are averaged.
+x' is `losses.amplitude_mix` with a row of `losses.partners`. Both read x and x' in one pass each. The teacher
+answers in train mode, as the authors': only its parameters are averaged.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
     l + trade_off CE(order)     a second head with 31 outputs: in order, or one of 30 orders of 3 x 3 tiles
 
-A row is in order with probability `whole`, else in one of the 30, each alike; shuffled rows count for l
-too, and share the forward pass with the others. Each tile is grey with probability `grey`, in rows that are
-in order too. Of sides that 3 does not divide the middle is read, up to two pixels less, in training and
-prediction: a network that reads one size alone (a transformer) needs a side divisible by 3.
+A row is in order with probability `whole`; each tile is grey with probability `grey`. Of sides that 3 does
+not divide the middle is read, in training and prediction.
 """
 
 from __future__ import annotations

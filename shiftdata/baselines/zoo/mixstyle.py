@@ -1,9 +1,7 @@
 """MixStyle: feature maps with a style between those of two rows (Zhou et al., ICLR 2021).
 
-`losses.mixstyle` happens behind the stages `layers` of the network, 12 for the first two, in training alone:
-for each stage and each batch with probability p, then to every row, each with a lam of its own. Labels stay.
-The last stage is refused: its statistics are what the head reads. Partners are of another domain where the
-batch has one; with across=0, any row. A batch of one row and a map of one place stay as they are.
+`losses.mixstyle` follows the stages `layers`, 12 for the first two, in training: for each batch with
+probability p. The last stage is refused: its statistics are what the head reads.
 """
 
 from __future__ import annotations

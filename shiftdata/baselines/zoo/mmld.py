@@ -2,11 +2,8 @@
 
     l + trade_off mean w_d CE(D(GRL_c(z)), d) + entropy c mean H(p)      c = 2 / (1 + exp(-slope t / T)) - 1
 
-d is the cluster of a row: k-means of `clusters` on the mean and the deviation of each channel of the first
-two feature maps, on their principal axes, 256 at most; w_d is the number of rows over `clusters` times those
-of d. Clusters are new when an epoch begins, in eval mode, and renamed so that as many rows as can be keep
-theirs (Hungarian matching). Labels of domains are not read. The prediction is the network's. The authors give
-new layers ten times the rate; here all have the training's.
+d is the cluster of a row's style: k-means on `losses.pictures.style` of the first two feature maps; w_d makes
+clusters weigh alike. Clusters are new when an epoch begins, and renamed so that most rows keep theirs.
 """
 
 from __future__ import annotations

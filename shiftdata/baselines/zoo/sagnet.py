@@ -4,9 +4,7 @@
     style      l(s(z of another row with one's own style))         moves the style head s alone
     adversary  w_adv mean over classes of -log p_s, of the same    moves the encoder alone
 
-This is DomainBed's form, on pooled features; the authors' own, on feature maps, is not here. Predictions mix
-nothing. With w_adv = 0 it is ERM on mixed styles. Each move has a forward pass of its own, in train mode:
-batch norm's running statistics move three times a step.
+DomainBed's form, on pooled features. With w_adv = 0 it is ERM on mixed styles.
 """
 
 from __future__ import annotations

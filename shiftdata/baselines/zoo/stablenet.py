@@ -22,15 +22,8 @@ class StableNet(Method):
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
-        self.weights = losses.StableNet(
-            known.features,
-            int(self.weight_steps),
-            self.rate,
-            self.penalty,
-            int(self.memory),
-            self.keep,
-            released=self.variant == "code",
-        )
+        numbers = int(self.weight_steps), self.rate, self.penalty, int(self.memory), self.keep
+        self.weights = losses.StableNet(known.features, *numbers, released=self.variant == "code")
 
     def loss(self, batch: Batch) -> Tensor:
         z = self.network.features(batch.x)
