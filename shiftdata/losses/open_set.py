@@ -12,7 +12,7 @@ from shiftdata.losses.reduce import State, check_1d, mean
 from shiftdata.losses.target import entropy
 from shiftdata.losses.transport import TINY, balanced_transport, unbalanced_plan, unbalanced_scaling
 
-__all__ = ["UniOT", "osbp", "ovanet", "ovanet_entropy", "ovanet_unknown", "uan_scores", "uan_weights"]
+__all__ = ["UniOT", "osbp", "ovanet", "ovanet_unknown", "uan_scores", "uan_weights"]
 __all__ += ["with_unknown"]
 
 
@@ -34,17 +34,13 @@ def osbp(logits: Tensor) -> Tensor:
 def ovanet(logits_open: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return mean (-log p_y + max_{k != y} -log(1 - p_k)) / 2 (Saito and Saenko, ICCV 2021).
 
-    `logits_open` (rows x 2 x classes) have a softmax of two for each class: 1 - p_k, then p_k.
+    `logits_open` (rows x 2 x classes) have a softmax of two for each class: 1 - p_k, then p_k. The loss of
+    target rows is `entropy(logits_open).mean()`.
     """
     logs = log_softmax(logits_open, 1)
     positive = -logs[:, 1].gather(1, y[:, None]).squeeze(1)
     rest = (-logs[:, 0]).masked_fill(one_hot(y, logs.shape[2]).bool(), -torch.inf)
     return mean((positive + rest.amax(1)) / 2, weight)
-
-
-def ovanet_entropy(logits_open: Tensor) -> Tensor:
-    """Return the mean entropy of (p_k, 1 - p_k) over target rows and classes, of `ovanet`'s logits."""
-    return entropy(logits_open).mean()
 
 
 def ovanet_unknown(logits: Tensor, logits_open: Tensor) -> Tensor:
