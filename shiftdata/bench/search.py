@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from shiftdata.baselines import Hyper, Training, make_method
-from shiftdata.baselines.heads import HEAD_METHODS
 from shiftdata.baselines.method import Wrapper
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
@@ -65,7 +64,7 @@ class Search:
         """What a search of a method varies: its own numbers that have a range, and those of `space`."""
         own = method_space(method)
         if heads:
-            own = {name: one for name, one in own.items() if name in HEAD_METHODS[method].hyper}
+            own = {name: one for name, one in own.items() if name in make_method(method).hyper}
         ranged = {name: one for name, one in own.items() if one.choices or one.low is not None}
         mine = {name: one for name, one in self.space.items() if name in own or name in TRAINING_NUMBERS}
         return ranged | mine

@@ -39,6 +39,22 @@ def group_means(
     return totals / torch.where(mass > 0, mass, 1), mass > 0
 
 
+def group_dro_log_q(
+    log_q: Tensor,
+    means: Tensor,
+    eta: float | Tensor,
+    bonus: float | Tensor = 0.0,
+    grows: Tensor | None = None,
+) -> Tensor:
+    """Return log q after q_g <- q_g exp(eta (L_g + bonus_g)) of the groups that grow, and q <- q / sum q.
+
+    The last dimension is that of the groups: `means` is ... x groups, eta a number or ... x 1. By default
+    all groups grow.
+    """
+    growth = means + bonus if grows is None else torch.where(grows, means + bonus, 0)
+    return torch.log_softmax(log_q + eta * growth, -1)
+
+
 class GroupDRO(State):
     """The weighted sum of group losses, with more weight on the worse (Sagawa et al., ICLR 2020).
 
@@ -54,15 +70,15 @@ class GroupDRO(State):
     def __init__(
         self, groups: int, eta: float = 0.1, bonus: Tensor | None = None, absent_grow: bool = False
     ) -> None:
-        bonus = torch.zeros(groups) if bonus is None else bonus.float()
+        bonus = torch.zeros(groups) if bonus is None else bonus
         super().__init__(log_q=torch.full((groups,), 1 / groups).log(), bonus=bonus)
         self.eta, self.absent_grow = eta, absent_grow
 
     def update(self, losses: Tensor, group: Tensor, weight: Tensor | None = None) -> Tensor:
         """Return the loss of a batch under the weights that it leads to."""
         means, present = group_means(losses, group, len(self.log_q), weight)
-        growth = torch.where(present | self.absent_grow, means.detach() + self.bonus, 0)
-        self.log_q.copy_(torch.log_softmax(self.log_q + self.eta * growth, 0))
+        grows = present | self.absent_grow
+        self.log_q.copy_(group_dro_log_q(self.log_q, means.detach(), self.eta, self.bonus, grows))
         return (self.log_q.exp() * means).sum()
 
 

@@ -15,9 +15,11 @@ from torch import Tensor, nn
 
 from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
-from shiftdata.baselines.views import GREY
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
+
+#: Luma of RGB.
+GREY = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)
 
 
 class JiGen(OfPictures):
