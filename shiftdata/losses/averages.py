@@ -74,7 +74,7 @@ def ema_(
 ) -> None:
     """Move averages, in place: m <- d m + (1 - d) theta, d = decay, or min(1 - 1 / (step + 1), decay).
 
-    With `step` = 1, 2, .. the first updates are a plain mean, as in a mean teacher (Tarvainen, Valpola, 2017).
+    With `step` = 1, 2, .. the first updates are a plain mean (mean teacher; Tarvainen and Valpola, 2017).
     """
     decay = decay if step is None else min(1 - 1 / (step + 1), decay)
     for average, parameter in zip(averages, parameters, strict=True):
