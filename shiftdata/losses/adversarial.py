@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 from shiftdata.losses.reduce import check_1d, mean
 from shiftdata.losses.target import entropy
@@ -57,12 +57,10 @@ def dann(
     """
     one_of("variant", variant, ("fixed", "code"))
     check_1d(logits_source=logits_source, logits_target=logits_target)
-    source = binary_cross_entropy_with_logits(
-        logits_source, torch.ones_like(logits_source), importance, reduction="none"
-    )
-    target = binary_cross_entropy_with_logits(
-        logits_target, torch.zeros_like(logits_target), importance_target, reduction="none"
-    )
+    source = bce(logits_source, torch.ones_like(logits_source), reduction="none")
+    target = bce(logits_target, torch.zeros_like(logits_target), reduction="none")
+    source = source if importance is None else importance * source
+    target = target if importance_target is None else importance_target * target
     loss = mean(source, weight) + mean(target)
     return loss if variant == "code" else loss / 2
 

@@ -17,7 +17,7 @@ from torch.func import functional_call
 from torch.nn.functional import one_hot
 
 from shiftdata.errors import InputError
-from shiftdata.losses.reduce import State, check_1d, cross_entropy, exactly, mean, rows_of_each
+from shiftdata.losses.reduce import State, check_1d, cross_entropy, exactly, mean, precise, rows_of_each
 
 __all__ = ["Fishr", "StableNet", "coral", "eqrm", "irm", "mldg", "mmd", "rsc_mask", "sd", "vrex"]
 
@@ -37,7 +37,7 @@ def coral(z: Tensor, domain: Tensor, means: bool = True) -> Tensor:
     `paper` (Sun and Saenko, ECCV workshops 2016): |C_i - C_j|_F^2 / (4 d^2), a quarter of the second term.
     """
     with exactly(z):
-        sets = [z[rows].float() for rows in rows_of_each(domain).values()]
+        sets = [precise(z[rows]) for rows in rows_of_each(domain).values()]
         spread = _covariance_gap(sets)
         return _mean_gap([rows.mean(0) for rows in sets]) + spread if means else spread / 4
 
@@ -65,7 +65,7 @@ def _covariance_gap(sets: Sequence[Tensor]) -> Tensor:
     sizes = torch.tensor([len(z) for z in centred], device=rows.device)
     member = one_hot(torch.arange(n, device=rows.device).repeat_interleave(sizes), n).to(rows)
     inner = member.T @ (rows @ rows.T).square() @ member
-    return (2 * (n * inner.trace() - inner.sum()) / (n * (n - 1) * features**2)).float()
+    return (2 * (n * inner.trace() - inner.sum()) / (n * (n - 1) * features**2)).to(zero)
 
 
 def mmd(z: Tensor, domain: Tensor, gammas: Sequence[float] = GAMMAS) -> Tensor:
@@ -82,10 +82,10 @@ def mmd(z: Tensor, domain: Tensor, gammas: Sequence[float] = GAMMAS) -> Tensor:
     if n < 2:
         return z.new_zeros(())
     with exactly(z):
-        member = torch.zeros(len(z), n, device=z.device)
+        kernel = gaussian_kernels(precise(z), gammas)
+        member = kernel.new_zeros(len(z), n)
         for number, rows in enumerate(each.values()):
             member[rows, number] = 1 / len(rows)
-        kernel = gaussian_kernels(z.float(), gammas)
         between = member.T @ kernel @ member  # mean kernels, n x n
         gap: Tensor = 2 * (n * between.trace() - between.sum()) / (n * (n - 1))
         return gap
@@ -107,7 +107,7 @@ def irm(logits: Tensor, y: Tensor, domain: Tensor, halves: bool = True) -> Tenso
     halves, as in DomainBed, estimate the square without bias, so it may be negative. `halves=False`, the
     variant `paper`: the square of g over all rows, biased by its variance.
     """
-    logits = logits.float()
+    logits = precise(logits)
     p = torch.softmax(logits, 1)
     gradients = (p * logits).sum(1) - logits.gather(1, y[:, None])[:, 0]
     each = [gradients[rows] for rows in rows_of_each(domain).values() if len(rows) > halves]
@@ -139,7 +139,7 @@ def sd(logits: Tensor, weight: Tensor | None = None) -> Tensor:
 
     The paper's penalty is lambda / 2 |f|^2; this is DomainBed's scale.
     """
-    return mean(logits.float().square().mean(1), weight)
+    return mean(precise(logits).square().mean(1), weight)
 
 
 def eqrm(
@@ -156,11 +156,11 @@ def eqrm(
     """
     if not 0 < quantile < 1:
         raise InputError(f"eqrm with a quantile of {quantile:g}: give one between 0 and 1")
-    risks = domain_means(losses, domain, weight).float()
+    risks = precise(domain_means(losses, domain, weight))
     if len(risks) < 2:
         return risks[0]
     # TINY: equal risks have a gradient too.
-    h = 1.06 * math.pow(len(risks), -0.2) * (risks.var() + TINY).sqrt()
+    h = (risks.var() + TINY).sqrt() * (1.06 * math.pow(len(risks), -0.2))
     fixed, away = risks.detach(), h * NormalDist().inv_cdf(quantile)
     low, high = first, last = fixed.min() + away.detach(), fixed.max() + away.detach()
     for _ in range(32):
@@ -172,9 +172,9 @@ def eqrm(
         share = (q - first) / (last - first).clamp(min=TINY)
         return torch.lerp(risks.min(), risks.max(), share) + away
     # One step of Newton from the root: its value is q, its derivative that of the implicit function.
-    above = torch.special.ndtr((q - risks) / h).mean() - quantile
+    excess: Tensor = torch.special.ndtr((q - risks) / h).mean() - quantile
     density = torch.exp(-((q - fixed) / h.detach()).square() / 2).mean() / math.sqrt(2 * math.pi)
-    return q - above * h.detach() / density
+    return q - excess * h.detach() / density
 
 
 def gradient_variance(z: Tensor, logits: Tensor, y: Tensor, bias: bool = True) -> Tensor:
@@ -187,8 +187,9 @@ def gradient_variance(z: Tensor, logits: Tensor, y: Tensor, bias: bool = True) -
     entry by entry: as much memory as the head, no gradient of single rows.
     """
     with exactly(z):
-        away = torch.softmax(logits.float(), 1) - one_hot(y, logits.shape[1])
-        inputs = torch.cat([z.float(), z.new_ones(len(z), int(bias), dtype=torch.float32)], 1)
+        z, logits = precise(z), precise(logits)
+        away = torch.softmax(logits, 1) - one_hot(y, logits.shape[1])
+        inputs = torch.cat([z, z.new_ones(len(z), int(bias))], 1)
         return (away**2).T @ inputs**2 / len(z) - (away.T @ inputs / len(z)) ** 2
 
 
@@ -238,10 +239,10 @@ def rsc_mask(
     with torch.enable_grad():
         leaf = z.detach().requires_grad_()
         (gradients,) = torch.autograd.grad(head(leaf).gather(1, y[:, None]).sum(), leaf)
-    mask = top_share(gradients.float(), features, strict)
+    mask = top_share(gradients, features, strict)
     with torch.no_grad():
         before, after = (
-            torch.softmax(head(inputs).float(), 1).gather(1, y[:, None])[:, 0] for inputs in (z, z * ~mask)
+            torch.softmax(precise(head(inputs)), 1).gather(1, y[:, None])[:, 0] for inputs in (z, z * ~mask)
         )
     return mask & top_share(before - after, rows, strict)[:, None]
 
@@ -292,7 +293,7 @@ def mldg(
         logits = functional_call(network, state, (x[part],))
         return cross_entropy(logits, y[part], None if weight is None else weight[part])
 
-    parts = [y.new_zeros((), dtype=torch.float32)]
+    parts = [next(network.parameters()).new_zeros(())]
     for i, j in domain_pairs(torch.randperm(len(rows)).tolist(), meta_test):
         own = risk(i, copied() if released else {})
         found = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
@@ -342,7 +343,7 @@ class StableNet(State):
     def update(self, z: Tensor) -> Tensor:
         """Return the weight of each row of a batch, which the memory takes in; they sum to 1."""
         with exactly(z):
-            z, filled = z.detach().float(), self.counts > 0
+            z, filled = precise(z.detach()), self.counts > 0
             w = self.solve(torch.cat([z, self.z[filled]]), self.w[filled])
         slots = min(len(z), len(self.counts))
         old = (self.counts[:slots] / (self.counts[:slots] + 1)).clamp(max=self.decay)
@@ -354,7 +355,7 @@ class StableNet(State):
     def solve(self, z: Tensor, memory_w: Tensor) -> Tensor:
         """Return the w of the batch's rows; those of the memory follow them in `z`."""
         size = len(z) - len(memory_w)
-        w, velocity = torch.ones(size, device=z.device), torch.zeros(size, device=z.device)
+        w, velocity = z.new_ones(size), z.new_zeros(size)
         for step in range(self.steps):
             with torch.enable_grad():
                 w.requires_grad_()

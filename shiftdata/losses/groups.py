@@ -70,7 +70,7 @@ class GroupDRO(State):
     def __init__(
         self, groups: int, eta: float = 0.1, bonus: Tensor | None = None, absent_grow: bool = False
     ) -> None:
-        bonus = torch.zeros(groups) if bonus is None else bonus.float()
+        bonus = torch.zeros(groups) if bonus is None else bonus
         super().__init__(log_q=torch.full((groups,), 1 / groups).log(), bonus=bonus)
         self.eta, self.absent_grow = eta, absent_grow
 

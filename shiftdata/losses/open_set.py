@@ -6,13 +6,13 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, log_softmax, logsigmoid, normalize, one_hot
+from torch.nn.functional import cross_entropy, log_softmax, normalize, one_hot
 
 from shiftdata.losses.reduce import State, check_1d, mean
 from shiftdata.losses.target import entropy
 from shiftdata.losses.transport import TINY, balanced_transport, unbalanced_plan, unbalanced_scaling
 
-__all__ = ["UniOT", "osbp", "ovanet", "ovanet_entropy", "ovanet_unknown", "uan_scores", "uan_weights"]
+__all__ = ["UniOT", "osbp", "ovanet", "ovanet_unknown", "uan_scores", "uan_weights"]
 __all__ += ["with_unknown"]
 
 
@@ -27,24 +27,20 @@ def osbp(logits: Tensor) -> Tensor:
 
     The head behind `reverse_gradient` pulls p_unknown, of the last class, to 1/2; the encoder pushes it away.
     """
-    unknown = logits[:, -1] - logits[:, :-1].logsumexp(1)
-    return -(logsigmoid(unknown) + logsigmoid(-unknown)).mean() / 2
+    logs = log_softmax(logits, 1)
+    return -(logs[:, -1] + logs[:, :-1].logsumexp(1)).mean() / 2
 
 
 def ovanet(logits_open: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return mean (-log p_y + max_{k != y} -log(1 - p_k)) / 2 (Saito and Saenko, ICCV 2021).
 
-    `logits_open` (rows x 2 x classes) have a softmax of two for each class: 1 - p_k, then p_k.
+    `logits_open` (rows x 2 x classes) have a softmax of two for each class: 1 - p_k, then p_k. The loss of
+    target rows is `entropy(logits_open).mean()`.
     """
     logs = log_softmax(logits_open, 1)
     positive = -logs[:, 1].gather(1, y[:, None]).squeeze(1)
     rest = (-logs[:, 0]).masked_fill(one_hot(y, logs.shape[2]).bool(), -torch.inf)
     return mean((positive + rest.amax(1)) / 2, weight)
-
-
-def ovanet_entropy(logits_open: Tensor) -> Tensor:
-    """Return the mean entropy of (p_k, 1 - p_k) over target rows and classes, of `ovanet`'s logits."""
-    return entropy(logits_open).mean()
 
 
 def ovanet_unknown(logits: Tensor, logits_open: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax
 
 from shiftdata.errors import InputError
-from shiftdata.losses.reduce import cross_entropies, exactly, rows_of_each
+from shiftdata.losses.reduce import cross_entropies, exactly, precise, rows_of_each
 
 __all__ = ["amplitude_mix", "content_swapped", "distillation", "mixstyle", "mixup", "mixup_losses"]
 __all__ += ["partners", "style_mixed", "uniform_cross_entropies"]
@@ -54,7 +54,7 @@ def mixup(x: Tensor, domain: Tensor, alpha: float = 0.2) -> tuple[Tensor, Tensor
     partner = partners(domain)
     each = rows_of_each(domain).values()
     shares = torch.distributions.Beta(alpha, alpha).sample((len(each),)) if alpha else torch.ones(len(each))
-    lam = torch.empty(len(x), device=x.device)
+    lam = x.new_empty(len(x))
     for rows, share in zip(each, shares.tolist(), strict=True):
         lam[rows] = share
     return blend(x, x[partner], lam), partner, lam
@@ -164,7 +164,7 @@ def style_mixed(z: Tensor, alpha: Tensor, order: Tensor) -> Tensor:
     its content is the rest; alpha ~ U(0, 1), one a row. The rest of the style is the row's in `order`.
     """
     with exactly(z):
-        mu, var, content = _feature_style(z.float())
+        mu, var, content = _feature_style(precise(z))
         mu, var = blend(mu, mu[order], alpha), blend(var, var[order], alpha)
         return content * (var + FEATURE_EPS).sqrt() + mu
 
@@ -172,7 +172,7 @@ def style_mixed(z: Tensor, alpha: Tensor, order: Tensor) -> Tensor:
 def content_swapped(z: Tensor, order: Tensor) -> Tensor:
     """Return the content of the row in `order`, without a gradient, in the style of each row (SagNet)."""
     with exactly(z):
-        mu, var, content = _feature_style(z.float())
+        mu, var, content = _feature_style(precise(z))
         return content[order].detach() * (var + FEATURE_EPS).sqrt() + mu
 
 

@@ -67,3 +67,8 @@ class State(nn.Module):
 def exactly(x: Tensor) -> torch.autocast:
     """Switch mixed precision off: differences of moments would drown in the rounding of 16 bits."""
     return torch.autocast(x.device.type, enabled=False)
+
+
+def precise(x: Tensor) -> Tensor:
+    """Return numbers of 16 bits in 32, and all others as they are."""
+    return x.float() if x.dtype.itemsize < 4 else x

@@ -276,7 +276,8 @@ def test_the_head_is_scikit_learns():
     y = generator.integers(3, size=200)
     z = generator.normal(size=(200, 5)) + np.eye(5)[y] * 2
     for strength in (0.01, 1.0, 100.0):
-        weight, bias = logistic_regression(torch.from_numpy(z), torch.from_numpy(y), 3, strength)
+        head = logistic_regression(torch.from_numpy(z), torch.from_numpy(y), 3, strength)
+        weight, bias = head[:, :-1], head[:, -1]
         oracle = LogisticRegression(C=strength, tol=1e-8, max_iter=2000).fit(z, y)
         assert weight.numpy() == pytest.approx(oracle.coef_, abs=1e-3)
         assert (bias - bias.mean()).numpy() == pytest.approx(oracle.intercept_, abs=1e-3)

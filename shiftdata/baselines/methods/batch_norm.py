@@ -1,8 +1,6 @@
 """BN-adapt and TENT: batch norm takes the target's statistics after training (Schneider 2020; Wang 2021).
 
-BN-adapt is a pass over the target, TENT then a pass that minimises `losses.tent`, by the scale and shift of
-batch norm. Statistics are pooled (momentum None), and both predict with them, so that a row's answer does not
-depend on its neighbours. `code` (RLSbench): momentum .1, and TENT does not begin with BN-adapt.
+Both predict with statistics that are pooled over a pass, so that an answer does not depend on other rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""CDAN: DANN whose discriminator reads `losses.cdan_map` (Long et al., NeurIPS 2018).
-
-Above LARGEST numbers the map is projected; entropy=1 (CDAN+E) weighs rows by `losses.cdan_weights`. `code`
-(SMA): logits instead of probabilities, not detached. Its alternating steps are left out.
-"""
+"""CDAN: DANN whose discriminator reads `losses.cdan_map` (Long et al., NeurIPS 2018)."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from torch import Tensor
 
 from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
-from shiftdata.baselines.methods.dann import DANN
+from shiftdata.baselines.methods.dann import DANN, Importance
 
 LARGEST, PROJECTED = 4096, 1024
 
@@ -35,14 +31,10 @@ class CDAN(DANN):
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
         given = logits if self.variant in self.sma else logits.softmax(1).detach()
-        projection = dict(self.named_buffers(recurse=False))
-        return losses.cdan_map(
-            z, given, (projection["of_z"], projection["of_p"]) if "of_z" in projection else None
-        )
+        matrices = dict(self.named_buffers(recurse=False))
+        return losses.cdan_map(z, given, (matrices["of_z"], matrices["of_p"]) if matrices else None)
 
-    def importance(
-        self, batch: Batch, logits: Tensor, logits_target: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
         fitted, source, target = super().importance(batch, logits, logits_target)
         if not self.entropy:
             return fitted, source, target

@@ -1,18 +1,17 @@
-"""DANN: l_s + trade_off `losses.dann` behind `losses.reverse_gradient` (Ganin et al., JMLR 2016).
-
-Source and target share a forward pass, hence batch norm's statistics, as in Transfer-Learning-Library and
-RLSbench; joint=0 makes two, as SMA does. `code` (SMA): that of the loss, and coefficient 1.
-"""
+"""DANN: l_s + trade_off `losses.dann` behind `losses.reverse_gradient` (Ganin et al., JMLR 2016)."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+
+#: Factors of rows: of the source's loss, and of the domain loss of source and target.
+Importance: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 
 def discriminator(size: int, width: int, dropout: float) -> nn.Sequential:
@@ -69,9 +68,7 @@ class DANN(Method):
         """Return what the discriminator reads of each row."""
         return z
 
-    def importance(
-        self, batch: Batch, logits: Tensor, logits_target: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return factors of rows: of the source's loss, and of the domain loss of source and target."""
+    def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
+        """Return how much rows weigh, 1 but for CDAN+E and IW-DANN."""
         ones = torch.ones_like(batch.weight)
         return ones, ones, torch.ones_like(logits_target[:, 0])

@@ -1,8 +1,4 @@
-"""FixMatch: ERM-aug + trade_off `losses.fixmatch` (Sohn et al., NeurIPS 2020), as RLSbench has it.
-
-The weak view takes a pass without a gradient, in train mode, as in the authors' code: with the statistics of
-its batch, and dropout.
-"""
+"""FixMatch: ERM-aug + trade_off `losses.fixmatch` (Sohn et al., NeurIPS 2020), as RLSbench has it."""
 
 from __future__ import annotations
 

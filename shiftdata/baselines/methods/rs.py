@@ -1,7 +1,4 @@
-"""RS: source batches balanced by label, target batches by pseudo-label (RLSbench). Around any method.
-
-The model predicts the target's labels in eval mode when an epoch of it begins.
-"""
+"""RS: source batches balanced by label, target batches by pseudo-label (RLSbench). Around any method."""
 
 from __future__ import annotations
 

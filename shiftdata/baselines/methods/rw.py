@@ -1,8 +1,6 @@
-"""RW: predictions re-weighted by the label shares estimated for the target (RLSbench). Around any method.
+"""RW: predictions re-weighted by label shares that `shiftdata.label_shift` estimates (RLSbench).
 
-The logits are log p_j + log(p_t(j) / p_train(j)). `shiftdata.label_shift` estimates p_t at every evaluation,
-from the validation set (without one, the training set) and the unlabelled rows. Rows of the source, by which
-models are selected, are predicted without p_t.
+The logits are log p_j + log(p_t(j) / p_train(j)); rows of the source are predicted without.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""DARE: a head on features that `losses.whitening` whitens, each domain's by its own (Rosenfeld et al. 2022).
-
-The head is a logistic regression on the rows that the sampler draws in an epoch. Rows of the source, by which
-models are selected, are whitened as the source's. `code` (RLSbench): not centred.
-"""
+"""DARE: a head on features that `losses.whitening` whitens, each domain's alone (Rosenfeld et al., 2022)."""
 
 from __future__ import annotations
 
@@ -19,26 +15,20 @@ from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
 
 
-def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> tuple[Tensor, Tensor]:
-    """Return weight and bias that minimise the mean cross-entropy + |weight|^2 / (2 strength N)."""
-    weight = torch.zeros(classes, z.shape[1], dtype=z.dtype, requires_grad=True)
-    bias = torch.zeros(classes, dtype=z.dtype, requires_grad=True)
-    solver = torch.optim.LBFGS(
-        [weight, bias],
-        max_iter=500,
-        tolerance_grad=1e-6,
-        tolerance_change=1e-10,
-        line_search_fn="strong_wolfe",
-    )
+def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> Tensor:
+    """Return weights and, last, the bias that minimise the mean loss + |weights|^2 / (2 strength N)."""
+    head = torch.zeros(classes, z.shape[1] + 1, dtype=z.dtype, requires_grad=True)
+    solver = torch.optim.LBFGS([head], max_iter=500, tolerance_change=1e-10, line_search_fn="strong_wolfe")
 
     def evaluated() -> Tensor:
         solver.zero_grad()
-        loss = losses.cross_entropy(z @ weight.T + bias, y) + weight.square().sum() / (2 * strength * len(z))
+        loss = losses.cross_entropy(z @ head[:, :-1].T + head[:, -1], y)
+        loss = loss + head[:, :-1].square().sum() / (2 * strength * len(z))
         torch.autograd.backward(loss)
         return loss
 
     solver.step(evaluated)  # type: ignore[no-untyped-call]
-    return weight.detach(), bias.detach()
+    return head.detach()
 
 
 class DARE(ERM):
@@ -69,10 +59,11 @@ class DARE(ERM):
             raise InputError("dare cannot whiten features that are not finite: lower learning_rate")
         mu, whitener = losses.whitening(z, centred)
         y = torch.from_numpy(np.asarray(data.y[drawn]))
-        weight, bias = logistic_regression((z - mu) @ whitener, y, data.classes, self.strength)
+        fitted = logistic_regression((z - mu) @ whitener, y, data.classes, self.strength)
         for head, rows in zip(self.get_buffer("heads"), (z_target, z), strict=True):
             mu, whitener = losses.whitening(rows, centred)
-            head.copy_(torch.cat([weight @ whitener, (bias - weight @ whitener @ mu)[:, None]], 1))
+            weight = fitted[:, :-1] @ whitener
+            head.copy_(torch.cat([weight, fitted[:, -1:] - weight @ mu[:, None]], 1))
         self.get_buffer("refitted").fill_(True)
 
     def predict(self, x: Tensor) -> Tensor:

@@ -1,8 +1,4 @@
-"""ERM-adv: ERM on examples moved by `losses.adversarial_step` (Madry et al., ICLR 2018), as RLSbench has it.
-
-Pixels stay from black, 0, to white, 1; numbers have no bounds. The moves are made in eval mode. The last
-share `plain` of the steps is ERM, as in the released code.
-"""
+"""ERM-adv: ERM on examples moved by `losses.adversarial_step` (Madry et al., ICLR 2018), as in RLSbench."""
 
 from __future__ import annotations
 

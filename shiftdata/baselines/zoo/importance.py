@@ -1,7 +1,4 @@
-"""IW-DANN, IW-CDAN: source rows weighed by `losses.ClassWeights` (Tachet des Combes et al., NeurIPS 2020).
-
-They are renewed once an epoch. `paper` does not weigh l_s; `code` (RLSbench, authors): all weigh the mean.
-"""
+"""IW-DANN, IW-CDAN: source rows weighed by `losses.ClassWeights` (Tachet des Combes et al., NeurIPS 2020)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from torch import Tensor
 from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.cdan import CDAN
-from shiftdata.baselines.methods.dann import DANN
+from shiftdata.baselines.methods.dann import DANN, Importance
 
 
 class IWDANN(DANN):
@@ -27,9 +24,7 @@ class IWDANN(DANN):
         super().setup(network, known)
         self.weights = losses.ClassWeights(known.classes, self.momentum)
 
-    def importance(
-        self, batch: Batch, logits: Tensor, logits_target: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
         fitted, source, target = super().importance(batch, logits, logits_target)
         self.weights.update(logits, batch.y, logits_target, batch.weight)
         weight = self.weights(batch.y)

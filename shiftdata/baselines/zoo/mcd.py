@@ -1,8 +1,4 @@
-"""MCD: features on which two heads agree about the target, by `losses.mcd` (Saito et al., CVPR 2018).
-
-A step moves everything by l_s(F1) + l_s(F2), the heads by that - trade_off mcd(f1, f2) on the target, then
-`moves` times the encoder by trade_off mcd(f1, f2).
-"""
+"""MCD: features on which two heads agree about the target, by `losses.mcd` (Saito et al., CVPR 2018)."""
 
 from __future__ import annotations
 
@@ -22,9 +18,7 @@ class MCD(Method):
 
     several_moves = True
     needs = frozenset({"target"})
-    trade_off = Hyper(
-        1.0, low=0.1, high=10.0, log=True, source="Saito et al.: 1; Transfer-Learning-Library: 10"
-    )
+    trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors: 1; Transfer-Learning-Library: 10")
     moves = Hyper(4, choices=(1, 2, 3, 4), source="Saito et al.: 2 to 4 of digits, 4 of VisDA")
 
     def setup(self, network: Any, known: Setup) -> None:

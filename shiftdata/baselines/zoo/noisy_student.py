@@ -1,8 +1,4 @@
-"""Noisy Student: teachers label the target for students that see noise (Xie et al., CVPR 2020; RLSbench).
-
-ERM-aug teaches. A teacher labels the whole target once, in eval mode, on pictures as they are; a student
-begins from the first weights, learns strong views of both domains, and is the next one's teacher.
-"""
+"""Noisy Student: teachers label the target for students that see noise (Xie et al., CVPR 2020; RLSbench)."""
 
 from __future__ import annotations
 

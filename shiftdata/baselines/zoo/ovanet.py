@@ -1,8 +1,4 @@
-"""OVANet: ERM + `losses.ovanet` + entropy `losses.ovanet_entropy` (Saito and Saenko, ICCV 2021).
-
-The second head has no bias, and its rows have length 1 after each step: it measures an angle. `code` (SMA):
-any length.
-"""
+"""OVANet: ERM + `losses.ovanet` + entropy `losses.entropy` (Saito and Saenko, ICCV 2021)."""
 
 from __future__ import annotations
 
@@ -25,26 +21,23 @@ class OVANet(Method):
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
-        self.open = nn.Linear(known.features, 2 * known.classes, bias=False)
+        rows = nn.Linear(known.features, 2 * known.classes, bias=False)
+        self.open = nn.Sequential(rows, nn.Unflatten(1, (2, known.classes)))
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
         fitted = losses.cross_entropy(self.network.head(z), batch.y, batch.weight)
-        fitted = fitted + losses.ovanet(self.open_logits(z), batch.y, batch.weight)
-        return fitted + self.entropy * losses.ovanet_entropy(self.open_logits(z_target))
-
-    def open_logits(self, z: Tensor) -> Tensor:
-        """Return the second head's logits, rows x 2 x classes."""
-        logits: Tensor = self.open(z).unflatten(1, (2, -1))
-        return logits
+        fitted = fitted + losses.ovanet(self.open(z), batch.y, batch.weight)
+        return fitted + self.entropy * losses.entropy(self.open(z_target)).mean()
 
     @torch.no_grad()
     def after_step(self, batch: Batch) -> None:
         if self.variant == "fixed":
-            self.open.weight.copy_(normalize(self.open.weight, dim=1))
+            weight = self.open.get_parameter("0.weight")  # its rows measure an angle
+            weight.copy_(normalize(weight, dim=1))
 
     def predict(self, x: Tensor) -> Tensor:
         """Return the first head's logits, and one of unknown."""
         z = self.network.features(x)
         logits: Tensor = self.network.head(z)
-        return losses.with_unknown(logits, losses.ovanet_unknown(logits, self.open_logits(z)))
+        return losses.with_unknown(logits, losses.ovanet_unknown(logits, self.open(z)))

@@ -1,8 +1,4 @@
-"""SENTRY: entropy down where a committee of views agrees, up where it does not (Prabhu et al., ICCV 2021).
-
-ERM, then l_s + committee `losses.sentry` + balance `losses.sentry_balance`; source rows are drawn by class,
-target rows by predicted class. `code` (RLSbench): that of the committee, and no source model.
-"""
+"""SENTRY: ERM, then with `losses.sentry` and `losses.sentry_balance` (Prabhu et al., ICCV 2021)."""
 
 from __future__ import annotations
 
@@ -29,9 +25,7 @@ class SENTRY(Method):
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     committee = Hyper(1.0, low=0.1, high=10.0, log=True, source="Prabhu et al., RLSbench")
     balance = Hyper(0.1, low=0.01, high=1.0, log=True, source="Prabhu et al., RLSbench")
-    first = Hyper(
-        1.0, low=0.0, high=1.0, source="Prabhu et al. begin with a source model", variants={"code": 0}
-    )
+    first = Hyper(1.0, low=0.0, high=1.0, source="Prabhu et al.: a source model", variants={"code": 0})
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)

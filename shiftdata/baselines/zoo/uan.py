@@ -1,8 +1,4 @@
-"""UAN: DANN of rows weighed by `losses.uan_weights`, from a second discriminator (You et al., CVPR 2019).
-
-`code` (SMA): the second one has a gradient for the features, which so learn to part the domains; weights do
-nothing; scores are brought to 0 to 1 among the rows that are predicted together.
-"""
+"""UAN: DANN of rows weighed by `losses.uan_weights`, from a second discriminator (You et al., CVPR 2019)."""
 
 from __future__ import annotations
 

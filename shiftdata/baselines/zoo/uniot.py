@@ -1,7 +1,6 @@
 """UniOT: l_s + trade_off (`private` + `common` of `losses.UniOT`), by cosines (Chang et al., NeurIPS 2022).
 
-One coupling over the unlabelled rows, after training, decides about every row by itself. `paper`, `code`: one
-over the rows predicted together. `code` (SMA): no `private`, no delay, a queue of 32 rows.
+One coupling over the unlabelled rows, after training, decides about every row by itself.
 """
 
 from __future__ import annotations
