@@ -160,9 +160,7 @@ class UniOT(State):
         return swapped_prediction(*cosines, self.temperature)
 
     @torch.no_grad()
-    def couple(
-        self, z: Tensor, prototypes: Tensor, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def couple(self, z: Tensor, prototypes: Tensor) -> tuple[Tensor, Tensor]:
         """Couple rows with classes, which decides about every row from now on; return labels and masses."""
         similarity = own = similarities(z, prototypes)
         missing = len(z) - 2 * int((own.amax(1) > self.similar).sum())
@@ -172,8 +170,7 @@ class UniOT(State):
             farthest = prototypes[own.argmin(1).to(z.device)]
             added = similarities(normalize(z + farthest, dim=1), prototypes)
         if len(added):
-            drawn = torch.randint(len(added), (abs(missing),), generator=generator)
-            similarity = torch.cat([added[drawn], own])
+            similarity = torch.cat([added[torch.randint(len(added), (abs(missing),))], own])
         label, columns, price = self._solve(similarity)
         self.price.copy_(price.clamp(min=TINY).log())
         self.rows.fill_(len(similarity))

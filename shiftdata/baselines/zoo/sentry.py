@@ -22,6 +22,7 @@ class SENTRY(Method):
     needs = frozenset({"target", "pixels"})
     sampler = "rwy"
     target_strong_views = 3
+    code_version: ClassVar[int] = 2  # 2: `code` takes the shares of recent predictions too
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     committee = Hyper(1.0, low=0.1, high=10.0, log=True, source="Prabhu et al., RLSbench")
     balance = Hyper(0.1, low=0.01, high=1.0, log=True, source="Prabhu et al., RLSbench")
