@@ -1,4 +1,4 @@
-"""What one run is, as data: a task, a method with its numbers, a backbone, how it is trained, a seed."""
+"""A training as data: a task, a method with its numbers, a backbone, settings, a seed; and its identity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shiftdata.baselines.models import BACKBONES, efficientnet_weights
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
 from shiftdata.metadata import Metadata, read_metadata
-from shiftdata.protocols import task as task_of
+from shiftdata.protocols import task as make_task
 from shiftdata.protocols.named import parse_protocol
 from shiftdata.stable import content_hash
 from shiftdata.tasks import OnEmpty, Task
@@ -34,9 +34,9 @@ HEADS = "heads"
 class TaskSpec:
     """A task as a sweep names it: where the dataset is, and its protocol as the command line writes it.
 
-    `unlabelled` is a set that methods see without labels besides, such as the test where methods adapt to it.
-    With `held_out` nothing of that training domain is fitted, and its rows of the set to select by are what
-    remains of that: the task that scores a setting for leave-one-domain-out selection.
+    `unlabelled` is a set that methods see without labels as well, such as the test where methods adapt to it.
+    With `held_out` that training domain leaves the training set, and its rows alone stay in the validation
+    set: the task that scores a setting for leave-one-domain-out selection.
     """
 
     dataset: str
@@ -45,14 +45,12 @@ class TaskSpec:
     unlabelled: str = ""
     held_out: str = ""
     on_empty: OnEmpty = "error"
-    #: The base whose train rows are fitted in the place of the task's own; then the last step counts.
-    trained_on: str = ""
 
     def make(self) -> Task:
         """The task; what it asks for and the dataset lacks is an `InputError`."""
         metadata = base_of(self.dataset, self.base)
         split = self.protocol if self.protocol.isidentifier() else None
-        task = task_of(metadata, split or parse_protocol(self.protocol), on_empty=self.on_empty)
+        task = make_task(metadata, split or parse_protocol(self.protocol), on_empty=self.on_empty)
         if self.unlabelled:
             task = task.also(self.unlabelled, "unlabelled")
         return without_domain(task, self.held_out) if self.held_out else task
@@ -64,16 +62,22 @@ def base_of(dataset: str, base: str | None) -> Metadata:
     return read_metadata(dataset, base)
 
 
+@lru_cache(maxsize=4)
+def task_of(spec: TaskSpec) -> Task:
+    """A task, which the runs on it share."""
+    return spec.make()
+
+
 def without_domain(task: Task, domain: str) -> Task:
     """The task without a training domain, which is what models are then selected by; it tests nothing."""
     column, fit, select = task.metadata.nuisance_column, task.set_of("fit"), task.set_of("select")
     (number,) = task.metadata.numbers("nuisance", [domain])
     task = restrict(task, [[(column, "!=", number)]], to=[fit])
     task = restrict(task, [[(column, "==", number)]], to=[select])
-    kept = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
-    if not all(len(rows) for rows in kept.values()):
+    sets = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
+    if not all(len(rows) for rows in sets.values()):
         raise InputError(f"{domain} cannot be left out for selection: it has no rows in {select}")
-    return replace(task, sets=kept, history=(*task.history, f"without {column} {domain}"))
+    return replace(task, sets=sets, history=(*task.history, f"without {column} {domain}"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,45 +100,28 @@ class Job:
     @property
     def study(self) -> str:
         """The number of what competes: all trials and seeds of a method on a task share it."""
-        task = replace(self.task, held_out="")
-        place = [task.dataset.rstrip("/").rsplit("/", 1)[-1], task.base or "", task.protocol]
-        place += [task.unlabelled, task.trained_on]
+        dataset = self.task.dataset.rstrip("/").rsplit("/", 1)[-1]
+        place = [dataset, self.task.base or "", self.task.protocol, self.task.unlabelled]
         return content_hash(self.sweep, *place, self.method, self.variant, self.backbone)[:32]
 
-    def made_method(self) -> Method:
+    def make_method(self) -> Method:
         return make_method(self.method, variant=self.variant, **dict(self.hyper))
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskFacts:
+def facts_of(spec: TaskSpec) -> dict[str, str]:
     """What a task is, without its rows; where there is none, `refused` says why."""
-
-    dataset: str
-    content_id: str
-    base: str
-    task: str
-    task_id: str = ""
-    #: The content of the base that is trained on, if it is another one.
-    trained_on: str = ""
-    refused: str = ""
-
-    @classmethod
-    def of(cls, spec: TaskSpec) -> TaskFacts:
-        metadata = base_of(spec.dataset, spec.base)
-        assert metadata.dataset is not None  # it has a name
-        manifest = metadata.dataset.manifest
-        facts = cls(
-            dataset=metadata.name,
-            content_id=manifest.base(metadata.base).content_id,
-            base=metadata.base,
-            task=spec.protocol,
-            trained_on=manifest.base(spec.trained_on).content_id if spec.trained_on else "",
-        )
-        try:
-            task = spec.make()
-            return replace(facts, task=task.describe(), task_id=task.content_id())
-        except InputError as error:
-            return replace(facts, refused=str(error))
+    metadata = base_of(spec.dataset, spec.base)
+    assert metadata.dataset is not None  # it has a name
+    facts = {
+        "dataset": metadata.name,
+        "base": metadata.base,
+        "content_id": metadata.dataset.manifest.base(metadata.base).content_id,
+    }
+    try:
+        task = spec.make()
+        return facts | {"task": task.describe(), "task_id": task.content_id()}
+    except InputError as error:
+        return facts | {"task": spec.protocol, "task_id": "", "refused": str(error)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,55 +141,39 @@ class Identity:
         return content_hash(json.dumps(self.about, sort_keys=True))
 
 
-def identity(job: Job, facts: TaskFacts, device: str = "cpu") -> Identity:
-    """What determines the run of a job."""
-    about: dict[str, Any] = {
-        "sweep": job.sweep,
-        "dataset": facts.dataset,
-        "base": facts.base,
-        "content_id": facts.content_id,
-        "protocol": job.task.protocol,
-        "unlabelled": job.task.unlabelled,
-        "held_out": job.task.held_out,
-        "task_id": facts.task_id,
-        "trained_on": facts.trained_on,
-        "method": job.method,
-        "variant": job.variant,
+def identity(job: Job, facts: Mapping[str, str], device: str = "cpu") -> Identity:
+    """What determines the run of a job, on a task with these facts."""
+    about: dict[str, Any] = {name: facts[name] for name in ("dataset", "base", "content_id", "task_id")}
+    about |= {name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")}
+    about |= {
+        name: getattr(job, name) for name in ("sweep", "method", "variant", "backbone", "trial", "seed")
+    }
+    about |= {
         "hyper": dict(job.hyper),
-        "backbone": job.backbone,
         "backbone_hash": backbone_hash(job.backbone),
         "training": asdict(job.training),
-        "trial": job.trial,
-        "seed": job.seed,
         "device": device_class(device),
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
-    refused = facts.refused
+    refused = facts.get("refused", "")
     try:
-        method = job.made_method()
+        method = job.make_method()
         about |= {"hyper": method.hyper, **code_of(method)}
     except InputError as error:
         refused = refused or str(error)
-    return Identity(job=job, task=facts.task, about=about, refused=refused)
+    return Identity(job=job, task=facts["task"], about=about, refused=refused)
 
 
 @lru_cache
 def backbone_hash(name: str) -> str:
     """The weights that a backbone begins with; nothing for one that is drawn."""
     if name in (HEADS, "linear", "mlp", "mlp-bn"):
-        return _frozen()
-    if name in BACKBONES and BACKBONES[name].pretraining:
-        return sha256_of(efficientnet_weights())
-    return ""
-
-
-@lru_cache
-def _frozen() -> str:
-    """The network of frozen features; texts and tables need none, so its package may be missing."""
-    try:
-        return fingerprint()
-    except ImportError:
-        return ""
+        try:
+            return fingerprint()
+        except ImportError:  # texts and tables need no frozen network, so its package may be missing
+            return ""
+    pretrained = name in BACKBONES and BACKBONES[name].pretraining
+    return sha256_of(efficientnet_weights()) if pretrained else ""
 
 
 def device_class(device: str) -> str:

@@ -11,27 +11,24 @@ from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from shiftdata.baselines import TRAINING, Hyper, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
 from shiftdata.bench.job import HEADS, TaskSpec
+from shiftdata.bench.records import SWEEP
 from shiftdata.bench.search import Search
 from shiftdata.bench.selection import rule_of
 from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError, NotFoundError, not_found
+from shiftdata.format.typed import read_json, record
 
 PRESETS = Path(__file__).parent / "presets"
+Given = TypeVar("Given", Training, Search)
 #: What linear heads are trained with: all rows in one batch, as `train_heads` does.
 HEAD_TRAINING = Training(
     steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
 )
-KEYS = frozenset(
-    ("name", "about", "datasets", "methods", "backbones", "rules", "tasks", "training", "search", "hyper")
-) | {"leave_domains_out", "keep", "imports"}
-
-#: What an entry of [[tasks]] may have besides the parameters of its protocol.
-OF_A_TASK = ("base", "unlabelled", "on_empty", "trained_on")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +42,9 @@ class MethodSpec:
     @classmethod
     def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
         name, _, variant = text.partition("@")
-        made = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
-        make_method(made.name, variant=made.variant, **made.hyper)  # a wrong name is said here
-        return made
+        spec = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
+        make_method(spec.name, variant=spec.variant, **spec.hyper)  # refuses a wrong name here
+        return spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +79,10 @@ class Sweep:
             self._check_heads()
 
     def _check_heads(self) -> None:
-        for one in self.methods:
-            if one.name not in HEAD_METHODS:
-                raise not_found(
-                    "method of linear heads", one.name, HEAD_METHODS, "Others train with `linear`."
-                )
+        for method in self.methods:
+            if method.name not in HEAD_METHODS:
+                hint = "Others train with `linear`."
+                raise not_found("method of linear heads", method.name, HEAD_METHODS, hint)
         same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
         if any(getattr(self.training, name) != value for name, value in same.items()):
             raise InputError(
@@ -123,33 +119,30 @@ def presets() -> list[str]:
 
 def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = "the sweep") -> Sweep:
     """A sweep of plain data, as a .toml file has it."""
+    keys = {field.name for field in fields(Sweep)} | {"datasets", "hyper"}
     for key in raw:
-        if key not in KEYS:
-            raise not_found(f"key of {where}", key, KEYS)
+        if key not in keys:
+            raise not_found(f"key of {where}", key, keys)
     for key in ("tasks", "methods"):
         if not raw.get(key):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    import_methods(_texts(raw.get("imports", ())))
-    places = list(datasets) or list(raw.get("datasets", ()))
-    tasks = [spec for one in raw["tasks"] for spec in _tasks(one, places, where)]
-    backbones = _texts(raw.get("backbones", "small-cnn"))
-    start = HEAD_TRAINING if HEADS in backbones else TRAINING
+    given = {name: raw[name] for name in ("name", "about", "leave_domains_out", "keep") if name in raw}
+    given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}
+    import_methods(given.get("imports", ()))
     hyper = raw.get("hyper", {})
     for text in hyper:
         if text not in raw["methods"]:
             raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
+    tasks = [
+        spec for entry in raw["tasks"] for spec in _tasks(entry, datasets or raw.get("datasets", ()), where)
+    ]
+    start = HEAD_TRAINING if HEADS in given.get("backbones", ()) else TRAINING
     return Sweep(
-        name=raw["name"],
-        about=raw.get("about", ""),
+        **given,
         tasks=tuple(dict.fromkeys(tasks)),
         methods=tuple(MethodSpec.of(text, hyper) for text in raw["methods"]),
-        backbones=backbones,
-        training=_made(Training, raw.get("training", {}), f"[training] of {where}", start),
+        training=_replaced(start, raw.get("training", {}), f"[training] of {where}"),
         search=_search(raw.get("search", {}), where),
-        rules=_texts(raw.get("rules", "iid")),
-        leave_domains_out=bool(raw.get("leave_domains_out", False)),
-        keep=raw.get("keep", "chosen"),
-        imports=_texts(raw.get("imports", ())),
     )
 
 
@@ -172,89 +165,78 @@ def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _made(kind: type[Any], given: Mapping[str, Any], where: str, start: Any = None) -> Any:
-    names = [one.name for one in fields(kind)]
+def _replaced(start: Given, given: Mapping[str, Any], where: str) -> Given:
+    names = [field.name for field in fields(start)]
     for key in given:
         if key not in names:
             raise not_found(f"key of {where}", key, names)
     try:
-        return kind(**given) if start is None else replace(start, **given)
+        return replace(start, **given)
     except TypeError as error:
         raise InputError(f"{where}: {error}") from error
 
 
 def _search(given: Mapping[str, Any], where: str) -> Search:
     space = {}
-    for name, one in given.get("space", {}).items():
-        if isinstance(one, list):
-            space[name] = Hyper(one[0], choices=tuple(one))
-        elif {"low", "high"} <= set(one) <= {"low", "high", "log"}:
-            space[name] = Hyper(one["low"], **one)
+    for name, values in given.get("space", {}).items():
+        if isinstance(values, list):
+            space[name] = Hyper(values[0], choices=tuple(values))
+        elif {"low", "high"} <= set(values) <= {"low", "high", "log"}:
+            space[name] = Hyper(values["low"], **values)
         else:
             raise InputError(
-                f"{where}: the space of {name} is a list of values, or low, high and log, got {one}"
+                f"{where}: the space of {name} is a list of values, or low, high and log, got {values}"
             )
-    search: Search = _made(Search, {**given, "space": space}, f"[search] of {where}")
-    return search
+    return _replaced(Search(), {**given, "space": space}, f"[search] of {where}")
 
 
 def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
     """The tasks of an entry: of each dataset, one for each combination of the parameters' values."""
     params = dict(given)
-    about = {
-        name: params.pop(name) for name in ("base", "unlabelled", "on_empty", "trained_on") if name in params
-    }
+    about = {name: params.pop(name) for name in ("base", "unlabelled", "on_empty") if name in params}
     places = _texts(params.pop("dataset", datasets))
     protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
     if (protocol is None) == (canonical is None):
         raise InputError(f'a task of {where} needs protocol = or canonical =, such as canonical = "uda_*"')
     if not places:
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
+    values = [value if isinstance(value, list) else [value] for value in params.values()]
+    points = [zip(params, point, strict=True) for point in itertools.product(*values)]
+    texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
     for place in places:
-        if canonical is not None:
-            yield from (
-                TaskSpec(dataset=place, protocol=one, **about) for one in _canonical(place, canonical)
-            )
-            continue
-        values = [one if isinstance(one, list) else [one] for one in params.values()]
-        for point in itertools.product(*values):
-            text = " ".join(
-                [protocol, *(f"{name}={value}" for name, value in zip(params, point, strict=True))]
-            )
+        for text in texts if canonical is None else _canonical(place, canonical):
             yield TaskSpec(dataset=place, protocol=text, **about)
 
 
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
     """The protocols of a dataset's canonical splits whose names fit a pattern."""
     splits = open_dataset(place).manifest.canonical_splits
-    chosen = [one for one in splits if any(fnmatchcase(one.name, two) for two in _texts(patterns))]
+    chosen = [of.protocol for of in splits if any(fnmatchcase(of.name, text) for text in _texts(patterns))]
     if not chosen:
-        raise not_found(f"canonical split of {place}", str(patterns), [one.name for one in splits])
-    return [one.protocol for one in chosen]
+        raise not_found(f"canonical split of {place}", str(patterns), [of.name for of in splits])
+    return chosen
 
 
 def plain_sweep(sweep: Sweep) -> dict[str, Any]:
     """A sweep as JSON can say it, every task by itself: what a folder of records keeps."""
-    made: dict[str, Any] = json.loads(json.dumps(sweep, default=_plain))
-    return made
+    plain: dict[str, Any] = json.loads(json.dumps(sweep, default=lambda value: dict(_fields(value))))
+    return plain
 
 
-def _plain(value: Any) -> Any:
-    return {one.name: getattr(value, one.name) for one in fields(value)}
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    return ((field.name, getattr(value, field.name)) for field in fields(value))
 
 
-def restored(plain: Mapping[str, Any]) -> Sweep:
-    """The sweep that `plain_sweep` gave, its methods imported."""
-    import_methods(plain["imports"])
-    search = dict(plain["search"])
-    search["space"] = {
-        name: Hyper(**{**one, "choices": tuple(one["choices"])}) for name, one in search["space"].items()
-    }
-    made = {
-        "tasks": tuple(TaskSpec(**one) for one in plain["tasks"]),
-        "methods": tuple(MethodSpec(**one) for one in plain["methods"]),
-        "training": Training(**plain["training"]),
-        "search": Search(**search),
-    }
-    made |= {name: tuple(plain[name]) for name in ("backbones", "rules", "imports")}
-    return Sweep(**{**plain, **made})
+def kept_sweep(folder: Path) -> Sweep:
+    """The sweep that a folder was begun with, its methods imported."""
+    path = folder / SWEEP
+    if not path.is_file():
+        raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")
+    try:
+        plain = read_json(path.read_text(encoding="utf-8"))
+        import_methods(plain["imports"])
+        return record(Sweep, plain)
+    except (KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not a sweep of this version ({error}): begin another folder") from error

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shiftdata.bench import presets, read_sweep, sweep_of
-from shiftdata.bench.job import TaskFacts, identity
+from shiftdata.bench.job import facts_of, identity
 from shiftdata.bench.plan import Plan
-from shiftdata.bench.sweep import PRESETS, plain_sweep, restored
+from shiftdata.bench.records import SWEEP
+from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError
@@ -61,9 +61,9 @@ def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
 
 def test_the_data_of_a_run_is_part_of_its_id(tiny):
     job = next(iter(Plan(sweep_of(SMALL, [str(tiny)])).runs(None))).job
-    facts = TaskFacts.of(job.task)
-    for name in ("content_id", "task_id", "dataset", "base", "trained_on"):
-        assert identity(job, replace(facts, **{name: "another"})).id != identity(job, facts).id
+    facts = facts_of(job.task)
+    for name in ("content_id", "task_id", "dataset", "base"):
+        assert identity(job, facts | {name: "another"}).id != identity(job, facts).id
 
 
 def test_an_other_content_is_another_run(tiny, other):
@@ -72,11 +72,16 @@ def test_an_other_content_is_another_run(tiny, other):
     assert {one.job.study for one in here} == {one.job.study for one in there}  # merging them is refused
 
 
-def test_a_sweep_is_kept_whole(tiny):
+def test_a_sweep_is_kept_whole(tiny, tmp_path):
     raw = SMALL | {"search": {"kind": "random", "trials": 3, "space": {"learning_rate": [0.1, 0.01]}}}
     made = sweep_of(raw, [str(tiny)])
-    again = restored(json.loads(json.dumps(plain_sweep(made))))
+    (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made)))
+    again = kept_sweep(tmp_path)
+    assert again == made
     assert [one.id for one in Plan(again).runs(None)] == [one.id for one in Plan(made).runs(None)]
+    (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made) | {"colour": "red"}))
+    with pytest.raises(InputError, match="'colour' is an unknown field"):
+        kept_sweep(tmp_path)
 
 
 @pytest.mark.parametrize("name", presets())
