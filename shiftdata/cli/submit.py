@@ -33,7 +33,7 @@ from shiftdata.metadata import read_metadata
 @click.option("--dataset", metavar="NAME", help="Of your own predictions; of a sweep: which of its datasets.")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
 @click.option("--predictions", multiple=True, metavar="[SET=]FILE", help="Repeatable: sets, and their seeds.")
-@click.option("--unlabelled", default="", metavar="SET", help="What the method saw without labels besides.")
+@click.option("--unlabelled", default="", metavar="SET", help="What the method saw without labels as well.")
 @click.option("--card", type=Path, metavar="FILE", help="The method card, in TOML.")
 @click.option("--method", metavar="NAME", help="Of a sweep.")
 @click.option("--variant", metavar="NAME", help="Of a sweep.")
@@ -63,9 +63,9 @@ def command(
 ) -> None:
     """Write predictions by key, and how they were made, as one file; it is checked before it is written."""
     from shiftdata.bench import Records
-    from shiftdata.bench.board import cell
-    from shiftdata.bench.card import template
-    from shiftdata.bench.submitting import checked, from_predictions, from_records
+    from shiftdata.bench.leaderboard.board import cell
+    from shiftdata.bench.leaderboard.card import template
+    from shiftdata.bench.leaderboard.submitting import checked, from_predictions, from_records
 
     if card_template:
         print(template(), end="")

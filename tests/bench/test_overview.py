@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shiftdata.bench.board import Board, leaderboard
-from shiftdata.bench.board_page import page_of
+from shiftdata.bench.leaderboard import leaderboard
+from shiftdata.bench.leaderboard.page import page_of
 from shiftdata.bench.reporting import report
 from shiftdata.errors import MissingExtraError
 from tests.bench.submissions import fair, part, submitted, written
@@ -113,8 +113,8 @@ def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatc
         score = replace(table.score(line), value=value or 0.5, influence=moved, reach=2.0)
         card = replace(line.entry.card, method=f"m{at}")
         lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
-    monkeypatch.setattr("shiftdata.bench.board_page.LESS", ("worst",) if less else ())
-    assert said in page_of(Board((replace(table, lines=tuple(lines)),), ()))
+    monkeypatch.setattr("shiftdata.bench.leaderboard.page.LESS", ("worst",) if less else ())
+    assert said in page_of([replace(table, lines=tuple(lines))], [])
 
 
 def test_a_page_without_its_library_says_what_to_install(of, tmp_path, monkeypatch):

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.bench.card import Card
+from shiftdata.bench.leaderboard.card import Card
 from shiftdata.metrics.arrays import FloatArray, IntArray
 from shiftdata.metrics.bootstrap import bootstrap_figures
 from shiftdata.metrics.statistics import GroupStatistic, worst_of
 from shiftdata.tasks import Evaluation, Task
-from shiftdata.tasks.official import Figure
 
 #: The figure that ranks, the first that a task has.
 HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
@@ -48,6 +47,11 @@ class Score:
     origins: int = 0
     reach: float = math.nan
     influence: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rows(self) -> str:
+        """The rows for a table, "300 of 34 origins" where these are fewer."""
+        return f"{self.n:,}" + (f" of {self.origins:,} origins" if 0 < self.origins < self.n else "")
 
     def minus(self, other: Score) -> tuple[float, float]:
         """The 95 % interval of the difference from another method's figure, paired by origin."""
@@ -91,45 +95,44 @@ class Entry:
 
 def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
     """Each official figure over seeds; an end of the interval is the mean of the seeds' ends."""
-    made, intervals = {}, [_intervals(one, task) for one in results]
+    scores, intervals = {}, [_intervals(result, task) for result in results]
     for name, first in results[0].figures.items():
-        figures = [one.figures[name] for one in results]
-        values = np.array([one.value for one in figures])
-        low, high = np.mean([one[name] for one in intervals], axis=0).tolist()
-        spread = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        of = first.of if len({one.of for one in figures}) == 1 else "another in each seed"
-        reach = math.nan if first.linear is None else first.linear.reach
-        moved = _influence(figures) if name in HEADLINES else None
-        value = float(values.mean())
-        made[name] = Score(value, low, high, spread, first.n, of, first.origins, reach, moved)
-    return made
-
-
-def _influence(figures: Sequence[Figure]) -> FloatArray | None:
-    """How far each origin moves the mean of a figure over seeds."""
-    linear = [one.linear for one in figures if one.linear is not None]
-    if len(linear) < len(figures):
-        return None
-    return np.asarray(np.mean([one.influence() for one in linear], axis=0))
+        figures = [result.figures[name] for result in results]
+        values = np.array([figure.value for figure in figures])
+        low, high = np.mean([of[name] for of in intervals], axis=0).tolist()
+        linear = [figure.linear for figure in figures if figure.linear is not None]
+        ranks = name in HEADLINES and len(linear) == len(figures)
+        scores[name] = Score(
+            float(values.mean()),
+            low,
+            high,
+            float(values.std(ddof=1)) if len(values) > 1 else math.nan,
+            first.n,
+            first.of if len({figure.of for figure in figures}) == 1 else "another in each seed",
+            first.origins,
+            math.nan if first.linear is None else first.linear.reach,
+            np.asarray(np.mean([of.influence() for of in linear], axis=0)) if ranks else None,
+        )
+    return scores
 
 
 def _intervals(result: Evaluation, task: Task) -> dict[str, tuple[float, float]]:
     """An interval for each figure; the figures over one kind of groups share their draws."""
-    made = {name: one.interval for name, one in result.figures.items()}
+    intervals = {name: figure.interval for name, figure in result.figures.items()}
     for by in ("group", "label", "nuisance"):
-        statistics = {name: of for name, (over, of) in _OVER.items() if over == by and name in made}
+        statistics = {name: of for name, (over, of) in _OVER.items() if over == by and name in intervals}
         groups = result.by(by)
         if by == "label":
             groups = groups.without_empty()
             known = np.isin(np.array(groups.names), task.labels)
-            if "h_score" in made and 0 < known.sum() < len(known):
+            if "h_score" in intervals and 0 < known.sum() < len(known):
                 statistics["h_score"] = _harmonic(known)
         if (linked := groups.strata()).size and linked.min() == 1:  # which a draw leaves as it is
             statistics = {name: of for name, of in statistics.items() if name.startswith("worst")}
         if statistics:
             drawn = bootstrap_figures(groups, list(statistics.values()))
-            made |= {name: (one.low, one.high) for name, one in zip(statistics, drawn, strict=True)}
-    return made
+            intervals |= {name: (of.low, of.high) for name, of in zip(statistics, drawn, strict=True)}
+    return intervals
 
 
 def _harmonic(known: NDArray[np.bool_]) -> GroupStatistic:

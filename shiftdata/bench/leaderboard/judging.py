@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shiftdata.bench.card import Card
+from shiftdata.bench.leaderboard.card import Card
+from shiftdata.bench.leaderboard.scores import Entry, scores_of
+from shiftdata.bench.leaderboard.submission import FIT, Part, Submission, tests_of
 from shiftdata.bench.records import DONE, SCHEMA, STUDY, Records, evaluated
-from shiftdata.bench.scoring import Entry, scores_of
 from shiftdata.bench.selection import RULES, Selected, select
-from shiftdata.bench.submission import FIT, Part, Submission, candidates_of, tests_of
 from shiftdata.dataset import OpenDataset, open_dataset
 from shiftdata.errors import InputError, not_found
 from shiftdata.metadata import Metadata, read_metadata
@@ -33,9 +33,9 @@ class Judge:
 
     def __init__(self, data: Path | None = None, *opened: OpenDataset) -> None:
         self.data = data
-        self._datasets = {one.manifest.name: one for one in opened}
+        self._datasets = {dataset.manifest.name: dataset for dataset in opened}
         self._metadata: dict[tuple[str, str], Metadata] = {}
-        self._tasks: dict[tuple[str, str, str, str], Task] = {}
+        self._tasks: dict[tuple[str, ...], Task] = {}
 
     def judge(self, submission: Submission, file: str) -> list[Entry]:
         """A result for each set that tests; what is not as it should be is an `InputError`."""
@@ -50,8 +50,7 @@ class Judge:
             raise InputError(f"its card names the task {missing[0]}, for which it has no predictions")
         entries = []
         for task_id in card.tasks:
-            task = self._task(card, task_id, metadata)
-            entries += _Judged(submission, task_id, task).entries(file)
+            entries += _Judged(submission, task_id, self._task(card, task_id, metadata)).entries(file)
         _check_claims(card, entries)
         return entries
 
@@ -60,13 +59,13 @@ class Judge:
         if name not in self._datasets:
             self._datasets[name] = open_dataset(name if self.data is None else self.data / name)
         dataset = self._datasets[name]
-        known = {one.name: one.content_id for one in dataset.manifest.bases}
+        known = {of.name: of.content_id for of in dataset.manifest.bases}
         if base not in known:
             raise not_found("base", base, known, f"It was asked of {name}.")
         if known[base] != content_id:
             raise InputError(
                 f"it is for another build of {name}, {base}: content_id {content_id[:16]}, and here it is "
-                f"{known[base][:16]}: predict this build, or judge it where that one is"
+                f"{known[base][:16]}: predict this build, or judge it where that build is"
             )
         if (name, base) not in self._metadata:
             self._metadata[name, base] = read_metadata(dataset, base)
@@ -78,15 +77,14 @@ class Judge:
         if place not in self._tasks:
             self._tasks[place] = task_named(metadata, named.protocol, named.unlabelled)
         task = self._tasks[place]
-        if (mine := task.content_id()) != task_id:
+        if (known := task.content_id()) != task_id:
             raise InputError(
-                f"{named.protocol} of this dataset is the task {mine[:16]}, and the submission has "
+                f"{named.protocol} of this dataset is the task {known[:16]}, and the submission has "
                 f"{task_id[:16]}: the protocol has another version, or its rows were changed"
             )
         if is_leaky(task) and not card.leaks:
             raise InputError(
-                f"{task.describe()} has origins on two sides, as its paper does: a card for it says leaks = "
-                "true"
+                f"{task.describe()} has origins on two sides, as its paper does: its card says leaks = true"
             )
         return task
 
@@ -94,7 +92,7 @@ class Judge:
 def task_named(metadata: Metadata, protocol: str, unlabelled: str = "") -> Task:
     """The task that a card or a command line names: a canonical split or protocols, never a file."""
     splits = metadata.dataset.manifest.canonical_splits if metadata.dataset else ()
-    canonical = protocol in [one.name for one in splits]
+    canonical = protocol in [split.name for split in splits]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeakWarning)  # a board says it in its own place
         task = make_task(metadata, protocol if canonical else parse_protocol(protocol), on_empty="report")
@@ -110,96 +108,82 @@ class _Judged:
     """The parts of a submission that belong to one task."""
 
     def __init__(self, submission: Submission, task_id: str, task: Task) -> None:
-        self.submission, self.card, self.task_id, self.task = submission, submission.card, task_id, task
+        self.card, self.task_id, self.task = submission.card, task_id, task
+        self.parts = {part: rows for part, rows in submission.parts.items() if part.task_id == task_id}
         self.tests: dict[str, dict[int, Part]] = {name: {} for name in tests_of(task)}
-        self.fit: list[pa.Table] = []
-        for part, table in submission.parts.items():
-            if part.task_id == task_id:
-                self._place(part, table)
-        self._check_complete()
+        self.select = [name for name, rows in task.sets.items() if rows.role == "select"]
+        for part in self.parts:
+            self._place(part)
+        seeds = {seed for of in self.tests.values() for seed in of} or {0}
+        for name, of in self.tests.items():
+            if missing := seeds - set(of):
+                raise InputError(
+                    f"{task.describe()} is tested on {', '.join(self.tests)}, and predictions for seed "
+                    f"{min(missing)} of {name} are missing: give one for each key"
+                )
+
+    def _place(self, part: Part) -> None:
+        if part.set in self.tests:
+            if (first := self.tests[part.set].setdefault(part.seed, part)) != part:
+                raise InputError(
+                    f"{part.set}, seed {part.seed}, has predictions of two models, trial {first.trial} step "
+                    f"{first.step} and trial {part.trial} step {part.step}: give those of the chosen one"
+                )
+        elif part.set not in (*self.select, FIT):
+            known = [*self.tests, *self.select, FIT]
+            raise not_found(
+                "set of a submission", part.set[:100], known, f"It is for {self.task.describe()}."
+            )
 
     def entries(self, file: str) -> list[Entry]:
         self._check_fit()
         repeated, trials = self._repeat()
-        first = next(iter(self.tests))
-        made = []
+        entries: list[Entry] = []
         for name, seeds in self.tests.items():
             judged = [self._evaluate(part) for _, part in sorted(seeds.items())]
-            made.append(
-                Entry(
-                    file=file,
-                    card=self.card,
-                    task_id=self.task_id,
-                    set=name,
-                    task=self.task.describe(),
-                    main=name == first,
-                    leaky=is_leaky(self.task),
-                    rows=len(self.task.sets[name]),
-                    seeds=tuple(sorted(seeds)),
-                    scores=scores_of([result for result, _ in judged], self.task),
-                    repeated=repeated,
-                    trials=trials,
-                    prints=tuple(sorted(one for _, one in judged)),
-                )
+            entry = Entry(
+                file=file,
+                card=self.card,
+                task_id=self.task_id,
+                set=name,
+                task=self.task.describe(),
+                main=not entries,
+                leaky=is_leaky(self.task),
+                rows=len(self.task.sets[name]),
+                seeds=tuple(sorted(seeds)),
+                scores=scores_of([result for result, _ in judged], self.task),
+                repeated=repeated,
+                trials=trials,
+                prints=tuple(sorted(digest for _, digest in judged)),
             )
-        return made
-
-    def _place(self, part: Part, table: pa.Table) -> None:
-        name = part.set
-        role = self.task.sets[name].role if name in self.task.sets else None
-        if name == FIT and role is None:
-            self.fit.append(table)
-        elif name in self.tests:
-            if (other := self.tests[name].setdefault(part.seed, part)) != part:
-                raise InputError(
-                    f"{name}, seed {part.seed}, has predictions of two models, trial {other.trial} step "
-                    f"{other.step} and trial {part.trial} step {part.step}: give those of the chosen one"
-                )
-        elif role != "select":
-            sets = [*self.tests, *(one for one, rows in self.task.sets.items() if rows.role == "select"), FIT]
-            raise not_found("set of a submission", name[:100], sets, f"It is for {self.task.describe()}.")
-
-    def _check_complete(self) -> None:
-        every = {seed for seeds in self.tests.values() for seed in seeds}
-        for name, seeds in self.tests.items():
-            if lost := (every - set(seeds)) or (not every):
-                what = f"seed {min(lost)} of {name}" if isinstance(lost, set) else name
-                raise InputError(
-                    f"{self.task.describe()} is tested on {', '.join(self.tests)}, and predictions for "
-                    f"{what} are missing: give one for each key"
-                )
+            entries.append(entry)
+        return entries
 
     def _evaluate(self, part: Part) -> tuple[Evaluation, str]:
         """The evaluation of a part, and a hash of what it predicts."""
-        table = self.submission.parts[part]
-        where = f"{part.set}, seed {part.seed}"
-        if part.trial is not None:
-            where += f", trial {part.trial}, step {part.step}"
-        self._check_names(table["prediction"], where)
         try:
-            predicted = predicted_rows(self.task, part.set, table)[1]
+            self._check_names(self.parts[part]["prediction"])
+            predicted = predicted_rows(self.task, part.set, self.parts[part])[1]
             return self.task.evaluate(predicted, part.set), content_hash(part.set, predicted.tobytes())
         except InputError as error:
-            raise InputError(f"{where}: {error}") from error
+            model = "" if part.trial is None else f", trial {part.trial}, step {part.step}"
+            raise InputError(f"{part.set}, seed {part.seed}{model}: {error}") from error
 
-    def _check_names(self, names: pa.ChunkedArray, where: str) -> None:
+    def _check_names(self, names: pa.ChunkedArray) -> None:
         """Refuse a prediction that is not exactly the name of a label of the task."""
-        labels, there = self.task.metadata.labels, self.task.remapped >= 0
-        allowed = [name for name, known in zip(labels, there, strict=True) if known]
-        allowed += ["unknown"] if "universal" in self.task.metrics else []
-        for name in pc.unique(names).to_pylist():
-            if name not in allowed:
-                rows = pc.sum(pc.equal(names, name)).as_py() if name is not None else names.null_count
+        labels = np.array(self.task.metadata.labels, object)[self.task.remapped >= 0].tolist()
+        labels += ["unknown"] if "universal" in self.task.metrics else []
+        for name, rows in (count.values() for count in pc.value_counts(names).to_pylist()):
+            if name not in labels:
                 raise InputError(
-                    f"{where}: {rows:,} predictions are {name if name is None else name[:60]!a}, which is "
-                    f"not a label of the task, sign by sign: it has {some(allowed, 20)}"
+                    f"{rows:,} predictions are {name if name is None else name[:60]!a}, which is not a label "
+                    f"of the task, character by character: it has {some(labels, 20)}"
                 )
 
     def _check_fit(self) -> None:
         """Refuse training on an origin of the test."""
         metadata = self.task.metadata
-        for table in self.fit:
-            keys = pc.unique(table["key"])
+        for keys in (pc.unique(rows["key"]) for part, rows in self.parts.items() if part.set == FIT):
             rows = metadata.rows_of(keys)
             if strange := int((rows < 0).sum()):
                 example = keys[int(np.argmax(rows < 0))].as_py()
@@ -220,28 +204,27 @@ class _Judged:
     def _repeat(self) -> tuple[int, int]:
         """Repeat the stated selection: among how many models and trials; none where it cannot be repeated."""
         rule = RULES.get(self.card.rule)
-        parts = [part for part, _ in candidates_of(self.submission, self.task, self.task_id)]
+        parts = [part for part in self.parts if part.set in self.select]
         if rule is None or rule.role != "select" or rule.held_out or not parts:
             return 0, 0
-        found = select(self._records(parts), self.card.rule, m=self.card.m, ties=self.card.ties)[0]
-        if found.refused:
-            raise InputError(f"{self.card.rule} cannot choose among its candidates: {found.refused}")
-        models = {(part.trial, part.step, part.seed) for part in parts}
-        trials = {trial for trial, _, _ in models}
+        (selected,) = select(self._records(parts), self.card.rule, m=self.card.m, ties=self.card.ties)
+        if selected.refused:
+            raise InputError(f"{self.card.rule} cannot choose among its candidates: {selected.refused}")
+        trials = {part.trial for part in parts}
         if len(trials) > self.card.trials:
             raise InputError(
                 f"its card says {self.card.trials} trials, and it has candidates of {len(trials)}"
             )
-        self._check_chosen(found)
-        return len(models), len(trials)
+        self._check_chosen(selected)
+        return len({(part.trial, part.step, part.seed) for part in parts}), len(trials)
 
-    def _check_chosen(self, found: Selected) -> None:
-        chosen = {one.seed: (found.trial, one.step) for one in found.runs}
+    def _check_chosen(self, selected: Selected) -> None:
+        chosen = {run.seed: (selected.trial, run.step) for run in selected.runs}
         for name, seeds in self.tests.items():
             if set(seeds) != set(chosen):
                 raise InputError(
                     f"{name} has the seeds {some(sorted(seeds), 9)}, and the trial that {self.card.rule} "
-                    f"chooses ({found.trial}) has {some(sorted(chosen), 9)}: give the predictions of each"
+                    f"chooses ({selected.trial}) has {some(sorted(chosen), 9)}: give the predictions of each"
                 )
             for seed, part in seeds.items():
                 if (part.trial, part.step) != chosen[seed]:
@@ -254,38 +237,40 @@ class _Judged:
 
     def _records(self, parts: Sequence[Part]) -> Records:
         """The candidates as records: what the bench selects from."""
-        models: dict[tuple[int, int], dict[int, list[Evaluation]]] = {}
+        runs: dict[tuple[int, int], list[dict[str, Any]]] = {}
         sets: dict[str, Evaluation] = {}
-        for part in parts:
+        for part in sorted(parts, key=lambda part: (part.trial or 0, part.seed, part.step or 0)):
             if part.trial is None or part.step is None:
                 raise InputError(f"predictions of {part.set} lack trial or step: candidates have both")
             result, _ = self._evaluate(part)
             sets.setdefault(part.set, result)
-            models.setdefault((part.trial, part.seed), {}).setdefault(part.step, []).append(result)
-        same = dict.fromkeys(STUDY, "") | {"task_id": self.task_id, "task": self.task.describe()}
-        same |= {
+            runs.setdefault((part.trial, part.seed), []).append(evaluated(part.step, result))
+        same: Mapping[str, Any] = dict.fromkeys((*STUDY, "study", "held_out"), "") | {
+            "task_id": self.task_id,
+            "task": self.task.describe(),
             "method": self.card.method,
-            "study": "",
-            "held_out": "",
             "status": DONE,
-            "about": json.dumps({}),
+            "about": "{}",
         }
-        runs = []
-        for (trial, seed), steps in sorted(models.items()):
-            of = [evaluated(step, one) for step, results in sorted(steps.items()) for one in results]
-            runs.append(same | {"trial": trial, "seed": seed, "evaluations": of})
-        return Records(pa.Table.from_pylist(runs, SCHEMA), {self.task_id: sets})
+        rows = [
+            {**same, "trial": trial, "seed": seed, "evaluations": evaluations}
+            for (trial, seed), evaluations in runs.items()
+        ]
+        return Records(pa.Table.from_pylist(rows, SCHEMA), {self.task_id: sets})
 
 
 def _check_claims(card: Card, entries: Sequence[Entry]) -> None:
     """Refuse a card whose numbers are not those of its predictions, up to the digits that it gives."""
-    names = {name for task_id, one in card.tasks.items() for name in (task_id, one.protocol)}
+    by_name = {
+        name: entry
+        for entry in entries[::-1]
+        if entry.main
+        for name in (entry.task_id, card.tasks[entry.task_id].protocol)
+    }
     for of, figures in card.claims.items():
-        if of not in names:
-            raise not_found("task of a claim", of[:100], [one.protocol for one in card.tasks.values()])
-        entry = next(
-            one for one in entries if one.main and of in (one.task_id, card.tasks[one.task_id].protocol)
-        )
+        if of not in by_name:
+            raise not_found("task of a claim", of[:100], [task.protocol for task in card.tasks.values()])
+        entry = by_name[of]
         for name, claimed in figures.items():
             if name not in entry.scores:
                 raise not_found("figure of a claim", name[:60], entry.scores, f"It was made of {of}.")
