@@ -11,7 +11,6 @@ from shiftdata.bench.scoring import Score
 from shiftdata.metrics.records import number
 from shiftdata.pages.shell import render_alone
 from shiftdata.papers import citation
-from shiftdata.papers.tables import grids
 
 #: Fields of a card that the page shows.
 _FIELDS = (
@@ -131,4 +130,4 @@ def _published(table: Table) -> dict[str, Any]:
     results = published_for(table)
     if results is None:
         return {}
-    return {"citation": citation(results.rows["paper"][0].as_py()), "grids": list(grids(results.rows))}
+    return {"citation": citation(results.rows["paper"][0].as_py()), "tables": results.tables()}

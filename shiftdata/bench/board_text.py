@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from shiftdata.bench.board import Board, Ranked, Table, cell
-from shiftdata.format.names import csv_cell
-from shiftdata.metrics.records import markdown, number
+from shiftdata.metrics.records import number
 from shiftdata.papers import Results, published, ranking
+from shiftdata.tables import csv_cell, markdown
 
 #: Which printed numbers belong to the tasks of a protocol. Their pictures and backbones are others.
 PUBLISHED: Mapping[str, Mapping[str, Any]] = {

@@ -110,7 +110,7 @@ def test_a_method_is_beside_what_its_paper_prints(tiny, tmp_path):
     assert f"{values['NO_ADAPT']:.2f} \\(rank 4 of 4\\)" in rows["erm"]
     assert rows["mine"].endswith("| - |")
     page = board.to_html()
-    assert "92.17±0.54" in page
+    assert '92.17<span class="spread">±0.54<' in page
     assert "compare orders, not numbers" in page
 
 
