@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.names import csv_cell
-from shiftdata.metrics.records import table as aligned
-from shiftdata.papers.numbers import KEY, PAPERS, SCHEMA, numbers, read_number, read_numbers
-from shiftdata.papers.tables import grids
+from shiftdata.papers.numbers import (
+    KEY,
+    PAPERS,
+    SCHEMA,
+    citation,
+    numbers,
+    published_tables,
+    read_number,
+    read_numbers,
+)
+from shiftdata.tables import Block, Table, csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,33 +97,34 @@ class Results:
         """Write the numbers as Parquet; `read` gives them back."""
         pq.write_table(self.rows, path, compression="zstd")
 
+    def tables(self) -> list[Table]:
+        """Each table as printed, with a block for each part."""
+        found: dict[tuple[str, str], dict[str, dict[tuple[str, str], str]]] = {}
+        for row in self:
+            parts = found.setdefault((row["paper"], row["table"]), {})
+            parts.setdefault(row["part"], {})[row["row"], row["column"]] = row["printed"]
+        return [
+            Table(_title(*place), tuple(Block.of(part, cells) for part, cells in parts.items()))
+            for place, parts in found.items()
+        ]
+
     def __str__(self) -> str:
-        parts, title = [], ""
-        for grid in grids(self.rows):
-            if grid.title != title:
-                title = grid.title
-                parts.append(title)
-            parts.append(aligned(grid.header, grid.body))
-        return "\n\n".join(parts) or "no numbers"
+        return "\n\n".join(table.text() for table in self.tables()) or "no numbers"
 
     def _repr_html_(self) -> str:
-        return "\n".join(grid.html() for grid in grids(self.rows))
+        return "\n".join(table.html() for table in self.tables())
 
     def to_csv(self) -> str:
         """One line a number, with a header."""
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, SCHEMA.names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self)
-        return buffer.getvalue()
+        return csv_text([SCHEMA.names, *(row.values() for row in self)])
 
     def to_markdown(self) -> str:
         """One Markdown table a block, as printed."""
-        return "\n\n".join(grid.markdown() for grid in grids(self.rows)) + "\n"
+        return "\n\n".join(table.markdown() for table in self.tables()) + "\n"
 
     def to_latex(self) -> str:
         """One LaTeX `tabular` a block (package booktabs), as printed."""
-        return "\n\n".join(grid.latex() for grid in grids(self.rows)) + "\n"
+        return "\n\n".join(table.latex() for table in self.tables()) + "\n"
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame, one row a number."""
@@ -126,9 +133,26 @@ class Results:
 
     def picture(self) -> Image.Image:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
-        from shiftdata.papers.charts import draw
+        from shiftdata.charts import chart, drawn_figure
 
-        return draw(self.rows)
+        units: dict[tuple[str, str], Counter[str]] = {}
+        for row in self:
+            units.setdefault((row["paper"], row["table"]), Counter())[row["unit"]] += 1
+        most = {place: count.most_common(1)[0][0] for place, count in units.items()}
+        # Of each table the most frequent unit: ranks and per cents have no scale in common.
+        drawn = [row["table"] != "text" and most[row["paper"], row["table"]] == row["unit"] for row in self]
+        cited = {citation(paper) for paper, _ in most if paper in PAPERS}
+        shown = Results(self.rows.filter(pa.array(drawn, pa.bool_())))
+        return drawn_figure(chart(shown.tables(), cited="\n".join(sorted(cited))))
+
+
+def _title(paper: str, table: str) -> str:
+    """The table, and its title where it is published."""
+    if paper not in PAPERS:
+        return ", ".join(name for name in (paper, table) if name)
+    name = table if table.startswith(("figure", "text")) else f"table {table}"
+    titles = [one.title for one in published_tables(paper) if one.table == table]
+    return f"{paper}, {name}" + (f": {titles[0]}" if titles else "")
 
 
 def published(

@@ -25,7 +25,7 @@ def of():
 def first_lines(records, rules, **options):
     made = report(records, rules, **options)
     (table,) = made.sections[0].tables
-    return made, [[row, *cells] for row, cells in table.grids[0].lines]
+    return made, [[row, *cells] for row, *cells in table.blocks[0].body]
 
 
 def test_a_clear_lead_is_more_than_noise_and_says_over_whom(of, tmp_path):
@@ -53,7 +53,7 @@ def test_what_is_said_is_what_the_comparisons_say(of, tmp_path, best, said):
     records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1, seeds=6)
     made, (line,) = first_lines(records, ["last"])
     (compared,) = next(one for one in made.sections if one.title == "Paired comparisons").tables
-    verdict = dict(compared.grids[0].lines)["rwg"][2]
+    verdict = next(cells[2] for row, *cells in compared.blocks[0].body if row == "rwg")
     assert (verdict == "higher") == (said == "more than noise")
     assert line[1] == "rwg"
     assert line[4].startswith(said)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shiftdata.bench.reporting.comparisons import Comparison, compared
+from shiftdata.bench.reporting.comparisons import Comparison, compared, holm, sign_flip, student_test
 from shiftdata.bench.reporting.scores import scores_of
-from shiftdata.bench.reporting.statistics import holm, sign_flip, student, student_quantile, student_test
+from shiftdata.metrics.statistics import student, student_quantile
 from tests.bench.synthetic import made_task, synthetic
 
 DRAWN = np.random.default_rng(0)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from shiftdata.bench.leaderboard.board import Refused, Table
-from shiftdata.format.names import csv_cell
-from shiftdata.metrics.records import markdown
+from shiftdata.tables import csv_text, markdown
+
+#: Columns of the CSV; those of an entry, of its card, of a figure, of a file that was refused.
+ENTRY = ("dataset", "content_id", "task_id", "protocol", "set", "board", "rank", "method", "file")
+FIGURE = ("figure", "value", "low", "high", "spread", "n")
+MORE = ("seeds", "rule", "selection", "flags", "refused")
 
 
 def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
@@ -42,35 +44,19 @@ def _harmless(text: str) -> str:
 def csv_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
     """One line a figure of an entry, and one a refused file."""
     rows = [row for table in tables for row in _figures(table)]
-    rows += [{"method": of.method, "file": of.file, "refused": of.reason} for of in refused]
-    names = dict.fromkeys(name for row in rows for name in row) | {"refused": None}
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in rows)
-    return buffer.getvalue()
+    gap = [""] * (len(FIGURE) + len(MORE) - 1)
+    rows += [["", "", "", "", "", "", "", of.method, of.file, *gap, of.reason] for of in refused]
+    return csv_text([[*ENTRY, *FIGURE, *MORE], *rows])
 
 
-def _figures(table: Table) -> Iterator[dict[str, str]]:
+def _figures(table: Table) -> Iterator[list[str]]:
     for line in table.lines:
         entry, card = line.entry, line.entry.card
+        board = "oracle" if table.oracle else "main"
+        first = [card.dataset, card.content_id, entry.task_id, table.protocol, entry.set, board]
+        first += [f"{line.rank:g}", card.method, entry.file]
+        last = [str(len(entry.seeds)), card.rule, entry.badge, "; ".join(line.flags), ""]
         for name, score in entry.scores.items():
-            numbers = {of: getattr(score, of) for of in ("value", "low", "high", "spread")}
-            yield {
-                "dataset": card.dataset,
-                "content_id": card.content_id,
-                "task_id": entry.task_id,
-                "protocol": table.protocol,
-                "set": entry.set,
-                "board": "oracle" if table.oracle else "main",
-                "rank": f"{line.rank:g}",
-                "method": card.method,
-                "file": entry.file,
-                "figure": name,
-                **{of: repr(value) if math.isfinite(value) else "" for of, value in numbers.items()},
-                "n": str(score.n),
-                "seeds": str(len(entry.seeds)),
-                "rule": card.rule,
-                "selection": entry.badge,
-                "flags": "; ".join(line.flags),
-            }
+            numbers = (score.value, score.low, score.high, score.spread)
+            digits = [repr(value) if math.isfinite(value) else "" for value in numbers]
+            yield [*first, name, *digits, str(score.n), *last]

@@ -50,6 +50,7 @@ UNITS = {
     "mean_failure_point": "severity",
     "marginal_error": "l1",
     "worst_by_chance_p": "probability",
+    "rank": "rank",
 }
 TITLES = {
     "overall": "accuracy", "worst": "worst group", "mean": "mean over groups",
@@ -57,7 +58,8 @@ TITLES = {
     "h_score_classes": "H-score over classes", "known": "known classes", "unknown": "unknown classes",
     "mean_domain": "mean over domains", "worst_domain": "worst domain", "std_domain": "SD over domains",
     "mean_class": "mean over classes", "mean_drop": "mean drop", "failures": "trajectories that fail",
-    "mean_failure_point": "mean failure point", "marginal_error": "error of the marginal of labels",
+    "mean_failure_point": "mean failure point", "drop": "accuracy drop",
+    "marginal_error": "error of the marginal of labels",
 }  # fmt: skip
 
 
