@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,12 +20,8 @@ from shiftdata.bench.training import Unit
 TOGETHER = 1000
 
 
-@dataclass(frozen=True)
-class _Past:
-    """What records say of a study: each trial's score by its first seed (nan: it failed), and the best."""
-
-    scores: Mapping[int, float] = field(default_factory=dict)
-    best: int = -1
+#: What records say of a study: each trial's score by its first seed (nan: it failed), and the best trial.
+Past: TypeAlias = tuple[Mapping[int, float], int]
 
 
 class Plan:
@@ -73,7 +70,7 @@ class Plan:
                 yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
 
     def _study(
-        self, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, _Past]
+        self, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
     ) -> Iterator[Job]:
         """The jobs of a study that are known: its trials so far, then the further seeds of the best."""
         search, sweep = self.sweep.search, self.sweep
@@ -86,17 +83,18 @@ class Plan:
             training=sweep.training,
             hyper=tuple(sorted(method.hyper.items())),
         )
-        known = past.get(start.study, _Past())
+        scores, best = past.get(start.study, ({}, -1))
         jobs = [
-            _with(start, setting, trial) for trial, setting in enumerate(self._settings(start, method, known))
+            _with(start, setting, trial)
+            for trial, setting in enumerate(self._settings(start, method, scores))
         ]
         each = search.seeds if search.seeds_of == "each" else 1
         yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
         whole = len(jobs) if search.kind == "grid" else search.trials
-        if search.seeds_of == "best" and known.best >= 0 and len(known.scores) >= whole:
-            yield from (replace(jobs[known.best], seed=seed) for seed in range(1, search.seeds))
+        if search.seeds_of == "best" and best >= 0 and len(scores) >= whole:
+            yield from (replace(jobs[best], seed=seed) for seed in range(1, search.seeds))
 
-    def _settings(self, job: Job, method: MethodSpec, known: _Past) -> list[dict[str, float]]:
+    def _settings(self, job: Job, method: MethodSpec, scores: Mapping[int, float]) -> list[dict[str, float]]:
         """The settings of each trial that can begin."""
         search, heads = self.sweep.search, job.backbone == HEADS
         if search.kind == "defaults":
@@ -109,9 +107,8 @@ class Plan:
         if search.kind == "random":
             return [drawn(space, search.seed, names[1], trial) for trial in range(search.trials)]
         settings: list[dict[str, float]] = []
-        while len(settings) < search.trials and all(trial in known.scores for trial in range(len(settings))):
-            scores = [known.scores[trial] for trial in range(len(settings))]
-            past = list(zip(settings, scores, strict=True))
+        while len(settings) < search.trials and all(trial in scores for trial in range(len(settings))):
+            past = [(setting, scores[trial]) for trial, setting in enumerate(settings)]
             settings.append(suggested(space, search.seed, names, past))
         return settings
 
@@ -122,14 +119,14 @@ def _with(job: Job, settings: Mapping[str, float], trial: int) -> Job:
     return replace(job, training=training, hyper=tuple(sorted(own.items())), trial=trial)
 
 
-def _past(records: Records, search: Search) -> dict[str, _Past]:
+def _past(records: Records, search: Search) -> dict[str, Past]:
     """What is known of each study's trials, where the search asks for it."""
     if search.kind != "tpe" and search.seeds_of == "each":
         return {}
     rule, columns = rule_of(search.rule), [records.column(name) for name in (*PLACE, "status")]
     first = records.where(seed=0) if 0 in records.column("seed") else records
     best = {selected.study.id: selected.trial for selected in select(first, search.rule)}
-    past = {}
+    past: dict[str, Past] = {}
     for study, runs in runs_of(records):
         scores: dict[int, float] = {}
         for run in runs:
@@ -137,5 +134,5 @@ def _past(records: Records, search: Search) -> dict[str, _Past]:
             if seed == 0 and not domain:
                 scored = search.kind == "tpe" and status == DONE
                 scores[trial] = max(run_scores(records, [run], rule)[run].values()) if scored else math.nan
-        past[study.id] = _Past(scores, best.get(study.id, -1))
+        past[study.id] = scores, best.get(study.id, -1)
     return past

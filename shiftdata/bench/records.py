@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,7 @@ DONE = "done"
 TRIES = 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(NamedTuple):
     """What competes for one number: the trials and seeds of a method on a task."""
 
     id: str
@@ -48,7 +47,7 @@ class Study:
     backbone: str
 
 
-STUDY = tuple(field.name for field in fields(Study) if field.name != "id")
+STUDY = Study._fields[1:]
 #: Where a run stands in its study; `held_out` is the training domain left out, of runs that only select.
 PLACE = ("trial", "seed", "held_out")
 #: Columns by which records are chosen.
@@ -91,9 +90,9 @@ class Records:
     """
 
     def __init__(
-        self, runs: pa.Table, tasks: Mapping[str, Mapping[str, Evaluation]], paths: Sequence[Path] = ()
+        self, runs: pa.Table, tasks: Mapping[str, Mapping[str, Evaluation]], places: Sequence[Path] = ()
     ) -> None:
-        self.runs, self.tasks, self._paths = runs, tasks, paths
+        self.runs, self.tasks, self._places = runs, tasks, places
         self._columns: dict[str, list[Any]] = {}
 
     @classmethod
@@ -129,18 +128,18 @@ class Records:
                 if value not in known:
                     raise not_found(name, str(value), map(str, known))
             mask &= np.isin(np.array(self.column(name), object), values)
-        return Records(self.runs.filter(pa.array(mask)), self.tasks, self._paths)
+        return Records(self.runs.filter(pa.array(mask)), self.tasks, self._places)
 
     @property
     def files(self) -> Iterator[tuple[Path, IntArray]]:
         """Each file that was read, with its rows that are among these runs."""
         file, row = (self.runs[name].to_numpy() for name in ("_file", "_row"))
-        yield from ((path, row[file == number]) for number, path in enumerate(self._paths))
+        yield from ((path, row[file == number]) for number, path in enumerate(self._places))
 
     @property
     def folders(self) -> list[Path]:
         """The folders that these records were read from."""
-        return list(dict.fromkeys(path.parent.parent for path in self._paths))
+        return list(dict.fromkeys(path.parent.parent for path in self._places))
 
     def column(self, name: str) -> list[Any]:
         """A value a run."""
@@ -150,10 +149,9 @@ class Records:
 
     def studies(self) -> list[Study]:
         """The studies, in the order of their first run."""
-        rows = self.runs.select(["study", *STUDY]).to_pylist()
         first: dict[str, Study] = {}
-        for row in rows:
-            first.setdefault(row["study"], Study(id=row.pop("study"), **row))
+        for study in map(Study, *map(self.column, ("study", *STUDY))):
+            first.setdefault(study.id, study)
         return list(first.values())
 
     @cached_property
@@ -205,7 +203,7 @@ class Records:
         """The number of the label predicted for each row of `task.rows(set)`; None where it was not kept."""
         place, _ = self._place(run, name, step)
         file, row = (self.column(column)[run] for column in ("_file", "_row"))
-        stored = _read_predicted(self._paths[file])[row]
+        stored = _read_predicted(self._places[file])[row]
         labels = stored.as_py() and stored[place - int(self._evaluations[1][run])].values
         return np.asarray(labels.to_numpy(), np.int64) if labels is not None and len(labels) else None
 

@@ -219,12 +219,8 @@ def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
 
 def plain_sweep(sweep: Sweep) -> dict[str, Any]:
     """A sweep as JSON can say it, every task by itself: what a folder of records keeps."""
-    plain: dict[str, Any] = json.loads(json.dumps(sweep, default=lambda value: dict(_fields(value))))
+    plain: dict[str, Any] = json.loads(json.dumps(sweep, default=vars))
     return plain
-
-
-def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    return ((field.name, getattr(value, field.name)) for field in fields(value))
 
 
 def kept_sweep(folder: Path) -> Sweep:

@@ -93,11 +93,11 @@ def test_oracles_are_marked(of, tmp_path):
     ("values", "less", "said"),
     [
         ([0.8, 0.7], False, "of its differences from all others, paired by origin, exclude 0."),
-        ([0.8, 0.75, 0.2], False, "interval of its difference from m1, paired by origin, includes 0: who is"),
+        ([0.8, 0.75, 0.2], False, "of its differences from m1, paired by origin, include 0: who is"),
         ([0.8, 0.8, 0.75], False, "from m1, m2, paired by origin, include 0: who is better is open."),
         ([0.8] * 6, False, "from m1, m2, m3 and 2 more, paired by origin, include 0: who is better is open."),
-        ([0.1, 0.15, 0.3], True, "from m1, paired by origin, includes 0: who is better is open."),
-        ([0.8, None], False, "from m1, paired by origin, includes 0: who is better is open."),
+        ([0.1, 0.15, 0.3], True, "from m1, paired by origin, include 0: who is better is open."),
+        ([0.8, None], False, "from m1, paired by origin, include 0: who is better is open."),
         ([0.8], False, "and alone."),
     ],
 )

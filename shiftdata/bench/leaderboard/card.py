@@ -24,32 +24,7 @@ MOST_CARD, MOST_TEXT = 64_000, 1_000
 OTHER = "other: "
 _HEX = re.compile("[0-9a-f]{64}")
 
-TEMPLATE = """\
-# The method card. Every field is needed; "" where there is nothing to say.
-method = "my-method"            # what the leaderboard calls it
-authors = ["A. Author"]
-url = ""                        # a paper or a page: https://...
-code = ""                       # where the code is, and which commit
-code_license = ""               # such as MIT
-backbone = "small-cnn"
-pretraining = "none"            # such as "supervised, ImageNet-1k"
-trained_on = "the task's training set"    # all data with labels, and all without
-rule = "iid-worst"              # selection: {rules},
-                                # or "other: ..." with a description
-m = 3                           # of iid-worst-m
-ties = "earliest"               # who wins among equals: earliest or latest
-saw_test = false                # whether labels of the test chose anything: then the rule is an oracle
-trials = 1                      # settings that were tried
-cost = ""                       # such as "20 minutes on 2 cores"
-date = "2026-01-31"
-leaks = false                   # true for a task whose variant leaks, as its paper does
-
-[hyper]                         # of the chosen model
-# learning_rate = 0.01
-
-[claims]                        # optional: what you expect, compared with what is computed
-# "group-fairness k=8 mu=0.05" = {{ worst = 0.71 }}
-"""
+TEMPLATE = Path(__file__).parents[1] / "templates" / "card.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,4 +150,4 @@ def read_card_file(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
 
 def template() -> str:
     """A card to fill in."""
-    return TEMPLATE.format(rules=", ".join(RULES))
+    return TEMPLATE.read_text(encoding="utf-8").replace("{rules}", ", ".join(RULES))

@@ -50,14 +50,9 @@ def _ahead(table: Table) -> str:
     if not left:
         return f"{text}; the 95 % intervals of its differences from all others, paired by origin, exclude 0."
     more = f" and {len(left) - MOST:,} more" if len(left) > MOST else ""
-    interval, include = (
-        ("interval of its difference", "includes")
-        if len(left) == 1
-        else ("intervals of its differences", "include")
-    )
     return (
-        f"{text}; the 95 % {interval} from {', '.join(left[:MOST])}{more}, paired by origin, {include} 0: "
-        "who is better is open."
+        f"{text}; the 95 % intervals of its differences from {', '.join(left[:MOST])}{more}, paired by "
+        "origin, include 0: who is better is open."
     )
 
 
