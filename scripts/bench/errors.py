@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import shiftdata as sd
-from shiftdata.bench.leaderboard.scores import scores_of
+from shiftdata.bench.leaderboard.judging import scores_of
 from shiftdata.metadata import Metadata, metadata_from_table
 from shiftdata.tables import aligned
 from shiftdata.tasks import Task

@@ -1,29 +1,40 @@
-"""A training as data: a task, a method with its numbers, a backbone, settings, a seed; and its identity."""
+"""One training: what it is as data, its identity, and its run, with every evaluation, cost and failure."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from shiftdata import __version__
-from shiftdata.baselines import Training, make_method
-from shiftdata.baselines.frozen import fingerprint
+from shiftdata.baselines import DivergedError, Training, make_method, train
+from shiftdata.baselines.frozen import PRETRAINING, fingerprint
+from shiftdata.baselines.head_runs import first_stage
+from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.models import BACKBONES, efficientnet_weights
-from shiftdata.errors import InputError
-from shiftdata.files import sha256_of
+from shiftdata.baselines.run import Run
+from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.files import remove, sha256_of
 from shiftdata.metadata import Metadata, read_metadata
+from shiftdata.metrics.arrays import IntArray
 from shiftdata.protocols import task as make_task
 from shiftdata.protocols.named import parse_protocol
 from shiftdata.stable import content_hash
-from shiftdata.tasks import OnEmpty, Task
+from shiftdata.tasks import OnEmpty, Role, Task
 from shiftdata.tasks.making import restrict
 
 #: The backbone of linear heads on frozen features, n-grams or columns, hundreds of them trained at once.
@@ -181,3 +192,232 @@ def device_class(device: str) -> str:
     if device.startswith("cuda"):
         return f"cuda {torch.cuda.get_device_name(device)}"
     return f"{device} {platform.machine()}"
+
+
+#: Steps between two checkpoints of a run that has more of them than this.
+SAVE_EVERY = 500
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one process does at a time: a run, or heads of one task that are trained together."""
+
+    runs: tuple[Identity, ...]
+
+    @property
+    def name(self) -> str:
+        return content_hash(*(run.id for run in self.runs))[:32]
+
+    def __str__(self) -> str:
+        job = self.runs[0].job
+        more = f" and {len(self.runs) - 1:,} more" if len(self.runs) > 1 else ""
+        where = f"{job.method} on {job.task.dataset} {job.task.protocol}"
+        return f"{where}, trial {job.trial}, seed {job.seed}{more}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all units share: the sweep's folder, the device, the commit of the code, modules to import."""
+
+    folder: Path
+    device: str = "cpu"
+    commit: str = ""
+    imports: tuple[str, ...] = ()
+    #: Where checkpoints of this process's runs are kept; two ranks never share one.
+    rank: int = 0
+
+
+def start(setting: Setting) -> Callable[[Unit], list[dict[str, Any]]]:
+    """Load what units need, and give what does one."""
+    import_methods(setting.imports)
+    return partial(rows_of, setting)
+
+
+def rows_of(setting: Setting, unit: Unit) -> list[dict[str, Any]]:
+    """Do a unit: a row of records for each of its runs, however it ended."""
+    rows = [_row(setting, run, status="refused", reason=run.refused) for run in unit.runs if run.refused]
+    left = [run for run in unit.runs if not run.refused]
+    try:
+        if left:
+            rows += (_heads if left[0].job.backbone == HEADS else _network)(setting, left)
+        return rows
+    except Exception as error:
+        status, reason = reason_of(error)
+        return rows + [_row(setting, run, status=status, reason=reason) for run in left]
+
+
+def rows_lost(setting: Setting, unit: Unit, reason: str) -> list[dict[str, Any]]:
+    """The rows of a unit whose process died again and again."""
+    status = "out of memory" if "SIGKILL" in reason else "error"
+    return [_row(setting, run, status=status, reason=reason) for run in unit.runs]
+
+
+def reason_of(error: Exception) -> tuple[str, str]:
+    """What a record says of an error; one that other runs would meet as well is raised again."""
+    text = str(error)
+    if isinstance(error, DivergedError):
+        return "diverged", text
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in text:
+        return "out of memory", f"lower batch, or use fewer workers: {text}"
+    if isinstance(error, InputError):
+        return "refused", text
+    if isinstance(error, ShiftdataError | OSError):
+        raise error  # the dataset, the disk or an extra: not this run's fault
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return "error", f"{type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    (identity,) = runs
+    job, task = identity.job, task_of(identity.job.task)
+    folder = setting.folder / "running" / str(setting.rank) / identity.id[:32]
+    with measured() as cost:
+        run = train(
+            task,
+            job.method,
+            variant=job.variant,
+            backbone=job.backbone,
+            training=job.training,
+            seed=job.seed,
+            device=setting.device,
+            test_steps=bool(job.training.evaluate_every),
+            folder=folder if job.training.steps > SAVE_EVERY else None,
+            save_every=SAVE_EVERY,
+            **dict[str, Any](job.hyper),
+        )
+    remove(folder)
+    if setting.device.startswith("cuda"):
+        cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
+    cost["examples"] = job.training.steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
+    about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report")}
+    judged = _judged(setting, identity, task, _predicted(run, task, job.training.steps))
+    return [_row(setting, identity, about, **cost, **judged)]
+
+
+def _predicted(run: Run, task: Task, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]]:
+    """The labels predicted for each set at each evaluation, the validation set as rows of the source."""
+    validation, tests = _sets(task, "select")[:1], _sets(task, "test")
+    last, labels = max([steps, *(entry["step"] for entry in run.history)]), run.model.outputs
+
+    def tested(predicted: IntArray) -> dict[str, IntArray]:
+        return {name: predicted[np.searchsorted(run.rows, task.rows(name))] for name in tests}
+
+    for entry in run.history:
+        if entry["step"] < last:
+            predicted = {}
+            for name in validation:
+                known = np.isin(task.metadata.label[task.rows(name)], task.label_ids)
+                # A label that training does not know is wrong whatever the model says.
+                predicted[name] = np.full(len(known), labels[0], np.int64)
+                predicted[name][known] = labels[entry["predicted"].numpy()]
+            yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
+    yield (
+        last,
+        {name: run.model.predict_source(task.rows(name)) for name in validation} | tested(run.predicted),
+    )
+
+
+def _sets(task: Task, role: Role) -> list[str]:
+    return [name for name, rows in task.sets.items() if rows.role == role and len(rows)]
+
+
+def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    task, training = task_of(runs[0].job.task), runs[0].job.training
+    specs = [head_spec(run.job) for run in runs]
+    with measured() as cost:
+        grid = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
+    each = {name: value / len(runs) for name, value in cost.items() if name != "peak_memory"}
+    each |= {"peak_memory": cost.get("peak_memory")}
+    each |= {"examples": training.steps * len(task.rows(task.set_of("fit")))}
+    opened = task.metadata.dataset
+    pictures = opened is not None and opened.manifest.roles.modality == "image"
+    about = {"pretraining": PRETRAINING if pictures else "", "trained_together": len(runs)}
+    about |= {"trains_on_select": False}
+    rows = []
+    for place, run in enumerate(runs):
+        if place in grid.results.failed:
+            reason = grid.results.failed[place]
+            rows.append(_row(setting, run, about, status="diverged", reason=reason, **each))
+            continue
+        begins = first_stage(specs[place], training.steps)
+        predicted = (
+            (step, {name: grid.predicted(place, name, number) for name in grid.sets})
+            for number, step in enumerate(grid.results.steps)
+            if step > begins or step == training.steps
+        )
+        rows.append(_row(setting, run, about, **each, **_judged(setting, run, task, predicted)))
+    return rows
+
+
+def head_spec(job: Job) -> HeadSpec:
+    """A job as a linear head that is trained with others."""
+    settings = {name: getattr(job.training, name) for name in ("learning_rate", "weight_decay", "momentum")}
+    return HeadSpec(method=job.method, seed=job.seed, hyper=dict(job.hyper), **settings)
+
+
+def _judged(
+    setting: Setting, run: Identity, task: Task, predicted: Iterable[tuple[int, Mapping[str, IntArray]]]
+) -> dict[str, Any]:
+    """The evaluations of a run, and what it predicted at each."""
+    evaluations, labels = [], []
+    for step, sets in predicted:
+        results = {name: task.evaluate(of, name) for name, of in sets.items()}
+        write_task(setting.folder, run.about["task_id"], results)
+        evaluations += [evaluated(step, result) for result in results.values()]
+        labels += [of.tolist() for of in sets.values()]
+    return {"evaluations": evaluations, "predicted": labels}
+
+
+@contextmanager
+def measured() -> Iterator[dict[str, Any]]:
+    """Seconds, processor seconds and, on Linux, the most memory of what is done inside."""
+    cost: dict[str, Any] = {}
+    with suppress(OSError):  # forget the most memory of what this process did before
+        Path("/proc/self/clear_refs").write_text("5")
+    begun, used = time.monotonic(), time.process_time()
+    yield cost
+    cost |= {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
+    with suppress(OSError, IndexError):
+        status = Path("/proc/self/status").read_text()
+        cost["peak_memory"] = 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+def _row(
+    setting: Setting,
+    run: Identity,
+    about: Mapping[str, Any] | None = None,
+    *,
+    status: str = DONE,
+    reason: str = "",
+    **measured: Any,
+) -> dict[str, Any]:
+    return {
+        **{name: value for name, value in run.about.items() if name in SCHEMA.names},
+        "id": run.id,
+        "study": run.job.study,
+        "task": run.task,
+        "hyper": json.dumps(run.about["hyper"], sort_keys=True),
+        "training": json.dumps(asdict(run.job.training), sort_keys=True),
+        "about": json.dumps({**run.about, **(about or {})}, sort_keys=True),
+        "status": status,
+        "reason": reason,
+        "commit": setting.commit,
+        "evaluations": [],
+        "predicted": [],
+        **measured,
+    }
+
+
+def import_methods(modules: Sequence[str]) -> None:
+    """Import the modules that register methods of one's own: from here on their names are known."""
+    here = str(Path.cwd())
+    if modules and here not in sys.path:  # the command `shiftdata` does not look there by itself
+        sys.path.append(here)
+    for name in modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"the sweep imports {name}, and that fails in {here} ({error}): run this in the folder that "
+                f"has {name.partition('.')[0]}, or put that folder into PYTHONPATH"
+            ) from error

@@ -21,7 +21,7 @@ from scipy import stats
 import shiftdata as sd
 from shiftdata.bench import Records, run_sweep, select, sweep_of
 from shiftdata.bench.leaderboard import leaderboard
-from shiftdata.bench.leaderboard.scores import scores_of
+from shiftdata.bench.leaderboard.judging import scores_of
 from shiftdata.bench.leaderboard.submission import Submission
 from shiftdata.bench.leaderboard.submitting import from_records
 from shiftdata.cli.app import main as cli

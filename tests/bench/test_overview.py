@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shiftdata.bench.leaderboard import leaderboard
-from shiftdata.bench.leaderboard.page import page_of
+from shiftdata.bench.leaderboard.rendering import page_of
 from shiftdata.bench.reporting import report
 from shiftdata.errors import MissingExtraError
 from tests.bench.submissions import fair, part, submitted, written
@@ -113,7 +113,7 @@ def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatc
         score = replace(table.score(line), value=value or 0.5, influence=moved, reach=2.0)
         card = replace(line.entry.card, method=f"m{at}")
         lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
-    monkeypatch.setattr("shiftdata.bench.leaderboard.page.LESS", ("worst",) if less else ())
+    monkeypatch.setattr("shiftdata.bench.leaderboard.rendering.LESS", ("worst",) if less else ())
     assert said in page_of([replace(table, lines=tuple(lines))], [])
 
 

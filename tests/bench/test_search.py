@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.baselines import METHODS, Hyper, Training, make_method
-from shiftdata.bench.search import Search, applied, drawn, method_space, suggested
+from shiftdata.bench.sweep import Search, applied, drawn, method_space, suggested
 from shiftdata.errors import InputError, NotFoundError
 
 RATE = Hyper(0.01, low=1e-4, high=1e-1, log=True)

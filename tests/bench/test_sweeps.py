@@ -11,8 +11,8 @@ import pytest
 
 from shiftdata.bench import presets, read_sweep, sweep_of
 from shiftdata.bench.job import facts_of, identity
-from shiftdata.bench.plan import Plan
 from shiftdata.bench.records import SWEEP
+from shiftdata.bench.running import Plan
 from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.dataset import open_dataset

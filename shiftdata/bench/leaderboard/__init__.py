@@ -1,8 +1,8 @@
 """The leaderboard: submissions judged again from their predictions, and ranked on each task.
 
 A submission is a file of predictions by key with a method card (`submission`, `card`), made of the records of
-a sweep or of any predictions (`submitting`). It is judged (`judging`, `scores`), ranked (`board`) and shown
-(`text`, `page`).
+a sweep or of any predictions (`submitting`). It is judged (`judging`), ranked (`board`) and shown
+(`rendering`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shiftdata.bench.leaderboard.board import Refused, Table, tables_of
-from shiftdata.bench.leaderboard.judging import Judge
-from shiftdata.bench.leaderboard.page import page_of
-from shiftdata.bench.leaderboard.scores import Entry
+from shiftdata.bench.leaderboard.judging import Entry, Judge
+from shiftdata.bench.leaderboard.rendering import csv_of, markdown_of, page_of
 from shiftdata.bench.leaderboard.submission import Submission
-from shiftdata.bench.leaderboard.text import csv_of, markdown_of
 from shiftdata.errors import InputError
 from shiftdata.format.names import shown
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shiftdata.bench.leaderboard.scores import HEADLINES, Entry, Score
+from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Score
 from shiftdata.metrics import ranks
 
 #: Figures of which less is better.

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.bench.leaderboard.card import read_card_file
-from shiftdata.bench.leaderboard.judging import Judge, is_leaky, task_named
-from shiftdata.bench.leaderboard.scores import Entry
+from shiftdata.bench.leaderboard.judging import Entry, Judge, is_leaky, task_named
 from shiftdata.bench.leaderboard.submission import Part, Submission, rows_of, tests_of
 from shiftdata.bench.records import DONE, Records
 from shiftdata.bench.selection import Selected, Ties, rule_of, select
