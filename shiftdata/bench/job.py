@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,9 @@ from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.files import remove, sha256_of
-from shiftdata.metadata import Metadata, read_metadata
+from shiftdata.metadata import read_metadata
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.protocols import task as make_task
-from shiftdata.protocols.named import parse_protocol
 from shiftdata.stable import content_hash
 from shiftdata.tasks import OnEmpty, Role, Task
 from shiftdata.tasks.making import restrict
@@ -59,24 +58,15 @@ class TaskSpec:
 
     def make(self) -> Task:
         """The task; what it asks for and the dataset lacks is an `InputError`."""
-        metadata = base_of(self.dataset, self.base)
-        split = self.protocol if self.protocol.isidentifier() else None
-        task = make_task(metadata, split or parse_protocol(self.protocol), on_empty=self.on_empty)
+        task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
         if self.unlabelled:
             task = task.also(self.unlabelled, "unlabelled")
         return without_domain(task, self.held_out) if self.held_out else task
 
 
-@lru_cache(maxsize=4)
-def base_of(dataset: str, base: str | None) -> Metadata:
-    """A base of a dataset; the runs on it share it."""
-    return read_metadata(dataset, base)
-
-
-@lru_cache(maxsize=4)
-def task_of(spec: TaskSpec) -> Task:
-    """A task, which the runs on it share."""
-    return spec.make()
+#: A base and a task, which the runs on it share.
+base_of = lru_cache(maxsize=4)(read_metadata)
+task_of = lru_cache(maxsize=4)(TaskSpec.make)
 
 
 def without_domain(task: Task, domain: str) -> Task:
@@ -209,47 +199,45 @@ class Unit:
         return content_hash(*(run.id for run in self.runs))[:32]
 
     def __str__(self) -> str:
-        job = self.runs[0].job
-        more = f" and {len(self.runs) - 1:,} more" if len(self.runs) > 1 else ""
+        job, more = self.runs[0].job, f" and {len(self.runs) - 1:,} more" if len(self.runs) > 1 else ""
         where = f"{job.method} on {job.task.dataset} {job.task.protocol}"
         return f"{where}, trial {job.trial}, seed {job.seed}{more}"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all units share: the sweep's folder, the device, the commit of the code, modules to import."""
+    """What all units share: the sweep's folder, the device, the commit of the code, modules to import.
+
+    `rank` is where checkpoints of this process's runs are kept; two ranks never share one.
+    """
 
     folder: Path
     device: str = "cpu"
     commit: str = ""
     imports: tuple[str, ...] = ()
-    #: Where checkpoints of this process's runs are kept; two ranks never share one.
     rank: int = 0
 
+    def start(self) -> Callable[[Unit], list[dict[str, Any]]]:
+        """Load what units need, and give what does one."""
+        import_methods(self.imports)
+        return self.rows_of
 
-def start(setting: Setting) -> Callable[[Unit], list[dict[str, Any]]]:
-    """Load what units need, and give what does one."""
-    import_methods(setting.imports)
-    return partial(rows_of, setting)
+    def rows_of(self, unit: Unit) -> list[dict[str, Any]]:
+        """Do a unit: a row of records for each of its runs, however it ended."""
+        rows = [_row(self, run, status="refused", reason=run.refused) for run in unit.runs if run.refused]
+        left = [run for run in unit.runs if not run.refused]
+        try:
+            if left:
+                rows += (_heads if left[0].job.backbone == HEADS else _network)(self, left)
+            return rows
+        except Exception as error:
+            status, reason = reason_of(error)
+            return rows + [_row(self, run, status=status, reason=reason) for run in left]
 
-
-def rows_of(setting: Setting, unit: Unit) -> list[dict[str, Any]]:
-    """Do a unit: a row of records for each of its runs, however it ended."""
-    rows = [_row(setting, run, status="refused", reason=run.refused) for run in unit.runs if run.refused]
-    left = [run for run in unit.runs if not run.refused]
-    try:
-        if left:
-            rows += (_heads if left[0].job.backbone == HEADS else _network)(setting, left)
-        return rows
-    except Exception as error:
-        status, reason = reason_of(error)
-        return rows + [_row(setting, run, status=status, reason=reason) for run in left]
-
-
-def rows_lost(setting: Setting, unit: Unit, reason: str) -> list[dict[str, Any]]:
-    """The rows of a unit whose process died again and again."""
-    status = "out of memory" if "SIGKILL" in reason else "error"
-    return [_row(setting, run, status=status, reason=reason) for run in unit.runs]
+    def rows_lost(self, unit: Unit, reason: str) -> list[dict[str, Any]]:
+        """The rows of a unit whose process died again and again."""
+        status = "out of memory" if "SIGKILL" in reason else "error"
+        return [_row(self, run, status=status, reason=reason) for run in unit.runs]
 
 
 def reason_of(error: Exception) -> tuple[str, str]:
@@ -323,12 +311,20 @@ def _sets(task: Task, role: Role) -> list[str]:
 
 def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     task, training = task_of(runs[0].job.task), runs[0].job.training
-    specs = [head_spec(run.job) for run in runs]
+    numbers = ("learning_rate", "weight_decay", "momentum")
+    specs = [
+        HeadSpec(
+            method=run.job.method,
+            seed=run.job.seed,
+            hyper=dict(run.job.hyper),
+            **{name: getattr(run.job.training, name) for name in numbers},
+        )
+        for run in runs
+    ]
     with measured() as cost:
         grid = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
-    each = {name: value / len(runs) for name, value in cost.items() if name != "peak_memory"}
-    each |= {"peak_memory": cost.get("peak_memory")}
-    each |= {"examples": training.steps * len(task.rows(task.set_of("fit")))}
+    cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}
+    cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
     opened = task.metadata.dataset
     pictures = opened is not None and opened.manifest.roles.modality == "image"
     about = {"pretraining": PRETRAINING if pictures else "", "trained_together": len(runs)}
@@ -337,7 +333,7 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     for place, run in enumerate(runs):
         if place in grid.results.failed:
             reason = grid.results.failed[place]
-            rows.append(_row(setting, run, about, status="diverged", reason=reason, **each))
+            rows.append(_row(setting, run, about, status="diverged", reason=reason, **cost))
             continue
         begins = first_stage(specs[place], training.steps)
         predicted = (
@@ -345,14 +341,8 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
             for number, step in enumerate(grid.results.steps)
             if step > begins or step == training.steps
         )
-        rows.append(_row(setting, run, about, **each, **_judged(setting, run, task, predicted)))
+        rows.append(_row(setting, run, about, **cost, **_judged(setting, run, task, predicted)))
     return rows
-
-
-def head_spec(job: Job) -> HeadSpec:
-    """A job as a linear head that is trained with others."""
-    settings = {name: getattr(job.training, name) for name in ("learning_rate", "weight_decay", "momentum")}
-    return HeadSpec(method=job.method, seed=job.seed, hyper=dict(job.hyper), **settings)
 
 
 def _judged(

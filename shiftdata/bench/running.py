@@ -21,19 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata import __version__
-from shiftdata.bench.job import (
-    HEADS,
-    Identity,
-    Job,
-    Setting,
-    TaskSpec,
-    Unit,
-    facts_of,
-    identity,
-    rows_lost,
-    start,
-    task_of,
-)
+from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, task_of
 from shiftdata.bench.records import (
     DONE,
     PLACE,
@@ -54,8 +42,6 @@ from shiftdata.stable import content_hash
 
 #: Heads that are trained together at most.
 TOGETHER = 1000
-
-
 #: What records say of a study: each trial's score by its first seed (nan: it failed), and the best trial.
 Past: TypeAlias = tuple[Mapping[int, float], int]
 
@@ -117,13 +103,13 @@ class Plan:
             variant=method.variant,
             backbone=backbone,
             training=sweep.training,
-            hyper=tuple(sorted(method.hyper.items())),
         )
         scores, best = past.get(start.study, ({}, -1))
-        jobs = [
-            _with(start, setting, trial)
-            for trial, setting in enumerate(self._settings(start, method, scores))
-        ]
+        jobs = []
+        for trial, settings in enumerate(self._settings(start, method, scores)):
+            training, own = applied(start.training, settings)
+            hyper = tuple(sorted({**method.hyper, **dict(own)}.items()))
+            jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
         each = search.seeds if search.seeds_of == "each" else 1
         yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
         whole = len(jobs) if search.kind == "grid" else search.trials
@@ -147,12 +133,6 @@ class Plan:
             past = [(setting, scores[trial]) for trial, setting in enumerate(settings)]
             settings.append(suggested(space, search.seed, names, past))
         return settings
-
-
-def _with(job: Job, settings: Mapping[str, float], trial: int) -> Job:
-    training, hyper = applied(job.training, settings)
-    own = dict(job.hyper) | dict(hyper)
-    return replace(job, training=training, hyper=tuple(sorted(own.items())), trial=trial)
 
 
 def _past(records: Records, search: Search) -> dict[str, Past]:
@@ -237,19 +217,17 @@ def run_sweep(
         tried.update(run.id for run in unit.runs)
 
     while True:
-        records = read_records(folder)
-        runs = plan.runs(records)
-        ended = _ended(records, {run.id for run in runs})
+        _, runs, ended = _state(plan, folder)
         units = plan.units(runs, {run for run, how in ended.items() if how not in retry or run in tried})
         if not units:
             break
         try:
-            for unit, rows in executor.run(partial(start, setting), units):
+            for unit, rows in executor.run(setting.start, units):
                 record(unit, rows)
                 ended |= {row["id"]: row["status"] for row in rows}
                 on_unit(unit, Progress(len(runs), Counter(ended.values())))
         except LostError as error:
-            record(error.job, rows_lost(setting, error.job, str(error)))
+            record(error.job, setting.rows_lost(error.job, str(error)))
     remove(folder / "running" / str(rank.number))
     _finish(sweep, folder, [run.id for run in runs])
     return Records.read(folder)
@@ -257,9 +235,7 @@ def run_sweep(
 
 def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progress:
     """How far a sweep is, which runs failed, and why."""
-    records = read_records(Path(folder))
-    runs = Plan(sweep, device).runs(records)
-    ended = _ended(records, {run.id for run in runs})
+    records, runs, ended = _state(Plan(sweep, device), Path(folder))
     failed: dict[str, list[str]] = {}
     names = ("id", "status", "method", "task", "trial", "seed", "reason")
     for row in [] if records is None else records.runs.select(names).to_pylist():
@@ -269,17 +245,17 @@ def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progre
     return Progress(len(runs), Counter(ended.values()), failed)
 
 
+def _state(plan: Plan, folder: Path) -> tuple[Records | None, list[Identity], dict[str, str]]:
+    """What there is, which runs are needed, and how those ended that did."""
+    records = read_records(folder)
+    runs = plan.runs(records)
+    statuses = {} if records is None else dict(zip(*map(records.column, ("id", "status")), strict=True))
+    return records, runs, {run.id: statuses[run.id] for run in runs if run.id in statuses}
+
+
 def read_records(folder: Path) -> Records | None:
     """The records of a folder, if it has any."""
     return Records.read(folder) if any((folder / RECORDS).glob("*.parquet")) else None
-
-
-def _ended(records: Records | None, known: set[str]) -> dict[str, str]:
-    """How each of the runs that are asked for ended, if it did."""
-    if records is None:
-        return {}
-    ids = zip(records.column("id"), records.column("status"), strict=True)
-    return {run: status for run, status in ids if run in known}
 
 
 def _missing(folder: Path, units: Sequence[Unit]) -> Iterable[Unit]:

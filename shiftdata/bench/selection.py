@@ -98,13 +98,11 @@ class Selected:
     refused: str = ""
 
     def __str__(self) -> str:
+        where = f"{self.study.method} on {self.study.task}, {self.rule}"
         if self.refused:
-            return f"{self.study.method} on {self.study.task}, {self.rule}: {self.refused}"
-        undefined = f", {self.undefined:,} of them undefined" if self.undefined else ""
-        return (
-            f"{self.study.method} on {self.study.task}, {self.rule}: trial {self.trial} "
-            f"({number(self.score)}), of {self.among:,} models{undefined}"
-        )
+            return f"{where}: {self.refused}"
+        of = f"of {self.among:,} models, {self.undefined:,} of them undefined"
+        return f"{where}: trial {self.trial} ({number(self.score)}), {of}"
 
 
 #: Another rule is another entry.
@@ -132,14 +130,9 @@ def rule_of(name: str) -> Rule:
 
 
 def select(records: Records, rule: str, *, m: int = 3, ties: Ties = "earliest") -> list[Selected]:
-    """Choose a trial, and a step of each of its seeds, in every study.
+    """Choose a trial, and a step of each of its seeds, in every study, by a rule of `RULES`.
 
-    Args:
-        records: of whole studies.
-        rule: a name in `RULES`.
-        m: how many of the worst groups "iid-worst-m" averages.
-        ties: who wins among equals.
-
+    `m` is how many of the worst groups "iid-worst-m" averages.
     """
     one_of("ties", ties, ("earliest", "latest"))
     rule_of(rule)

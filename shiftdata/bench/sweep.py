@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from shiftdata.baselines import TRAINING, Hyper, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
@@ -26,11 +26,10 @@ from shiftdata.bench.selection import rule_of
 from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
-from shiftdata.format.typed import read_json, record
+from shiftdata.format.typed import record
 from shiftdata.stable import hash64, uniform
 
 Kind: TypeAlias = Literal["defaults", "random", "grid", "tpe"]
-KINDS: tuple[Kind, ...] = ("defaults", "random", "grid", "tpe")
 #: Trials that TPE draws at random before it models what came of them.
 STARTUP = 5
 TRAINING_NUMBERS = frozenset(
@@ -58,10 +57,6 @@ class Search:
     space: Mapping[str, Hyper] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise not_found("search", self.kind, KINDS)
-        if self.seeds_of not in ("each", "best"):
-            raise not_found("seeds_of", self.seeds_of, ("each", "best"))
         if self.trials < 1 or self.seeds < 1:
             raise InputError(f"trials={self.trials}, seeds={self.seeds}: give 1 or more of each")
         if self.kind == "tpe" and self.rule in ("last", "leave-one-domain-out"):
@@ -172,7 +167,6 @@ def applied(
 
 
 PRESETS = Path(__file__).parent / "presets"
-Given = TypeVar("Given", Training, Search)
 #: What linear heads are trained with: all rows in one batch, as `train_heads` does.
 HEAD_TRAINING = Training(
     steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
@@ -221,8 +215,6 @@ class Sweep:
             raise InputError(f"the sweep {self.name} needs a task, a method and a backbone")
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if self.keep not in ("chosen", "select", "all"):
-            raise not_found("keep", self.keep, ("chosen", "select", "all"))
         if HEADS in self.backbones:
             self._check_heads()
 
@@ -274,44 +266,42 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
     for key in ("tasks", "methods"):
         if not raw.get(key):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    given = {name: raw[name] for name in ("name", "about", "leave_domains_out", "keep") if name in raw}
+    given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper")}
     given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}
     import_methods(given.get("imports", ()))
-    hyper = raw.get("hyper", {})
+    hyper, search = raw.get("hyper", {}), raw.get("search", {})
     for text in hyper:
         if text not in raw["methods"]:
             raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
-    tasks = [
-        spec for entry in raw["tasks"] for spec in _tasks(entry, datasets or raw.get("datasets", ()), where)
-    ]
     start = HEAD_TRAINING if HEADS in given.get("backbones", ()) else TRAINING
-    return Sweep(
-        **given,
-        tasks=tuple(dict.fromkeys(tasks)),
-        methods=tuple(MethodSpec.of(text, hyper) for text in raw["methods"]),
-        training=_replaced(start, raw.get("training", {}), f"[training] of {where}"),
-        search=_search(raw.get("search", {}), where),
-    )
+    places = datasets or raw.get("datasets", ())
+    given |= {
+        "tasks": list(dict.fromkeys(spec for entry in raw["tasks"] for spec in _tasks(entry, places, where))),
+        "methods": [MethodSpec.of(text, hyper) for text in raw["methods"]],
+        "training": vars(start) | raw.get("training", {}),
+        "search": vars(Search()) | search | {"space": _space(search.get("space", {}), where)},
+    }
+    plain = plain_sweep(Sweep(name="", tasks=given["tasks"], methods=given["methods"]))
+    return _typed(plain | given, where)
+
+
+def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
+    """The sweep of plain data that has every field."""
+    try:
+        return record(Sweep, json.loads(json.dumps(plain, default=vars)))
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _replaced(start: Given, given: Mapping[str, Any], where: str) -> Given:
-    names = [field.name for field in fields(start)]
-    for key in given:
-        if key not in names:
-            raise not_found(f"key of {where}", key, names)
-    try:
-        return replace(start, **given)
-    except TypeError as error:
-        raise InputError(f"{where}: {error}") from error
-
-
-def _search(given: Mapping[str, Any], where: str) -> Search:
+def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
     space = {}
-    for name, values in given.get("space", {}).items():
+    for name, values in given.items():
         if isinstance(values, list):
             space[name] = Hyper(values[0], choices=tuple(values))
         elif {"low", "high"} <= set(values) <= {"low", "high", "log"}:
@@ -320,7 +310,7 @@ def _search(given: Mapping[str, Any], where: str) -> Search:
             raise InputError(
                 f"{where}: the space of {name} is a list of values, or low, high and log, got {values}"
             )
-    return _replaced(Search(), {**given, "space": space}, f"[search] of {where}")
+    return space
 
 
 def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
@@ -361,11 +351,6 @@ def kept_sweep(folder: Path) -> Sweep:
     path = folder / SWEEP
     if not path.is_file():
         raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")
-    try:
-        plain = read_json(path.read_text(encoding="utf-8"))
-        import_methods(plain["imports"])
-        return record(Sweep, plain)
-    except (KeyError, TypeError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not a sweep of this version ({error}): begin another folder") from error
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    import_methods(plain["imports"])
+    return _typed(plain, f"{path}, of another version")

@@ -32,7 +32,7 @@ def record(cls: type[T], raw: Any, where: str = "") -> T:
     hints = _hints(kind)
     inside = f"{where}." if where else ""
     if unknown := sorted(set(raw) - set(hints)):
-        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field")
+        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field: known are {', '.join(hints)}")
     if missing := sorted(set(hints) - set(raw)):
         raise ValueError(f"{inside}{missing[0]} is missing")
     return cls(**{name: _value(hints[name], one, inside + name) for name, one in raw.items()})

@@ -95,10 +95,8 @@ def test_a_grid_is_every_point():
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"kind": "bayes"}, "random"),
         ({"kind": "random", "trials": 0}, "1 or more"),
         ({"trials": 3}, "one trial"),
-        ({"seeds_of": "worst"}, "best"),
         ({"kind": "tpe", "trials": 3, "rule": "last"}, "needs a score"),
     ],
 )

@@ -183,11 +183,10 @@ class Judge:
 
 def task_named(metadata: Metadata, protocol: str, unlabelled: str = "") -> Task:
     """The task that a card or a command line names: a canonical split or protocols, never a file."""
-    splits = metadata.dataset.manifest.canonical_splits if metadata.dataset else ()
-    canonical = protocol in [split.name for split in splits]
+    file = protocol.endswith(".parquet")  # which a word is not: it is refused as an unknown protocol
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeakWarning)  # a board says it in its own place
-        task = make_task(metadata, protocol if canonical else parse_protocol(protocol), on_empty="report")
+        task = make_task(metadata, parse_protocol(protocol) if file else protocol, on_empty="report")
     return task.also(unlabelled, "unlabelled") if unlabelled else task
 
 
