@@ -109,6 +109,7 @@ class Job:
         return make_method(self.method, variant=self.variant, **dict(self.hyper))
 
 
+@lru_cache(maxsize=1024)
 def facts_of(spec: TaskSpec) -> dict[str, str]:
     """What a task is, without its rows; where there is none, `refused` says why."""
     metadata = base_of(spec.dataset, spec.base)
@@ -142,8 +143,9 @@ class Identity:
         return content_hash(json.dumps(self.about, sort_keys=True))
 
 
-def identity(job: Job, facts: Mapping[str, str], device: str = "cpu") -> Identity:
-    """What determines the run of a job, on a task with these facts."""
+def identity(job: Job, device: str = "cpu") -> Identity:
+    """What determines the run of a job."""
+    facts = facts_of(job.task)
     about: dict[str, Any] = {name: facts[name] for name in ("dataset", "base", "content_id", "task_id")}
     about |= {name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")}
     about |= {

@@ -294,15 +294,11 @@ def _once(runs: pa.Table) -> pa.Table:
     return runs.take(pa.array(np.sort(order[first])))
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write rows of `SCHEMA`, whole or not at all."""
+def write_runs(path: Path, rows: pa.Table | Iterable[Mapping[str, Any]]) -> None:
+    """Write some runs, whole or not at all."""
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], SCHEMA)
     with whole_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
-
-
-def write_runs(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write some runs, whole or not at all."""
-    write_table(path, pa.Table.from_pylist([dict(row) for row in rows], SCHEMA))
 
 
 def evaluated(step: int, result: Evaluation) -> dict[str, Any]:

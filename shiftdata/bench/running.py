@@ -22,17 +22,7 @@ import pyarrow.parquet as pq
 
 from shiftdata import __version__
 from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, task_of
-from shiftdata.bench.records import (
-    DONE,
-    PLACE,
-    RECORDS,
-    SCHEMA,
-    SWEEP,
-    Records,
-    runs_of,
-    write_runs,
-    write_table,
-)
+from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
 from shiftdata.errors import InputError
@@ -40,99 +30,97 @@ from shiftdata.executors import ALONE, Executor, Here, LostError, Rank, Ranks
 from shiftdata.files import locked, remove, write_text
 from shiftdata.stable import content_hash
 
+LOCK = ".lock"
+#: What may differ between a sweep and the one that its folder was begun with: more of the same.
+MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
+#: What of a run is the code of its method.
+CODE = ("code_version", "own_code")
 #: Heads that are trained together at most.
 TOGETHER = 1000
 #: What records say of a study: each trial's score by its first seed (nan: it failed), and the best trial.
 Past: TypeAlias = tuple[Mapping[int, float], int]
 
 
-class Plan:
-    """The runs of a sweep, those of a search that depend on others once these are done."""
+def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[Identity]:
+    """Every run that is known to be needed, done or not; those that depend on others once these are done."""
+    past = {} if records is None else _past(records, sweep.search)
+    return [
+        identity(part, device)
+        for spec, method, backbone in sweep.studies()
+        for job in _study(sweep, spec, method, backbone, past)
+        for part in _parts(sweep, job)
+    ]
 
-    def __init__(self, sweep: Sweep, device: str = "cpu") -> None:
-        self.sweep, self.device = sweep, device
-        self._facts: dict[TaskSpec, dict[str, str]] = {}
 
-    def runs(self, records: Records | None) -> list[Identity]:
-        """Every run that is known to be needed, done or not."""
-        past = {} if records is None else _past(records, self.sweep.search)
-        return [
-            identity(part, self._facts_of(part.task), self.device)
-            for spec, method, backbone in self.sweep.studies()
-            for job in self._study(spec, method, backbone, past)
-            for part in self._parts(job)
-        ]
+def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
+    """What is left to do, cut so that how much is done already moves no border."""
+    together: dict[object, list[Identity]] = {}
+    for run in runs:
+        job = run.job
+        heads = job.backbone == HEADS and not run.refused
+        key = (job.task, job.training.steps, job.training.evaluate_every) if heads else run.id
+        together.setdefault(key, []).append(run)
+    left = [
+        tuple(run for run in of[begin : begin + TOGETHER] if run.id not in done)
+        for of in together.values()
+        for begin in range(0, len(of), TOGETHER)
+    ]
+    return [Unit(runs) for runs in left if runs]
 
-    def units(self, runs: Sequence[Identity], done: set[str]) -> list[Unit]:
-        """What is left to do, cut so that how much is done already moves no border."""
-        together: dict[object, list[Identity]] = {}
-        for run in runs:
-            job = run.job
-            heads = job.backbone == HEADS and not run.refused
-            key = (job.task, job.training.steps, job.training.evaluate_every) if heads else run.id
-            together.setdefault(key, []).append(run)
-        left = [
-            tuple(run for run in of[begin : begin + TOGETHER] if run.id not in done)
-            for of in together.values()
-            for begin in range(0, len(of), TOGETHER)
-        ]
-        return [Unit(runs) for runs in left if runs]
 
-    def _facts_of(self, spec: TaskSpec) -> dict[str, str]:
-        if spec not in self._facts:
-            self._facts[spec] = facts_of(spec)
-        return self._facts[spec]
+def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
+    """The run itself, and one without each of the training domains where models are selected so."""
+    yield job
+    if sweep.leave_domains_out and "refused" not in facts_of(job.task):
+        task = task_of(job.task)
+        for domain in np.unique(task.metadata.nuisance[task.rows(task.set_of("fit"))]).tolist():
+            yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
 
-    def _parts(self, job: Job) -> Iterator[Job]:
-        """The run itself, and one without each of the training domains where models are selected so."""
-        yield job
-        if self.sweep.leave_domains_out and "refused" not in self._facts_of(job.task):
-            task = task_of(job.task)
-            for domain in np.unique(task.metadata.nuisance[task.rows(task.set_of("fit"))]).tolist():
-                yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
 
-    def _study(
-        self, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
-    ) -> Iterator[Job]:
-        """The jobs of a study that are known: its trials so far, then the further seeds of the best."""
-        search, sweep = self.sweep.search, self.sweep
-        start = Job(
-            sweep=sweep.name,
-            task=spec,
-            method=method.name,
-            variant=method.variant,
-            backbone=backbone,
-            training=sweep.training,
-        )
-        scores, best = past.get(start.study, ({}, -1))
-        jobs = []
-        for trial, settings in enumerate(self._settings(start, method, scores)):
-            training, own = applied(start.training, settings)
-            hyper = tuple(sorted({**method.hyper, **dict(own)}.items()))
-            jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
-        each = search.seeds if search.seeds_of == "each" else 1
-        yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
-        whole = len(jobs) if search.kind == "grid" else search.trials
-        if search.seeds_of == "best" and best >= 0 and len(scores) >= whole:
-            yield from (replace(jobs[best], seed=seed) for seed in range(1, search.seeds))
+def _study(
+    sweep: Sweep, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
+) -> Iterator[Job]:
+    """The jobs of a study that are known: its trials so far, then the further seeds of the best."""
+    search = sweep.search
+    start = Job(
+        sweep=sweep.name,
+        task=spec,
+        method=method.name,
+        variant=method.variant,
+        backbone=backbone,
+        training=sweep.training,
+    )
+    scores, best = past.get(start.study, ({}, -1))
+    jobs = []
+    for trial, settings in enumerate(_settings(search, start, method, scores)):
+        training, own = applied(start.training, settings)
+        hyper = tuple(sorted({**method.hyper, **dict(own)}.items()))
+        jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
+    each = search.seeds if search.seeds_of == "each" else 1
+    yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
+    whole = len(jobs) if search.kind == "grid" else search.trials
+    if search.seeds_of == "best" and best >= 0 and len(scores) >= whole:
+        yield from (replace(jobs[best], seed=seed) for seed in range(1, search.seeds))
 
-    def _settings(self, job: Job, method: MethodSpec, scores: Mapping[int, float]) -> list[dict[str, float]]:
-        """The settings of each trial that can begin."""
-        search, heads = self.sweep.search, job.backbone == HEADS
-        if search.kind == "defaults":
-            return [{}]
-        if search.kind == "grid":
-            return search.grid(job.method, heads)
-        space = search.space_of(job.method, heads)
-        space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
-        names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
-        if search.kind == "random":
-            return [drawn(space, search.seed, names[1], trial) for trial in range(search.trials)]
-        settings: list[dict[str, float]] = []
-        while len(settings) < search.trials and all(trial in scores for trial in range(len(settings))):
-            past = [(setting, scores[trial]) for trial, setting in enumerate(settings)]
-            settings.append(suggested(space, search.seed, names, past))
-        return settings
+
+def _settings(
+    search: Search, job: Job, method: MethodSpec, scores: Mapping[int, float]
+) -> list[dict[str, float]]:
+    """The settings of each trial that can begin."""
+    if search.kind == "defaults":
+        return [{}]
+    if search.kind == "grid":
+        return search.grid(job.method, job.backbone == HEADS)
+    space = search.space_of(job.method, job.backbone == HEADS)
+    space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
+    names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
+    if search.kind == "random":
+        return [drawn(space, search.seed, names[1], trial) for trial in range(search.trials)]
+    settings: list[dict[str, float]] = []
+    while len(settings) < search.trials and all(trial in scores for trial in range(len(settings))):
+        past = [(setting, scores[trial]) for trial, setting in enumerate(settings)]
+        settings.append(suggested(space, search.seed, names, past))
+    return settings
 
 
 def _past(records: Records, search: Search) -> dict[str, Past]:
@@ -152,13 +140,6 @@ def _past(records: Records, search: Search) -> dict[str, Past]:
                 scores[trial] = max(run_scores(records, [run], rule)[run].values()) if scored else math.nan
         past[study.id] = scores, best.get(study.id, -1)
     return past
-
-
-LOCK = ".lock"
-#: What may differ between a sweep and the one that its folder was begun with: more of the same.
-MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
-#: What of a run is the code of its method.
-CODE = ("code_version", "own_code")
 
 
 @dataclass(frozen=True)
@@ -205,9 +186,9 @@ def run_sweep(
     """
     folder = Path(folder)
     _begin(sweep, folder)
-    plan, executor = Plan(sweep, device), executor or Here()
+    executor = executor or Here()
     setting = Setting(folder.absolute(), device, code_commit(), sweep.imports, rank.number)
-    _drop_other_code(folder, plan)
+    _drop_other_code(folder, sweep, device)
     if rank.world > 1:
         executor = Ranks(executor, rank, partial(_missing, folder))
     tried: set[str] = set()
@@ -217,8 +198,8 @@ def run_sweep(
         tried.update(run.id for run in unit.runs)
 
     while True:
-        _, runs, ended = _state(plan, folder)
-        units = plan.units(runs, {run for run, how in ended.items() if how not in retry or run in tried})
+        _, runs, ended = _state(sweep, folder, device)
+        units = units_of(runs, {run for run, how in ended.items() if how not in retry or run in tried})
         if not units:
             break
         try:
@@ -235,7 +216,7 @@ def run_sweep(
 
 def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progress:
     """How far a sweep is, which runs failed, and why."""
-    records, runs, ended = _state(Plan(sweep, device), Path(folder))
+    records, runs, ended = _state(sweep, Path(folder), device)
     failed: dict[str, list[str]] = {}
     names = ("id", "status", "method", "task", "trial", "seed", "reason")
     for row in [] if records is None else records.runs.select(names).to_pylist():
@@ -245,10 +226,10 @@ def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progre
     return Progress(len(runs), Counter(ended.values()), failed)
 
 
-def _state(plan: Plan, folder: Path) -> tuple[Records | None, list[Identity], dict[str, str]]:
+def _state(sweep: Sweep, folder: Path, device: str) -> tuple[Records | None, list[Identity], dict[str, str]]:
     """What there is, which runs are needed, and how those ended that did."""
     records = read_records(folder)
-    runs = plan.runs(records)
+    runs = needed(sweep, records, device)
     statuses = {} if records is None else dict(zip(*map(records.column, ("id", "status")), strict=True))
     return records, runs, {run.id: statuses[run.id] for run in runs if run.id in statuses}
 
@@ -286,14 +267,15 @@ def _begin(sweep: Sweep, folder: Path) -> None:
     (folder / RECORDS).mkdir(exist_ok=True)
 
 
-def _drop_other_code(folder: Path, plan: Plan) -> None:
+def _drop_other_code(folder: Path, sweep: Sweep, device: str) -> None:
     """Remove the records of runs that are to be trained again as the code of their method has changed."""
     with locked(folder / LOCK, f"another process changes the records of {folder}", wait=600):
         records = read_records(folder)
         if records is None:
             return
         known = {
-            (run.job.study, *(run.about[name] for name in PLACE)): run.about for run in plan.runs(records)
+            (run.job.study, *(run.about[name] for name in PLACE)): run.about
+            for run in needed(sweep, records, device)
         }
         places = zip(*map(records.column, ("id", "about", "study", *PLACE)), strict=True)
         old = []
@@ -344,7 +326,7 @@ def _replace(folder: Path, records: Records, table: pa.Table) -> None:
     run once, and only those that were read go.
     """
     whole = folder / RECORDS / f"all-{content_hash(*sorted(table['id'].to_pylist()))[:32]}.parquet"
-    write_table(whole, table)
+    write_runs(whole, table)
     for path, _ in records.files:
         if path != whole:
             path.unlink(missing_ok=True)

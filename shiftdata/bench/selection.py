@@ -161,7 +161,7 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
         )
     steps = [(run, step) for run in runs for step in records.steps(run)[-1 if rule.last_step else 0 :]]
     places = [[records.places[run].get((name, step), -1) for run, step in steps] for name in names]
-    if min(map(min, places)) < 0:
+    if any(-1 in of for of in places):
         raise InputError(f"a rule needs an evaluation of {', '.join(names)} after every step")
     task = records.task_of(runs[0])
     figures = [

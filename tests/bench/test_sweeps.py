@@ -12,7 +12,7 @@ import pytest
 from shiftdata.bench import presets, read_sweep, sweep_of
 from shiftdata.bench.job import facts_of, identity
 from shiftdata.bench.records import SWEEP
-from shiftdata.bench.running import Plan
+from shiftdata.bench.running import needed
 from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.dataset import open_dataset
@@ -29,7 +29,7 @@ SMALL = {
 def test_lists_are_alternatives(tiny):
     made = sweep_of(SMALL, [str(tiny)])
     assert [one.protocol for one in made.tasks] == [f"group-fairness k={k} mu=0.2" for k in (2, 4)]
-    assert len(Plan(made).runs(None)) == 4
+    assert len(needed(made, None)) == 4
     assert made.training.steps == 6
 
 
@@ -43,7 +43,7 @@ def test_canonical_splits_are_named_by_a_pattern(tiny):
 
 def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
     def ids(**changed):
-        return {one.id for one in Plan(sweep_of(SMALL | changed, [str(tiny)])).runs(None)}
+        return {one.id for one in needed(sweep_of(SMALL | changed, [str(tiny)]), None)}
 
     before = ids()
     assert ids() == before
@@ -59,15 +59,18 @@ def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
     assert ids(**others[3]) > before  # the defaults are trial 0 of every search
 
 
-def test_the_data_of_a_run_is_part_of_its_id(tiny):
-    job = next(iter(Plan(sweep_of(SMALL, [str(tiny)])).runs(None))).job
+def test_the_data_of_a_run_is_part_of_its_id(tiny, monkeypatch):
+    job = next(iter(needed(sweep_of(SMALL, [str(tiny)]), None))).job
     facts = facts_of(job.task)
     for name in ("content_id", "task_id", "dataset", "base"):
-        assert identity(job, facts | {name: "another"}).id != identity(job, facts).id
+        run = identity(job).id
+        with monkeypatch.context() as patched:
+            patched.setattr("shiftdata.bench.job.facts_of", lambda spec, name=name: facts | {name: "another"})
+            assert identity(job).id != run
 
 
 def test_an_other_content_is_another_run(tiny, other):
-    here, there = (Plan(sweep_of(SMALL, [str(place)])).runs(None) for place in (tiny, other))
+    here, there = (needed(sweep_of(SMALL, [str(place)]), None) for place in (tiny, other))
     assert not {one.id for one in here} & {one.id for one in there}
     assert {one.job.study for one in here} == {one.job.study for one in there}  # merging them is refused
 
@@ -78,7 +81,7 @@ def test_a_sweep_is_kept_whole(tiny, tmp_path):
     (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made)))
     again = kept_sweep(tmp_path)
     assert again == made
-    assert [one.id for one in Plan(again).runs(None)] == [one.id for one in Plan(made).runs(None)]
+    assert [one.id for one in needed(again, None)] == [one.id for one in needed(made, None)]
     (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made) | {"colour": "red"}))
     with pytest.raises(InputError, match="'colour' is an unknown field"):
         kept_sweep(tmp_path)
