@@ -11,10 +11,11 @@ from shiftdata.extras import require
 require("torch", "training")  # first: what lacks it then says how to install it
 
 from shiftdata.baselines.engine import Trainer  # noqa: E402
-from shiftdata.baselines.inputs import MODES, Inputs, Mode, read_inputs  # noqa: E402
+from shiftdata.baselines.inputs import MODES, Mode  # noqa: E402
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper, mean, method  # noqa: E402
 from shiftdata.baselines.methods import METHODS, make_method, method_class  # noqa: E402
 from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, train  # noqa: E402
+from shiftdata.baselines.sources import Source, source_of  # noqa: E402
 from shiftdata.baselines.training import TRAINING, DivergedError, Training  # noqa: E402
 
 __all__ = [
@@ -24,10 +25,9 @@ __all__ = [
     "Batch",
     "DivergedError",
     "Hyper",
-    "Inputs",
     "Method",
     "Mode",
     "Model",
 ]
-__all__ += ["PretrainingWarning", "Run", "Setup", "Stage", "Trainer", "Training", "Wrapper"]
-__all__ += ["fit", "make_method", "mean", "method", "method_class", "read_inputs", "train"]
+__all__ += ["PretrainingWarning", "Run", "Setup", "Source", "Stage", "Trainer", "Training", "Wrapper"]
+__all__ += ["fit", "make_method", "mean", "method", "method_class", "source_of", "train"]

@@ -1,6 +1,7 @@
 """One training in several processes: each holds the whole batch and encodes its share of the rows.
 
-The encoder takes nearly all of the time. Everything else (losses over a batch, such as the means of groups
+Each reads its stretch of a batch, and gathers the others' (`Loader(share="batch")`). The encoder takes nearly
+all of the time. Everything else (losses over a batch, such as the means of groups
 and the covariances of domains; a method's memory; its draws) is computed by every process from the same
 numbers. So a method that knows nothing of processes takes the steps that it takes in one, and the state of
 one process is the state of all: a checkpoint needs no more.
@@ -27,6 +28,9 @@ from torch.overrides import TorchFunctionMode
 from shiftdata.sampling import Ranks
 from shiftdata.stable import hash64
 
+#: Bytes of gradients that are sent together.
+BUCKET = 4 << 20
+
 
 class SharedEncoder:
     """Calls an encoder on this process's share of a batch, and returns the features of the whole batch.
@@ -36,8 +40,8 @@ class SharedEncoder:
     other process draws, and leave the draws outside of the encoder as they are.
     """
 
-    def __init__(self, ranks: Ranks) -> None:
-        self.ranks = ranks
+    def __init__(self, ranks: Ranks, forward: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        self.ranks, self._forward = ranks, forward
         self._seed = self._calls = 0
 
     def __deepcopy__(self, memo: Any) -> SharedEncoder:
@@ -46,11 +50,10 @@ class SharedEncoder:
     def __call__(self, encoder: nn.Module, x: Tensor) -> Tensor:
         rank, world = self.ranks.rank, self.ranks.world
         if not encoder.training or x.requires_grad or len(x) < world:
-            whole: Tensor = encoder(x)
-            return whole
+            return self._forward(encoder, x)
         shares = torch.tensor_split(x, world)
         with self._draws(x.device), _GlobalStatistics():
-            own = encoder(shares[rank])
+            own = self._forward(encoder, shares[rank])
         return _gather(own, [len(share) for share in shares], rank)
 
     @contextmanager
@@ -85,7 +88,7 @@ def _batch_norm(
     if not training:
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
     axes, shape = [0, *range(2, x.ndim)], [1, -1, *[1] * (x.ndim - 2)]
-    wide = x.float()
+    wide = x if x.dtype == torch.float64 else x.float()
     count = wide.new_tensor([x.numel() / x.shape[1]])
     totals = _sum(torch.cat([wide.sum(axes), count]))
     mean, n = totals[:-1] / totals[-1], totals[-1]
@@ -136,13 +139,76 @@ _gather: Callable[[Tensor, Sequence[int], int], Tensor] = _Gather.apply
 _sum: Callable[[Tensor], Tensor] = _Sum.apply
 
 
-def average(gradients: Iterable[Tensor]) -> None:
-    """Replace the gradients of each process by their mean over all of them."""
+class GradientSharing:
+    """The mean of each gradient over all processes, taken while the backward pass goes on.
+
+    A parameter's gradient is sent once it is complete, together with others up to `BUCKET` bytes; all
+    processes compute the same graph, so that their buckets are alike.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], world: int) -> None:
+        self.world, self.enabled = world, True
+        self._ready: list[Tensor] = []
+        self._sent: list[tuple[Any, Tensor, list[Tensor]]] = []
+        self._hooks = [
+            parameter.register_post_accumulate_grad_hook(self._complete)
+            for parameter in parameters
+            if world > 1 and parameter.requires_grad
+        ]
+
+    def close(self) -> None:
+        """Leave the parameters alone."""
+        for hook in self._hooks:
+            hook.remove()
+
+    def wait(self) -> None:
+        """Wait for what was sent, and put the means in place."""
+        self._send()
+        for work, total, gradients in self._sent:
+            work.wait()
+            total /= self.world
+            for gradient, mean in zip(gradients, total.split([g.numel() for g in gradients]), strict=True):
+                gradient.copy_(mean.view_as(gradient))
+        self._sent.clear()
+
+    def _complete(self, parameter: Tensor) -> None:
+        if self.enabled and parameter.grad is not None:
+            self._ready.append(parameter.grad)
+            if sum(gradient.nbytes for gradient in self._ready) >= BUCKET:
+                self._send()
+
+    def _send(self) -> None:
+        if self._ready:
+            total = torch.cat([gradient.reshape(-1) for gradient in self._ready])
+            work = torch.distributed.all_reduce(total, async_op=True)
+            self._sent.append((work, total, self._ready))
+            self._ready = []
+
+
+def average(tensors: Iterable[Tensor]) -> None:
+    """Replace tensors of each process by their mean over all of them."""
     world = Ranks.of().world
     if world > 1:
-        for gradient in gradients:
-            torch.distributed.all_reduce(gradient)
-            gradient /= world
+        for tensor in tensors:
+            torch.distributed.all_reduce(tensor)
+            tensor /= world
+
+
+def gathered(own: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The rows of all processes, of which each has as many as `sizes` says, in order."""
+    if len(sizes) == 1:
+        return own
+    with torch.no_grad():
+        return _gather(own, sizes, Ranks.of().rank)
+
+
+def sizes_of(own: int, world: int, device: Any) -> list[int]:
+    """How many rows each process has."""
+    if world == 1:
+        return [own]
+    sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(world)]
+    torch.distributed.all_gather(sizes, torch.full_like(sizes[0], own))
+    return torch.cat(sizes).tolist()
 
 
 def same_everywhere(tensors: Iterable[Tensor]) -> None:

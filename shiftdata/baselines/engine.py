@@ -1,4 +1,4 @@
-"""The engine: it draws batches, lets a method take steps, and can go on where it was stopped."""
+"""The trainer: batches of loaders, a method's steps, evaluations, and a state to resume from bit for bit."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata.baselines import views
-from shiftdata.baselines.data import Data, Stream, epoch_rows
-from shiftdata.baselines.distributed import SharedEncoder, average, same_everywhere
+from shiftdata.baselines.distributed import (
+    GradientSharing,
+    SharedEncoder,
+    gathered,
+    same_everywhere,
+    sizes_of,
+)
 from shiftdata.baselines.method import Batch, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare, threads
 from shiftdata.baselines.networks import Network, evaluating
+from shiftdata.baselines.sets import Data
+from shiftdata.baselines.sources import Source
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
 from shiftdata.errors import InputError
+from shiftdata.loading.augment import DomainBed, Shift, Strong, Views
+from shiftdata.loading.batches import Loader
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
-from shiftdata.stable import hash64, rng
+from shiftdata.stable import hash64
 
-CHUNK = 512  # rows that are predicted at a time
+#: Steps between two looks at the loss where a look would wait for an accelerator.
+LOOK = 50
 
 
 @dataclass
@@ -36,13 +45,16 @@ class Progress:
     done: int = 0  # steps of the stage
     total: int = 0  # steps of all stages
     begun: bool = False  # whether the stage's `begin` has been called
-    streams: dict[str, tuple[int, int]] = field(default_factory=dict)
+    loaders: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = False
 
 
 class Trainer:
-    """Trains a method on some rows; what a method may ask of is public."""
+    """Trains a method on some rows. What a method may use is public.
+
+    With several processes, `batch` is that of all of them together: each reads and encodes its stretch of it.
+    """
 
     def __init__(
         self,
@@ -57,89 +69,104 @@ class Trainer:
     ) -> None:
         self.method, self.network, self.data = method, network, data
         self.training, self.seed, self.device = training, seed, device
-        self._prepare = prepare
+        self._prepare, self._ranks = prepare, Ranks.of()
+        if training.accumulate > 1 and method.several_moves:
+            raise InputError(f"{type(method).__name__} takes several moves in a step: leave accumulate at 1")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
             method.setup(network, data.known(network.n_features))
-        method.to(device)
+        method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
-        self.first = {name: one.cpu().clone() for name, one in network.state_dict().items()}
-        ranks = Ranks.of()
-        if ranks.world > 1 and "maps" not in method.needs:  # which reach into the encoder
-            network.shared = SharedEncoder(ranks)
+        self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
+        network.call = self._encoder_call()
+        columns = (data.y, data.group, data.domain)
+        self._y, self._group, self._domain = (torch.from_numpy(column).to(device) for column in columns)
         self.progress = Progress()
-        #: How often each row to fit is drawn, if a method has said so.
+        #: How often each row of the training set is drawn, if a method has said so.
         self.counts: IntArray | None = None
         self._validation: Floats | None = None
+        self._part, self._losses = 0, torch.zeros((), device=device)
+        self._sharing = GradientSharing((), 1)
         self._restart()
 
     # What methods use.
 
-    def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> float:
-        """One move of the optimiser down the gradient of a loss; a loss that is not finite stops the run."""
-        optimizer = optimizer or self.optimizer
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise DivergedError(
-                f"the loss is {value} at step {self.progress.total + 1}: lower learning_rate, now "
-                f"{self.training.learning_rate:g}, or a penalty's weight, or set a longer warm-up"
-            )
-        optimizer.zero_grad()
+    def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> Tensor:
+        """Move the optimiser down the gradient of a loss, and return the loss without its graph.
+
+        Nothing waits for an accelerator here, so that its queue stays full.
+        """
+        optimizer, last = optimizer or self.optimizer, self._part == self.training.accumulate - 1
+        self._watch(loss.detach())
+        if self._part == 0:
+            optimizer.zero_grad()
         if loss.requires_grad:  # a batch without a row to learn from moves nothing
-            torch.autograd.backward(self._scaler.scale(loss))
-            average(
-                one.grad
-                for group in optimizer.param_groups
-                for one in group["params"]
-                if one.grad is not None
-            )
-            self._scaler.step(optimizer)
-            self._scaler.update()
-        else:
+            self._sharing.enabled = last
+            torch.autograd.backward(self._scaler.scale(loss / self.training.accumulate))
+            if last:
+                self._sharing.wait()
+                self._clip(optimizer)
+                self._scaler.step(optimizer)
+                self._scaler.update()
+        elif last:
             optimizer.step()  # without gradients it moves nothing; schedules expect it
-        torch.clear_autocast_cache()  # of the weights as they were: a second move reads them anew
-        return value
+        torch.clear_autocast_cache()  # of the weights as they were: a second move reads them again
+        return loss.detach()
 
     def restart_optimizer(self) -> None:
         """Forget the optimiser's moments, as where the loss changes; rates and schedule go on."""
         self.optimizer.state.clear()
 
-    def scores(self, rows: IntArray) -> Floats:
-        """The method's scores of rows of the base, in eval mode; a last column may be of unknown classes."""
-        return self.applied(self.method.predict, rows, self._columns)
+    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+        """Predict logits of rows of the base, in eval mode; a last column may be of unknown classes."""
+        return self.applied(self.method.predict, rows, self._columns, source)
 
-    def source_scores(self, rows: IntArray) -> Floats:
-        """The method's scores of rows of the source, without what adapts to the target alone."""
-        return self.applied(self.method.predict_source, rows, self._columns)
+    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+        """Predict logits of rows of the source, without what adapts to the target alone."""
+        return self.applied(self.method.predict_source, rows, self._columns, source)
 
     def validation_scores(self) -> Floats:
-        """`source_scores` of the set to select by, which a method's `correct` shares with the evaluation."""
+        """`source_scores` of the validation set, which a method's `correct` shares with the evaluation."""
         assert self.data.select is not None
         if self._validation is None:
             self._validation = self.source_scores(self.data.select)
         return self._validation
 
     def features(self, rows: IntArray) -> Floats:
-        """What the encoder makes of some rows of the base, in eval mode."""
+        """Encode rows of the base, in eval mode."""
         return self.applied(self.network.features, rows, self.network.n_features)
 
-    def applied(self, function: Callable[[Tensor], Tensor], rows: IntArray, width: int = 0) -> Floats:
-        """What a function makes of some rows of the base, in eval mode: a line of `width` numbers a row."""
+    def applied(
+        self,
+        function: Callable[[Tensor], Tensor],
+        rows: IntArray,
+        width: int = 0,
+        source: Source | None = None,
+    ) -> Floats:
+        """Apply a function to rows of the base, in eval mode: a line of `width` numbers for each row."""
         with evaluating(self.method), threads(self.training.threads), torch.inference_mode():
-            made = [
-                function(self.inputs(rows[at : at + CHUNK])).float().cpu().numpy()
-                for at in range(0, len(rows), CHUNK)
-            ]
-        return np.concatenate(made) if made else np.zeros((0, width), np.float32)
+            parts = [function(x).float().cpu().numpy() for x in self.read(rows, source=source)]
+        return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+
+    def read(self, rows: IntArray, size: int = 0, source: Source | None = None) -> Iterator[Tensor]:
+        """Read rows of the base in order, `size` at a time, in the network's form, without augmentation."""
+        source = source or self.data.source
+        if len(rows):
+            for batch in source.loader(rows, batch_size=size or source.chunk, rank=0, world=1):
+                yield self.prepared(batch[0])
 
     def inputs(self, rows: IntArray) -> Tensor:
-        """Some rows of the base in the form that the network reads, without augmentation."""
-        data = self.data.inputs
-        return self.prepared(data.x[data.positions(rows)])
+        """Read rows of the base at once, as the network reads them, without augmentation."""
+        return next(self.read(rows, len(rows)))
+
+    def drawn(self, epoch: int) -> IntArray:
+        """Return the places in the training set that the sampler draws in an epoch, on all ranks."""
+        return epoch_rows(self.sampler, epoch)
 
     def prepared(self, x: Any) -> Tensor:
-        """Inputs in the form that the network reads."""
-        return self._prepare(x).to(self.device)
+        """Bring a loader's x onto the device and into the form that the network reads."""
+        x = self._prepare(self._on_device(x)).to(self.device)
+        return x.double() if self.training.precision == "float64" and x.is_floating_point() else x
 
     # The run.
 
@@ -177,7 +204,7 @@ class Trainer:
         return sum(self.steps_of(stage) for stage in self.stages)
 
     def steps_of(self, stage: Stage) -> int:
-        """How many steps a stage has."""
+        """Return how many steps a stage has."""
         if stage.passes:
             rows = 0 if self.data.target is None else len(self.data.target)
             return math.ceil(stage.passes * rows / (self.training.batch or max(rows, 1)))
@@ -188,8 +215,8 @@ class Trainer:
         return self.data.classes + ("unknown" in self.method.needs)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on, bit for bit."""
-        self.progress.streams = {name: (one.epoch, one.used) for name, one in self._streams.items()}
+        """Return all that is needed to go on, bit for bit; it is the same on all ranks."""
+        self.progress.loaders = {name: feed.loader.state_dict() for name, feed in self._feeds.items()}
         return {
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -208,78 +235,126 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
         self._scaler.load_state_dict(state["scaler"])
-        for name, (epoch, used) in self.progress.streams.items():
-            self._streams[name].epoch, self._streams[name].used = epoch, used
+        for name, position in self.progress.loaders.items():
+            self._feeds[name].loader.load_state_dict(position)
+
+    @property
+    def sampler(self) -> RowSampler | CellBatches:
+        """What draws the training set: the rule's sampler, or each row as often as `counts` say."""
+        if self.counts is None:
+            return self.data.sampler
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        return FixedRows(rows, seed=self.seed, names=("counted",))
+
+    def _encoder_call(self) -> Callable[[torch.nn.Module, Tensor], Tensor] | None:
+        """How the encoder is called: compiled, shared among ranks, both, or (None) as it is."""
+        own, compiled = self.network.encoder, None
+        if self.training.compile:
+            compiled = torch.compile(own)
+
+        def call(encoder: torch.nn.Module, x: Tensor) -> Tensor:
+            features: Tensor = compiled(x) if compiled and encoder is own else encoder(x)
+            return features
+
+        if self._ranks.world > 1 and "maps" not in self.method.needs:  # which reach into the encoder
+            return SharedEncoder(self._ranks, call)
+        return call if compiled else None
 
     def _begin(self, number: int, stage: Stage) -> None:
         if self.progress.begun and number == self.progress.stage:
             return
-        if number > self.progress.stage or not self.progress.begun:
-            if stage.fresh:
-                self.network.load_state_dict(self.first)
-            torch.manual_seed(hash64(self.seed, "baselines", "begin", number))
-            same_everywhere(self.method.buffers())
-            self.method.eval()
-            self.method.begin(stage, self)
-            self.progress.stage, self.progress.done, self.progress.begun = number, 0, True
-            self._restart()
+        if stage.fresh:
+            self.network.load_state_dict(self.first)
+        torch.manual_seed(hash64(self.seed, "baselines", "begin", number))
+        same_everywhere(self.method.buffers())
+        self.method.eval()
+        self.method.begin(stage, self)
+        self.progress.stage, self.progress.done, self.progress.begun = number, 0, True
+        self._restart()
 
     def _restart(self) -> None:
-        """The optimiser, its schedule and the streams of a stage that begins."""
+        """Make the optimiser, its schedule and the loaders of a stage that begins."""
         training, stage = self.training, self.stages[self.progress.stage]
-        encoder = {id(one) for one in self.network.encoder.parameters()}
+        encoder = {id(parameter) for parameter in self.network.encoder.parameters()}
         parameters = self.method.trained(stage)
-        groups = [{"params": parameters, "lr": training.learning_rate}]
+        groups: list[dict[str, Any]] = [{"params": parameters, "lr": training.learning_rate}]
         if training.encoder_rate != 1:
             groups = [
-                {
-                    "params": [one for one in parameters if (id(one) in encoder) == inside],
-                    "lr": training.learning_rate * (training.encoder_rate if inside else 1),
-                }
+                {"params": [each for each in parameters if (id(each) in encoder) == inside],
+                 "lr": training.learning_rate * (training.encoder_rate if inside else 1)}
                 for inside in (True, False)
-            ]
-        groups = [one for one in groups if one["params"]] or [{"params": [torch.zeros(1)], "lr": 0.0}]
+            ]  # fmt: skip
+        groups = [group for group in groups if group["params"]] or [{"params": [torch.zeros(1)], "lr": 0.0}]
         self.optimizer = optimizer_of(groups, training)
         self._schedule = schedule_of(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
         self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
-        size, target = training.batch, self.data.target
-        # Batches that are made to a plan stay whole: as many rows of each domain, say.
-        planned = self.sampler.batch_size if isinstance(self.sampler, CellBatches) else size
-        self._streams = {"fit": Stream(self._fit_rows, planned)}
-        if target is not None and "target" in self.method.needs:
+        self._sharing.close()
+        self._sharing = GradientSharing(parameters, self._ranks.world)
+        self._restart_loaders(stage)
+
+    def _restart_loaders(self, stage: Stage) -> None:
+        data, method = self.data, self.method
+        rows, sampler, self._weight = np.arange(len(data.rows)), self.sampler, None
+        if not self.training.batch:
+            rows, weight = self._whole(sampler)
+            sampler, self._weight = None, torch.from_numpy(weight.astype(np.float32)).to(self.device)
+        fit = self._loader(data.rows[rows], sampler, method.strong_views, self.seed)
+        self._rows = torch.from_numpy(rows).to(self.device)
+        whole = not self.training.batch
+        self._feeds = {"fit": _Feed(fit, constant=whole and fit.examples.transform is None)}
+        target = data.target
+        if target is not None and "target" in method.needs:
             if not len(target):
-                raise InputError(f"{type(self.method).__name__} reads unlabelled rows, and the set has none")
-            shuffled = FixedRows(np.arange(len(target)), seed=self.seed, names=("target",))
-            self._streams["target"] = Stream(
-                lambda epoch, begins: self.method.target_rows(self, shuffled, epoch, begins), size
-            )
+                raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
+            shuffled = data.target_sampler or FixedRows(np.arange(len(target)), seed=self.seed + 1)
+            drawn = _EpochRows(len(target), self.seed)
 
-    def _fit_rows(self, epoch: int, begins: bool) -> IntArray:
-        return epoch_rows(self.sampler, epoch)
+            def begin_epoch(epoch: int, begins: bool) -> None:
+                drawn.rows = method.target_rows(self, shuffled, epoch, begins)
 
-    @property
-    def sampler(self) -> RowSampler | CellBatches:
-        """What draws the rows to fit: the rule's sampler, or each row as often as `counts` say."""
-        if self.counts is None:
-            return self.data.sampler
-        return FixedRows(
-            np.repeat(np.arange(len(self.counts)), self.counts), seed=self.seed, names=("counted",)
-        )
+            # A pass over the target takes all its rows, unless one alone would be left for the last batch.
+            drop_last = not stage.passes or len(target) % (self.training.batch or len(target)) == 1
+            drop_last = drop_last and len(target) > 1
+            sampler, views = None if whole else drawn, method.target_strong_views
+            # Other draws than the source's.
+            loader = self._loader(target, sampler, views, self.seed + 1, drop_last)
+            self._feeds["target"] = _Feed(loader, (lambda epoch, begins: None) if whole else begin_epoch)
+
+    def _loader(
+        self, rows: IntArray, sampler: Any, strong_views: int, seed: int, drop_last: bool = True
+    ) -> Loader:
+        source, size = self.data.source, self.training.batch or len(rows)
+        total = sampler.total if isinstance(sampler, RowSampler) else len(rows)
+        transform = transform_of(self.training, source, strong_views) if source.is_pictures else None
+        return source.loader(
+            rows, sampler, transform=transform, seed=seed, batch_size=min(size, total),
+            drop_last=drop_last, workers=self.training.workers, share="batch", rank=self._ranks.rank,
+            world=self._ranks.world,
+        )  # fmt: skip
+
+    def _whole(self, sampler: RowSampler | CellBatches) -> tuple[IntArray, Any]:
+        """Return all rows at once, each with the weight that its sampler draws it by."""
+        if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
+            return np.arange(len(self.data.rows)), row_weights(sampler.cells)
+        rows = np.sort(epoch_rows(sampler, 0))
+        return rows, np.ones(len(rows))
 
     def _step(self, stage: Stage) -> None:
         progress = self.progress
-        batch = self._batch(self.steps_of(stage))
-        # The same in every process.
-        # Of the CPU alone where it trains there: `torch.manual_seed` walks the stack for every other device.
-        generator = torch.default_generator if self.device == "cpu" else torch
-        generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
-        self.method.train()
-        if self.training.frozen_norm:
-            _freeze_norms(self.network.encoder)
-        kind = "cuda" if self.device.startswith("cuda") else "cpu"
-        dtype = getattr(torch, self.training.precision)
-        with torch.autocast(kind, dtype, enabled=self.training.precision != "float32"):
-            loss = self._loss_of(batch)
+        for part in range(self.training.accumulate):
+            self._part = part
+            batch = self._batch(stage)
+            # Equal draws in every process. Of the processor alone where it trains there: `torch.manual_seed`
+            # walks the stack for every other device.
+            generator = torch.default_generator if self.device == "cpu" else torch
+            generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, part))
+            self.method.train()
+            if self.training.frozen_norm:
+                _freeze_norms(self.network.encoder)
+            kind, dtype = torch.device(self.device).type, getattr(torch, self.training.precision)
+            with torch.autocast(kind, dtype, enabled=self.training.precision in ("bfloat16", "float16")):
+                loss = self._loss_of(batch)
+        self._part = 0
         self._schedule.step()
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
@@ -288,7 +363,7 @@ class Trainer:
         if due and not stage.adapts:
             self._evaluate(loss)
 
-    def _loss_of(self, batch: Batch) -> float:
+    def _loss_of(self, batch: Batch) -> Tensor:
         try:
             return self.method.step(batch, self)
         except ValueError as error:
@@ -298,7 +373,25 @@ class Trainer:
                 "batch norm has no statistics of a batch of one row: take a larger batch, or frozen_norm=True"
             ) from error
 
-    def _evaluate(self, loss: float) -> None:
+    def _watch(self, loss: Tensor) -> None:
+        """Stop a run whose loss is not finite; an accelerator, which makes us wait, is asked now and then."""
+        self._losses = self._losses + loss  # what is not finite stays so
+        if self.device == "cpu" or (self.progress.total + 1) % LOOK == 0:
+            value = float(self._losses)
+            self._losses = torch.zeros_like(self._losses)
+            if not math.isfinite(value):
+                raise DivergedError(
+                    f"the loss is {value} at step {self.progress.total + 1}: lower learning_rate, now "
+                    f"{self.training.learning_rate:g}, or a penalty's weight, or set a longer warm-up"
+                )
+
+    def _clip(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.training.clip:
+            self._scaler.unscale_(optimizer)
+            parameters = [each for group in optimizer.param_groups for each in group["params"]]
+            torch.nn.utils.clip_grad_norm_(parameters, self.training.clip)
+
+    def _evaluate(self, loss: Tensor) -> None:
         """The loss of the weights as they are; what is predicted if the training ends with this step."""
         data, step = self.data, self.progress.total
         if data.select is None or data.select_y is None:
@@ -307,9 +400,9 @@ class Trainer:
         scores = torch.from_numpy(self.validation_scores()).double()
         held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
         self.method.evaluated(step, held)
-        if any(one.fresh for one in self.stages[self.progress.stage + 1 :]):
+        if any(stage.fresh for stage in self.stages[self.progress.stage + 1 :]):
             return  # this network is thrown away, and no checkpoint
-        entry: dict[str, Any] = {"step": step, "loss": loss, "select_loss": held}
+        entry: dict[str, Any] = {"step": step, "loss": float(loss), "select_loss": held}
         with self._ended():
             entry["predicted"] = torch.from_numpy(self.validation_scores()).argmax(1)
             if data.tested is not None:
@@ -318,7 +411,7 @@ class Trainer:
 
     @contextmanager
     def _ended(self) -> Iterator[None]:
-        """The method as it would be if the training ended now, and afterwards everything as it was.
+        """Put the method as it would be if the training ended now, and afterwards everything back.
 
         What is put back is what a run that goes on after a stop starts from, bit for bit.
         """
@@ -349,62 +442,104 @@ class Trainer:
         torch.manual_seed(hash64(self.seed, "baselines", "finish"))
         self.method.finish(self)
         after = self.method.state_dict()
-        if before is None or not all(torch.equal(after[name], one) for name, one in before.items()):
+        if before is None or not all(torch.equal(after[name], value) for name, value in before.items()):
             self._validation = None
         self.method.correct(self)
 
-    def _batch(self, steps: int) -> Batch:
-        data, whole = self.data, self.training.batch == 0
-        drawn, weight = self._whole() if whole else (self._streams["fit"].take(), None)
-        x = self._view(data.rows[drawn], "shift")
-        strong = self._strong(data.rows[drawn], "strong", self.method.strong_views)
-        target = target_row = None
-        target_strong: tuple[Tensor, ...] = ()
-        if data.target is not None and self.method.reads_target(self.stages[self.progress.stage]):
-            target_row = np.arange(len(data.target)) if whole else self._streams["target"].take()
-            target = self._view(data.target[target_row], "target shift")
-            views_of_target = self.method.target_strong_views
-            target_strong = self._strong(data.target[target_row], "target strong", views_of_target)
-        if weight is None:
-            weight = np.ones(len(drawn))
-
-        def there(values: Any) -> Tensor:
-            return torch.from_numpy(values).to(self.device)
-
+    def _batch(self, stage: Stage) -> Batch:
+        views, places = self._taken("fit")
+        rows = self._rows[places]
+        weight = torch.ones(len(rows), device=self.device) if self._weight is None else self._weight
+        target_views, target_row = [], None
+        if "target" in self._feeds and self.method.reads_target(stage):
+            target_views, target_row = self._taken("target")
         return Batch(
-            x,
-            there(data.y[drawn]),
-            there(data.group[drawn]),
-            there(data.domain[drawn]),
-            there(drawn),
-            there(weight.astype(np.float32)),
-            progress=self.progress.done / steps,
+            views[0],
+            self._y[rows],
+            self._group[rows],
+            self._domain[rows],
+            rows,
+            weight,
+            progress=self.progress.done / self.steps_of(stage),
             step=self.progress.done,
-            stage=self.stages[self.progress.stage].name,
-            target=target,
-            target_row=None if target_row is None else there(target_row),
-            strong=strong,
-            target_strong=target_strong,
+            stage=stage.name,
+            target=target_views[0] if target_views else None,
+            target_row=target_row,
+            strong=tuple(views[1:]),
+            target_strong=tuple(target_views[1:]),
         )
 
-    def _whole(self) -> tuple[IntArray, Any]:
-        """All rows at once, each with the weight that its sampler draws it by."""
-        sampler = self.sampler
-        if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
-            return np.arange(len(self.data.rows)), row_weights(sampler.cells)
-        return np.sort(epoch_rows(sampler, 0)), None
+    def _taken(self, feed: str) -> tuple[list[Tensor], Tensor]:
+        """Return the views of the next batch, of all ranks together, and the places of its rows."""
+        x, known = self._feeds[feed].take()
+        sizes = sizes_of(len(x), self._ranks.world, self.device)
+        places = gathered(self._on_device(known["position"]), sizes)
+        if not isinstance(x, Tensor):
+            return [gathered(self.prepared(x), sizes)], places
+        x = gathered(self._on_device(x), sizes)  # as bytes: a fourth of what the network reads
+        views = list(x.permute(1, 0, 4, 2, 3)) if x.ndim == 5 else [x]
+        return [self.prepared(view) for view in views], places
 
-    def _strong(self, rows: IntArray, purpose: str, number: int) -> tuple[Tensor, ...]:
-        return tuple(self._view(rows, f"{purpose} {one}", strong=True) for one in range(number))
+    def _on_device(self, x: Any) -> Any:
+        if not isinstance(x, Tensor) or self.device == "cpu":
+            return x
+        pinned = x.pin_memory() if self.device.startswith("cuda") else x
+        return pinned.to(self.device, non_blocking=True)
 
-    def _view(self, rows: IntArray, purpose: str, *, strong: bool = False) -> Tensor:
-        inputs = self.data.inputs
-        x = inputs.x[inputs.positions(rows)]
-        if inputs.is_pictures:
-            make, training = (views.strong if strong else views.weak), self.training
-            drawn = rng(self.seed, "baselines", purpose, self.progress.total)
-            x = make(x, drawn, shift=training.shift, flip=training.flip)
-        return self.prepared(x)
+
+class _Feed:
+    """The batches of a loader, epoch after epoch without end."""
+
+    def __init__(
+        self,
+        loader: Loader,
+        begin_epoch: Callable[[int, bool], object] = lambda epoch, begins: None,
+        constant: bool = False,
+    ) -> None:
+        self.loader, self._begin_epoch, self._constant = loader, begin_epoch, constant
+        self._batch: Any = None
+        self._batches: Iterator[Any] | None = None
+
+    def take(self) -> Any:
+        """Return the next batch; `begin_epoch` hears which epoch begins, or (False) goes on after a stop."""
+        if self._constant and self._batch is not None:
+            return self._batch  # all rows as they are: every batch is this one
+        batch = None if self._batches is None else next(self._batches, None)
+        while batch is None:  # an epoch that was resumed after its last batch has none
+            position = self.loader.state_dict()
+            self._begin_epoch(position["epoch"], position["done"] == 0)
+            self._batches = iter(self.loader)
+            batch = next(self._batches, None)
+        self._batch = batch if self._constant else None
+        return batch
+
+
+class _EpochRows(RowSampler):
+    """The rows that a method chose for the epoch that begins."""
+
+    def __init__(self, total: int, seed: int) -> None:
+        super().__init__("chosen", total, seed=seed)
+        self.rows = np.arange(total)
+
+    def rows_of(self, epoch: int) -> IntArray:
+        return self.rows
+
+
+def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
+    """Return the positions that a sampler gives in an epoch, in order, on all ranks."""
+    if isinstance(sampler, RowSampler):
+        return sampler.rows_of(epoch)
+    return np.concatenate([np.asarray(batch) for batch in sampler.among(Ranks()).items_of(epoch)])
+
+
+def transform_of(training: Training, source: Source, strong_views: int = 0) -> Any:
+    """Return the augmentation as a loader's `transform`; with strong views it makes several pictures."""
+    weak: Any = Shift(training.shift, flip=training.flip)
+    if training.augment == "domainbed":
+        weak = DomainBed(source.shape[0])
+    if strong_views:
+        return Views(weak, *[Strong(weak)] * strong_views)
+    return None if training.augment == "none" or not (training.shift or training.flip) else weak
 
 
 def _freeze_norms(encoder: torch.nn.Module) -> None:

@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.baselines.data import Data, epoch_rows
-from shiftdata.baselines.inputs import Inputs
+from shiftdata.baselines.engine import epoch_rows
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.models import Floats, Standardised
+from shiftdata.baselines.sets import Data
+from shiftdata.baselines.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
-
-
-def is_estimator(backbone: Any) -> bool:
-    """Whether it has scikit-learn's `fit` and `predict`."""
-    return callable(getattr(backbone, "fit", None)) and callable(getattr(backbone, "predict", None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +22,16 @@ class FittedEstimator:
     """An estimator that was fitted on standardised inputs."""
 
     estimator: Any
-    inputs: Inputs
+    source: Source
     prepare: Standardised
     classes: int
 
-    def scores(self, rows: IntArray) -> Floats:
+    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
         """A score for each class: logarithms of probabilities where the estimator has them, else votes."""
         made = np.full((len(rows), self.classes), -np.inf, np.float32)
         if not len(rows):
             return made
-        x = self.prepare(self.inputs.x[self.inputs.positions(rows)]).numpy()
+        x = self.prepare((source or self.source).lines(rows)).numpy()
         if hasattr(self.estimator, "predict_proba"):
             with np.errstate(divide="ignore"):
                 made[:, self.estimator.classes_] = np.log(self.estimator.predict_proba(x))
@@ -46,9 +42,9 @@ class FittedEstimator:
         made[np.arange(len(rows)), predicted] = 0
         return made
 
-    def source_scores(self, rows: IntArray) -> Floats:
+    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
         """The same: an estimator adapts to no target."""
-        return self.scores(rows)
+        return self.scores(rows, source)
 
 
 def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator:
@@ -59,10 +55,9 @@ def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator
             f"{type(method).__name__} trains networks: with an estimator only the draw of rows can be "
             "chosen, by erm, rwy, rwg, suby or subg"
         )
-    if data.inputs.is_pictures or data.inputs.x.ndim != 2:
+    x = data.source.lines(data.rows[epoch_rows(data.sampler, 0)])
+    if x is None:
         raise InputError("an estimator reads numbers: of pictures their frozen features")
-    drawn = epoch_rows(data.sampler, 0)
-    places = data.inputs.positions(data.rows[drawn])
-    prepare = Standardised(data.inputs.x[places])
-    estimator.fit(prepare(data.inputs.x[places]).numpy(), data.y[drawn])
-    return FittedEstimator(estimator, data.inputs, prepare, data.classes)
+    prepare = Standardised(x)
+    estimator.fit(prepare(x).numpy(), data.y[epoch_rows(data.sampler, 0)])
+    return FittedEstimator(estimator, data.source, prepare, data.classes)

@@ -37,10 +37,10 @@ from shiftdata.baselines.head_runs import (
     first_weights,
     with_bias,
 )
-from shiftdata.baselines.inputs import Inputs
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats, Standardised, threads
 from shiftdata.baselines.sets import TaskSets
+from shiftdata.baselines.sources import Source
 from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
@@ -146,7 +146,7 @@ def train_grid(
     *,
     steps: int,
     every: int = 0,
-    inputs: Inputs | None = None,
+    features: Floats | None = None,
     name: str | None = None,
     workers: int = 1,
     on_runs: Callable[[int], object] = int,
@@ -158,7 +158,7 @@ def train_grid(
         specs: the runs.
         steps: steps of each.
         every: predict after so many steps each, besides the last.
-        inputs: the features, where they were read already; default: frozen ones, kept on this machine.
+        features: an array with a line for each row of the base; default: frozen ones, kept on this machine.
         name: the set to train on; default: the first with the role "fit".
         workers: threads.
         on_runs: gets how many runs have ended since its last call.
@@ -167,10 +167,9 @@ def train_grid(
     sets = TaskSets.of(task, make_method("erm"), name)
     judged = tuple(one for one, rows in task.sets.items() if rows.role in ("select", "test"))
     rows = tuple(task.rows(one) for one in judged)
-    if inputs is None:
-        inputs = sets.read("linear", None, int)
-    data = sets.data(inputs, Training(batch=0), 0)
-    fit = inputs.x[inputs.positions(data.rows)]
+    source = sets.source("linear") if features is None else Source(features)
+    data = sets.data(source, Training(batch=0), 0)
+    fit = source.lines(data.rows)
     prepare = Standardised(fit)
     results = train_heads(
         prepare(fit).numpy(),
@@ -179,7 +178,7 @@ def train_grid(
         specs,
         steps=steps,
         classes=data.classes,
-        evaluate=[prepare(inputs.x[inputs.positions(one)]).numpy() for one in rows],
+        evaluate=[prepare(source.lines(one)).numpy() for one in rows],
         every=every,
         samplers=lambda rule, seed: task.sampler(rule, sets.fit, seed=seed),
         workers=workers,

@@ -161,6 +161,8 @@ class Method(nn.Module):
     #: How many strongly augmented views of each row batches bring, and of each row of the target.
     strong_views: int = 0
     target_strong_views: int = 0
+    #: Whether a step has several moves of the optimiser: then it cannot accumulate batches.
+    several_moves: bool = False
     #: Whether it fits the rows to select by: then its score there cannot choose between runs.
     trains_on_select: bool = False
     #: Raised with every change that changes a result: it is in the record of each run. Of a method of your
@@ -206,8 +208,8 @@ class Method(nn.Module):
         """A number to make smaller."""
         raise NotImplementedError(f"{type(self).__name__} has no loss")
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
-        """One step: the loss's gradient, and the optimiser's move. Methods with several moves replace it."""
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+        """Take one step and return its loss. Methods with several moves replace it."""
         return trainer.descend(self.loss(batch))
 
     def after_step(self, batch: Batch) -> None:
@@ -265,7 +267,7 @@ class Wrapper(Method):
         self.hyper = inner.hyper | self.hyper
         self.needs, self.sampler = inner.needs, inner.sampler
         self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views
-        self.trains_on_select = inner.trains_on_select
+        self.trains_on_select, self.several_moves = inner.trains_on_select, inner.several_moves
 
     def setup(self, network: Network, known: Setup) -> None:
         super().setup(network, known)
@@ -283,7 +285,7 @@ class Wrapper(Method):
     def loss(self, batch: Batch) -> Tensor:
         return self.inner.loss(batch)
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         return self.inner.step(batch, trainer)
 
     def after_step(self, batch: Batch) -> None:

@@ -58,12 +58,12 @@ def threads(number: int = 1) -> Iterator[None]:
 
 def pixels(x: Any, centre: float = 127.5, scale: float = 63.75) -> Tensor:
     """Networks read n x channels x height x width, from -2 to 2 unless their weights are used to others."""
-    return torch.from_numpy(x).permute(0, 3, 1, 2).float().div(scale).sub(centre / scale)
+    return x.float().div(scale).sub(centre / scale)
 
 
 def numbers(x: Any) -> Tensor:
     """Bytes as the numbers of an embedding."""
-    return torch.from_numpy(x).long()
+    return x.long()
 
 
 class Standardised:
@@ -77,8 +77,11 @@ class Standardised:
         self._scale = 1 / np.sqrt(np.where(variance > 1e-12, variance, 1))
 
     def __call__(self, x: Floats) -> Tensor:
-        standardised: Floats = ((x - self._mean) * self._scale).astype(np.float32)
-        return torch.from_numpy(np.nan_to_num(standardised))
+        x = torch.as_tensor(x)
+        return torch.nan_to_num(
+            (x.double() - torch.as_tensor(self._mean).to(x.device))
+            * torch.as_tensor(self._scale).to(x.device)
+        ).float()
 
 
 def efficientnet_weights() -> Path:
@@ -256,13 +259,20 @@ def backbone_of(name: str) -> Backbone:
     return BACKBONES[name]
 
 
+def is_estimator(backbone: Any) -> bool:
+    """Whether it has scikit-learn's `fit` and `predict`."""
+    return callable(getattr(backbone, "fit", None)) and callable(getattr(backbone, "predict", None))
+
+
 def reads_of(x: Any) -> Reads:
     """What some inputs are."""
+    if isinstance(x, list):
+        return "texts"
     if x.ndim == 4:
         return "pixels"
     if x.ndim == 1:
         return "texts"
-    return "bytes" if x.dtype == np.uint8 else "numbers"
+    return "bytes" if x.dtype == torch.uint8 else "numbers"
 
 
 def default_backbone(x: Any) -> str:
@@ -276,18 +286,18 @@ def default_backbone(x: Any) -> str:
 
 
 def build(
-    backbone: str | nn.Module | None, x: Any, fit: Any, outputs: int
+    backbone: str | nn.Module | None, x: Any, outputs: int, fit: Any = None
 ) -> tuple[Network, Prepare, Backbone]:
     """The network for some inputs, what brings a batch of them into its form, and what it is.
 
     `x` are all inputs, `fit` the positions of those that it is trained on.
     """
     reads = reads_of(x)
-    standard: Prepare | None = Standardised(x[fit]) if reads == "numbers" else None
+    standard: Prepare | None = Standardised(fit) if reads == "numbers" else None
     if isinstance(backbone, nn.Module):
         prepare = standard or {"pixels": _PIXELS, "bytes": numbers}[reads]
         about = Backbone(type(backbone).__name__, reads, "", None, pretraining="not known")
-        return _own_network(backbone, prepare(x[fit][:2]), outputs), prepare, about
+        return _own_network(backbone, prepare(x[:2]), outputs), prepare, about
     about = backbone_of(backbone or default_backbone(x))
     if about.reads != reads:
         fitting = ", ".join(one.name for one in BACKBONES.values() if one.reads == reads)
@@ -295,7 +305,7 @@ def build(
             f"the backbone {about.name} reads {about.reads}, and these are {reads}: use {fitting}"
         )
     assert about.make is not None  # those with a name have one
-    network, own = about.make(x.shape[1] if x.ndim > 1 else 0, outputs)
+    network, own = about.make(0 if isinstance(x, list) else x.shape[1], outputs)
     chosen = own or standard
     assert chosen is not None  # numbers are standardised, the others say what they read
     return network, chosen, about

@@ -27,12 +27,12 @@ class Network(nn.Module):
         super().__init__()
         self.encoder, self.head, self.n_features = encoder, head, features
         self.maps = tuple(maps)  # a tuple: torch has them as parts of the encoder already
-        #: Calls the encoder where several processes share a batch.
-        self.shared: Callable[[nn.Module, Tensor], Tensor] | None = None
+        #: Calls the encoder: compiled, say, or shared by several processes.
+        self.call: Callable[[nn.Module, Tensor], Tensor] | None = None
 
     def features(self, x: Tensor) -> Tensor:
         """The numbers that the head reads, a row each."""
-        features: Tensor = self.encoder(x) if self.shared is None else self.shared(self.encoder, x)
+        features: Tensor = self.encoder(x) if self.call is None else self.call(self.encoder, x)
         return features
 
     def forward(self, x: Tensor) -> Tensor:

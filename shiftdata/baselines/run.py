@@ -17,18 +17,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from numpy.typing import NDArray
 
 from shiftdata import __version__
-from shiftdata.baselines.data import Data
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.estimators import FittedEstimator, fit_estimator, is_estimator
-from shiftdata.baselines.inputs import Inputs
+from shiftdata.baselines.estimators import FittedEstimator, fit_estimator
 from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Backbone, Floats, build
+from shiftdata.baselines.models import Backbone, Floats, build, is_estimator
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.sets import TaskSets, check_rows
+from shiftdata.baselines.sets import Data, TaskSets, check_rows
+from shiftdata.baselines.sources import Source
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
@@ -48,41 +48,41 @@ class PretrainingWarning(UserWarning):
 
 
 class Scorer(Protocol):
-    """What scores rows of the base: a trainer, an estimator, several models."""
+    """Predicts logits of rows of a base: a trainer, an estimator, several models."""
 
-    def scores(self, rows: IntArray) -> Floats:
-        """A score for each class, for each row."""
+    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+        """Return a logit for each class, for each row of the training's source, or of another one."""
         ...
 
-    def source_scores(self, rows: IntArray) -> Floats:
-        """The scores of rows of the source, without what adapts to the target alone."""
+    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+        """Return the logits of rows of the source, without what adapts to the target alone."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What was trained; `outputs` are the numbers of the labels that its scores stand for."""
+    """What was trained; `outputs` are the numbers of the labels that its logits stand for."""
 
     scorer: Scorer
     outputs: IntArray
 
-    def scores(self, rows: IntArray) -> Floats:
-        """A score for each output, for each of some rows of the base."""
-        return self.scorer.scores(rows)
+    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+        """Return a logit for each output, for each of some rows of the base."""
+        return self.scorer.scores(rows, source)
 
-    def predict(self, rows: IntArray) -> IntArray:
-        """The number of the label of the highest score."""
-        predicted: IntArray = self.outputs[self.scores(rows).argmax(axis=1)]
+    def predict(self, rows: IntArray, source: Source | None = None) -> IntArray:
+        """Return the number of the label of the largest logit."""
+        predicted: IntArray = self.outputs[self.scores(rows, source).argmax(axis=1)]
         return predicted
 
     def predict_source(self, rows: IntArray) -> IntArray:
-        """The same for rows of the source: without what adapts to the target alone, as RW's label shares."""
+        """Return the same for rows of the source, without what adapts to the target alone."""
         predicted: IntArray = self.outputs[self.scorer.source_scores(rows).argmax(axis=1)]
         return predicted
 
 
 def fit(
-    inputs: Inputs,
+    source: Source | NDArray[Any],
     rows: IntArray,
     targets: IntArray,
     sampler: RowSampler | CellBatches | None = None,
@@ -93,15 +93,16 @@ def fit(
     training: Training = TRAINING,
     seed: int = 0,
 ) -> Model:
-    """Train a model to say the target of each of some rows; `sampler` draws among them, else all alike.
+    """Train a model to predict the target of rows of a source, or of an array with a line for each row.
 
-    `outputs` are the targets that it can say; by default those that occur.
+    `sampler` draws among the rows, by default all alike. `outputs` are the targets that it can predict; by
+    default those that occur.
     """
     outputs = np.unique(targets) if outputs is None else outputs
     check_rows(rows, outputs)
     none = np.zeros(len(rows), np.int64)
     data = Data(
-        inputs,
+        source if isinstance(source, Source) else Source(source),
         rows,
         np.searchsorted(outputs, targets).astype(np.int64),
         len(outputs),
@@ -122,20 +123,22 @@ def _trainer(
     seed: int,
     device: str,
 ) -> tuple[Trainer, Backbone]:
-    places = data.inputs.positions(data.rows)
+    source = data.source
+    # The first rows say what an example is; numbers are standardised by all of the training set.
+    sample = next(iter(source.loader(data.rows[:2], batch_size=2, rank=0, world=1)))[0]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
-        network, prepare, about = build(backbone, data.inputs.x, places, data.classes)
-    _check_network(method, network, data.inputs)
+        network, prepare, about = build(backbone, sample, data.classes, source.lines(data.rows))
+    _check_network(method, network, source)
     return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
 
 
-def _check_network(method: Method, network: Network, inputs: Inputs) -> None:
+def _check_network(method: Method, network: Network, source: Source) -> None:
     layers = [one for one in network.modules() if isinstance(one, torch.nn.modules.batchnorm._BatchNorm)]
     lacking = {
         "batch-norm": (not layers, "adapts batch-norm layers, and the network has none", "small-cnn"),
         "maps": (not network.maps, "reads feature maps, and the network has none", "small-resnet"),
-        "pixels": (not inputs.is_pictures, "changes pictures, and the network reads features", "small-cnn"),
+        "pixels": (not source.is_pictures, "changes pictures, and the network reads features", "small-cnn"),
     }
     for need, (lacks, why, instead) in lacking.items():
         if need in method.needs and lacks:
@@ -211,7 +214,7 @@ def train(
     variant: str = "fixed",
     backbone: Any = None,
     side: int | None = None,
-    inputs: Inputs | None = None,
+    features: NDArray[Any] | None = None,
     training: Training | None = None,
     steps: int | None = None,
     batch_size: int | None = None,
@@ -235,7 +238,7 @@ def train(
             "transformers:NAME", a torch module that makes rows x numbers, or a scikit-learn estimator;
             default: a small network that is trained from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
-        inputs: the examples, where they were read already; see `read_inputs`.
+        features: an array with a line for each row of the base, which is read in the place of the examples.
         training: steps, batch, rate, ..; see `Training`.
         steps: instead of those of `training`.
         batch_size: instead of the `batch` of `training`; 0 takes all rows at once.
@@ -257,9 +260,8 @@ def train(
     )
     made = make_method(method, variant=variant, **hyper)
     sets = TaskSets.of(task, made, name)
-    if inputs is None:
-        inputs = sets.read(backbone, side, on_rows)
-    data = sets.data(inputs, training, seed, test_steps=test_steps)
+    source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
+    data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):
@@ -268,9 +270,9 @@ def train(
         identity = _identity(task, method, made, about, training, seed)
     else:
         scorer, about = _trainer(made, data, backbone, training, seed, device)
-        about = replace(about, pretraining=about.pretraining or inputs.pretraining)
+        about = replace(about, pretraining=about.pretraining or source.pretraining)
         _warn_pretraining(task, about)
-        identity = _identity(task, method, made, about, training, seed) | {"input": [*inputs.x.shape[1:]]}
+        identity = _identity(task, method, made, about, training, seed) | {"input": [*source.shape]}
         _run(scorer, folder, identity, save_every, on_step)
     scores = scorer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}

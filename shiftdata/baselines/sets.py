@@ -7,17 +7,59 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
-from shiftdata.baselines.data import Data
-from shiftdata.baselines.estimators import is_estimator
-from shiftdata.baselines.inputs import SIDE, Form, Inputs, read_inputs
-from shiftdata.baselines.method import Method
-from shiftdata.baselines.models import backbone_of
+from shiftdata.baselines.method import Method, Setup
+from shiftdata.baselines.sources import Source, form_of, source_of
 from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.tasks import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows of a training. Labels of `target` are not here, nor groups: no method can see them.
+
+    rows, target and select are rows of the base; y, group and domain have a number from 0 for each of `rows`.
+    """
+
+    source: Source
+    rows: IntArray
+    y: IntArray
+    classes: int
+    group: IntArray
+    domain: IntArray
+    sampler: RowSampler | CellBatches
+    target: IntArray | None = None
+    target_sampler: RowSampler | None = None
+    select: IntArray | None = None
+    select_y: IntArray | None = None
+    select_group: IntArray | None = None
+    #: Rows that are predicted at each evaluation too, and that no method gets to know of.
+    tested: IntArray | None = None
+
+    def known(self, features: int) -> Setup:
+        """Return what a method may know before the first step."""
+        groups, domains = (int(column.max(initial=-1)) + 1 for column in (self.group, self.domain))
+        of_group = np.zeros((2, groups), np.int64)
+        of_group[:, self.group] = self.y, self.domain
+        columns = ((self.y, self.classes), (self.group, groups), (self.domain, domains))
+        counts = [torch.from_numpy(np.bincount(column, minlength=size)) for column, size in columns]
+        return Setup(
+            classes=self.classes,
+            groups=groups,
+            domains=domains,
+            rows=len(self.rows),
+            target_rows=0 if self.target is None else len(self.target),
+            features=features,
+            class_counts=counts[0],
+            group_counts=counts[1],
+            domain_counts=counts[2],
+            group_class=torch.from_numpy(of_group[0]),
+            group_domain=torch.from_numpy(of_group[1]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,38 +76,31 @@ class TaskSets:
 
     @classmethod
     def of(cls, task: Task, method: Method, name: str | None) -> TaskSets:
-        """The sets of a task; `name` is the one to fit, if not the first with that role."""
+        """Find the sets of a task; `name` is the training set, if not the first with the role "fit"."""
         fit = name or task.set_of("fit")
         check_needs(task, method, fit)
-        roles = task.sets.items()
-        target = next((one for one, rows in roles if "unlabelled" in rows.roles), None)
-        tests = [task.rows(one) for one, rows in roles if rows.role == "test"]
-        return cls(
-            task,
-            method,
-            fit,
-            target if "target" in method.needs else None,
-            next((one for one, rows in roles if rows.role == "select"), None),
-            np.unique(np.concatenate([np.zeros(0, np.int64), *tests])),
-        )
+        target = next((name for name, rows in task.sets.items() if "unlabelled" in rows.roles), None)
+        select = next((name for name, rows in task.sets.items() if rows.role == "select"), None)
+        tests = [task.rows(name) for name, rows in task.sets.items() if rows.role == "test"]
+        tested = np.unique(np.concatenate([np.zeros(0, np.int64), *tests]))
+        return cls(task, method, fit, target if "target" in method.needs else None, select, tested)
 
-    def read(
+    def source(
         self,
         backbone: Any,
-        side: int | None,
-        on_rows: Callable[[int], object],
+        side: int | None = None,
+        on_rows: Callable[[int], object] = int,
         cache: bool | None = None,
-    ) -> Inputs:
-        """Read the examples of all sets, as a backbone reads them; `cache` as `read_inputs` has it."""
-        form, usual = self._form(backbone)
-        rows = [self.tested, *(self.task.rows(one) for one in (self.fit, self.select) if one)]
+    ) -> Source:
+        """Return what a backbone reads of all sets; features that are not cached yet are made now."""
+        rows = [self.tested, *(self.task.rows(name) for name in (self.fit, self.select) if name)]
         if self.target:
             rows.append(self.task.rows(self.target, "unlabelled"))
-        metadata = self.task.metadata
-        return read_inputs(metadata, form, *rows, side=side or usual, cache=cache, on_rows=on_rows)
+        form, usual = form_of(self.task.metadata, backbone)
+        return source_of(self.task.metadata, form, *rows, side=side or usual, cache=cache, on_rows=on_rows)
 
-    def data(self, inputs: Inputs, training: Training, seed: int, *, test_steps: bool = False) -> Data:
-        """The rows as a method may see them; with `test_steps` each evaluation predicts the test too."""
+    def data(self, source: Source, training: Training, seed: int, *, test_steps: bool = False) -> Data:
+        """Return the rows as a method sees them; with `test_steps` evaluations predict the test set too."""
         task, metadata, counts = self.task, self.task.metadata, self.task.counts(self.fit)
         rows = task.rows(self.fit) if counts is None else np.repeat(task.rows(self.fit), counts)
         check_rows(rows, task.label_ids)
@@ -77,7 +112,7 @@ class TaskSets:
         select = select[np.isin(metadata.label[select], task.label_ids)]
         judged = len(select) > 0
         return Data(
-            inputs,
+            source,
             rows,
             task.remapped[metadata.label[rows]],
             len(task.label_ids),
@@ -85,6 +120,7 @@ class TaskSets:
             domain,
             sampler,
             target=None if self.target is None else task.rows(self.target, "unlabelled"),
+            target_sampler=self._target_sampler(seed + 1),
             select=select if judged else None,
             select_y=task.remapped[metadata.label[select]] if judged else None,
             select_group=metadata.group[select] if judged else None,
@@ -100,19 +136,12 @@ class TaskSets:
         equal = batch - batch % domains  # equally many of each domain
         return self.task.sampler(rule, self.fit, seed=seed, batch_size=equal)
 
-    def _form(self, backbone: Any) -> tuple[Form, int]:
-        """How a backbone reads the examples, and pictures in what size."""
-        opened = self.task.metadata.dataset
-        modality = "table" if opened is None else opened.manifest.roles.modality
-        if is_estimator(backbone):
-            return ("frozen" if modality == "image" else "scratch"), SIDE
-        about = backbone_of(backbone) if isinstance(backbone, str) else None
-        if about is None or modality == "table":
-            return "scratch", SIDE
-        if modality == "text":
-            forms: dict[str, Form] = {"bytes": "bytes", "texts": "texts"}
-            return forms.get(about.reads, "scratch"), SIDE
-        return ("frozen" if about.reads == "numbers" else "scratch"), about.side
+    def _target_sampler(self, seed: int) -> RowSampler | None:
+        if self.target is None or not len(self.task.rows(self.target, "unlabelled")):
+            return None
+        sampler = self.task.sampler("shuffle", self.target, role="unlabelled", seed=seed)
+        assert isinstance(sampler, RowSampler)
+        return sampler
 
 
 def check_rows(rows: IntArray, outputs: IntArray) -> None:

@@ -13,7 +13,8 @@ from shiftdata.errors import InputError, ShiftdataError
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
 Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
+Augment: TypeAlias = Literal["shift", "domainbed", "none"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "float64"]
 
 
 class DivergedError(ShiftdataError):
@@ -28,8 +29,12 @@ class Training:
     divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
     `shift` pixels in each direction, their border repeated. The encoder's rate is
     `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep the statistics that they
-    came with, as DomainBed does with pretrained weights. `evaluate_every` so many steps the set to select by
-    is predicted; 0: never.
+    came with, as DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips,
+    colours. Every `evaluate_every` steps the validation set is predicted; 0: never.
+
+    A step takes the gradients of `accumulate` batches, scaled down to the norm `clip` where that is above 0.
+    `compile` compiles the encoder; `workers` are the loader's threads (default: one a core for pictures),
+    `threads` those of torch on a processor.
     """
 
     steps: int = 800
@@ -44,17 +49,24 @@ class Training:
     shift: int = 3
     flip: bool = False  # for things, not for letters
     evaluate_every: int = 0
+    augment: Augment = "shift"
+    accumulate: int = 1
+    clip: float = 0.0
+    compile: bool = False
+    workers: int | None = None
     threads: int = 1
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
-        if min(self.steps, self.threads) < 1 or self.batch < 0 or min(numbers) < 0:
-            raise InputError(f"{self}: give at least 1 step, 1 thread, and no negative number")
+        numbers += (self.clip, self.workers or 0)
+        if min(self.steps, self.threads, self.accumulate) < 1 or self.batch < 0 or min(numbers) < 0:
+            raise InputError(f"{self}: at least 1 step, thread and accumulated batch, nothing negative")
         for given, known in (
             (self.optimizer, Optimizer),
             (self.schedule, Schedule),
             (self.precision, Precision),
+            (self.augment, Augment),
         ):
             if given not in get_args(known):
                 raise InputError(f"{given!r} is not one of {', '.join(get_args(known))}")

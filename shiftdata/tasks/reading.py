@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.sampling import SAMPLERS, Sampler, make_sampler
@@ -16,7 +17,7 @@ from shiftdata.tasks.sets import Indices, Role, different
 if TYPE_CHECKING:
     from shiftdata.loading.batches import Examples, Loader
     from shiftdata.loading.batches.examples import Transform
-    from shiftdata.loading.batches.loader import BatchTransform, OnError
+    from shiftdata.loading.batches.loader import BatchTransform, OnError, Share
     from shiftdata.loading.byte_ranges import ExampleReader
     from shiftdata.tasks.task import Task
 
@@ -82,13 +83,14 @@ def dataset(
     remap: bool = False,
     decode: bool = True,
     dedupe: bool = False,
+    features: NDArray[Any] | None = None,
     reader: ExampleReader | None = None,
 ) -> Examples:
     """The examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
 
     See `loading.batches.Examples`, and `loader` for the arguments.
     """
-    from shiftdata.loading.batches import Examples
+    from shiftdata.loading.batches import Examples, Lines
 
     name = name or task.set_of(role or "fit")
     hidden = task.hides_labels(name, role)
@@ -96,6 +98,29 @@ def dataset(
     if not hidden:
         labels = (*task.labels, "unknown") if remap else task.metadata.labels
         names |= {"label": labels, "group": task.groups}
+    if features is not None:
+        rows, positions = _lines(task, name, role, dedupe)
+        metadata = task.metadata
+        if len(features) != len(metadata):
+            raise InputError(
+                f"features has {len(features):,} lines, the base {len(metadata):,} rows: give a line for each"
+            )
+        y = metadata.label[rows].astype(np.int64)
+        known = {"nuisance": metadata.nuisance[rows].astype(np.int64), "position": positions}
+        if hidden:
+            known["key"] = task.hashes(name)[positions]
+        else:
+            known["group"] = metadata.group[rows].astype(np.int64)
+        return Lines(
+            features,
+            rows,
+            labels=None if hidden else task.remapped[y] if remap else y,
+            keys=None if hidden else metadata.keys(rows),
+            known=known,
+            names=names,
+            transform=transform,
+            seed=seed,
+        )
     return Examples(
         task.metadata,
         task.rows(name, role),
@@ -110,6 +135,14 @@ def dataset(
         decode=decode,
         names=names,
     )
+
+
+def _lines(task: Task, name: str, role: Role | None, dedupe: bool) -> tuple[Indices, Indices]:
+    """The rows of a set's examples, and the position of each in the set."""
+    rows, counts = task.rows(name, role), task.counts(name, role)
+    positions = np.repeat(np.arange(len(rows)), 1 if counts is None else counts)
+    positions = _distinct(task, name, role) if dedupe else positions
+    return rows[positions], positions
 
 
 def _distinct(task: Task, name: str, role: Role | None) -> Indices:
@@ -138,6 +171,8 @@ def loader(
     decoded_limit: int = 10 * 2**30,
     rank: int | None = None,
     world: int | None = None,
+    share: Share = "epoch",
+    features: NDArray[Any] | None = None,
     reader: ExampleReader | None = None,
     **options: Any,
 ) -> Loader:
@@ -166,6 +201,8 @@ def loader(
             later epochs, and other runs over the same pictures, read them instead of decoding.
         decoded_limit: the most bytes that are kept there.
         rank, world: this process among those that share an epoch; default: of `torch.distributed`.
+        share: what ranks share: the rows of an "epoch", each for batches of its own, or every "batch".
+        features: an array with a line for each row of the base: then x is its lines, and no file is read.
         reader: your own `ExampleReader`, with a cache or hashes checked.
 
     """
@@ -179,7 +216,7 @@ def loader(
         raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
     examples = partial(task.dataset, name, role=role, transform=transform, seed=seed, size=size)
     return Loader(
-        examples(remap=remap, dedupe=dedupe, reader=reader),
+        examples(remap=remap, dedupe=dedupe, reader=reader, features=features),
         sampler,
         batch_size=batch_size,
         workers=workers,
@@ -190,4 +227,5 @@ def loader(
         decoded_limit=decoded_limit,
         rank=rank,
         world=world,
+        share=share,
     )

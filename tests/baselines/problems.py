@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from shiftdata.baselines import Inputs, Method, Trainer, Training
-from shiftdata.baselines.data import Data
+from shiftdata.baselines import Method, Source, Trainer, Training
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
+from shiftdata.baselines.sets import Data
 from shiftdata.sampling import make_sampler
 
 #: Plain gradient descent, so that a step is the gradient.
@@ -40,7 +40,7 @@ def problem(
     fit, unlabelled, select = every[:rows], every[rows : rows + target], every[rows + target :]
     _, group = np.unique(y[fit] * domains + domain[fit], return_inverse=True)
     return Data(
-        Inputs(x.astype(np.float32), every),
+        Source(x.astype(np.float32)),
         fit,
         y[fit],
         classes,
@@ -69,7 +69,7 @@ def picture_problem(
     x = generator.normal(110, 12, (total, side, side, 3)) + 25 * domain[:, None, None, None]
     x[y == 0] += stripes[:, None, None]
     x[y == 1] += stripes[:, None]
-    return replace(data, inputs=Inputs(x.clip(0, 255).astype(np.uint8), np.arange(total)))
+    return replace(data, source=Source(x.clip(0, 255).astype(np.uint8)))
 
 
 def fitting(method: Method) -> tuple[Data, str]:
@@ -83,7 +83,8 @@ def network_of(data: Data, backbone: str = "mlp", seed: int = 0) -> tuple[Networ
     """A network for a problem, and what prepares its inputs; equal seeds, equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network, prepare, _ = build(backbone, data.inputs.x, data.inputs.positions(data.rows), data.classes)
+        sample = next(iter(data.source.loader(data.rows[:2], batch_size=2)))[0]
+        network, prepare, _ = build(backbone, sample, data.classes, data.source.lines(data.rows))
     return network, prepare
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from shiftdata.baselines import Inputs, make_method
+from shiftdata.baselines import Source, make_method
 from shiftdata.baselines.methods.erm import ERM
 from tests.baselines.problems import fitting, problem, trainer_of
 
@@ -127,11 +127,11 @@ def test_rw_sees_a_severe_shift_around_what_adapts_to_the_target_too(name):
     data = problem(rows=1500, target=800, shift=0)
     generator = np.random.default_rng(1)
     y = generator.choice(3, size=800, p=(0.8, 0.15, 0.05))
-    x = data.inputs.x.copy()
+    x = data.source.array.copy()
     x[data.target] = generator.normal(size=(800, 6))
     x[data.target, y] += 2
     x[data.target, 3 + generator.integers(3, size=800)] += 1
-    data, backbone = replace(data, inputs=Inputs(x, data.inputs.place)), fitting(make_method(name))[1]
+    data, backbone = replace(data, source=Source(x)), fitting(make_method(name))[1]
     right = []
     for method in (name, f"rw+{name}"):
         trainer = trainer_of(make_method(method), data, backbone=backbone, steps=100, batch=64)

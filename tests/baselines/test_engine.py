@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from shiftdata.baselines import Training, make_method
-from shiftdata.baselines.data import Stream
 from shiftdata.baselines.engine import _freeze_norms
 from shiftdata.baselines.method import Stage
 from shiftdata.baselines.methods.erm import ERM
@@ -23,24 +22,6 @@ from tests.baselines.problems import PLAIN, picture_problem, problem, same, trai
 @pytest.fixture(scope="module")
 def data():
     return problem()
-
-
-def test_a_stream_gives_each_epoch_whole_and_goes_on_anywhere():
-    def draw(epoch: int, begins: bool) -> np.ndarray:
-        return 10 * epoch + np.arange(4)
-
-    whole = Stream(draw, 3)
-    taken = [whole.take().tolist() for _ in range(8)]
-    assert np.concatenate(taken).tolist() == [10 * epoch + place for epoch in range(6) for place in range(4)]
-    for stop in range(8):
-        again = Stream(draw, 3)
-        again.epoch, again.used = divmod(3 * stop, 4)
-        assert [again.take().tolist() for _ in range(8 - stop)] == taken[stop:]
-
-
-def test_an_epoch_without_rows_is_a_reason():
-    with pytest.raises(InputError, match="the sampler keeps none"):
-        Stream(lambda epoch, begins: np.zeros(0, np.int64), 3).take()
 
 
 def test_what_a_method_may_know_are_counts_and_the_class_and_domain_of_each_group(data):
@@ -195,7 +176,7 @@ def test_evaluations_count_the_steps_of_all_stages_and_a_network_thrown_away_is_
 def test_orders_of_rows_depend_on_the_seed(data):
     def orders(seed):
         trainer = trainer_of(make_method("dann"), data, seed=seed)
-        target = trainer._streams["target"].take().tolist()
+        target = trainer._taken("target")[1].tolist()
         trainer.counts = np.full(240, 2)
         return target, trainer.sampler.rows_of(0).tolist()
 
@@ -209,9 +190,9 @@ def test_every_view_of_a_picture_is_drawn_for_itself():
     data = replace(problem, target=problem.rows)
     trainer = trainer_of(make_method("sentry"), data, backbone="small-cnn", batch=0)
     trainer.progress.stage, trainer.progress.total = 1, 6
-    batch = trainer._batch(20)
+    batch = trainer._batch(trainer.stages[1])
     trainer.progress.total = 7
-    later = trainer._batch(20)
+    later = trainer._batch(trainer.stages[1])
     views = [batch.x, batch.unlabelled, *batch.target_strong, later.x, later.unlabelled, *later.target_strong]
     assert len(views) == 10
     for first, second in combinations(views, 2):
@@ -239,6 +220,11 @@ def test_settings_are_those_on_record():
         "shift": 3,
         "flip": False,
         "evaluate_every": 0,
+        "augment": "shift",
+        "accumulate": 1,
+        "clip": 0.0,
+        "compile": False,
+        "workers": None,
         "threads": 1,
         "precision": "float32",
     }

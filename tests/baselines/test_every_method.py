@@ -77,7 +77,7 @@ def test_a_network_with_layer_norm_learns_too(name):
     method = make_method(name)
     data, _ = fitting(method)
     side = 15 if name == "jigen" else 16  # jigen reads the middle
-    encoder = LayerNormed(3 * side**2 if data.inputs.is_pictures else 6)
+    encoder = LayerNormed(3 * side**2 if data.source.is_pictures else 6)
     sides = picture_problem(side=15) if name == "jigen" else data
     trainer = trainer_of(method, sides, backbone=encoder, steps=4, evaluate_every=2 if name == "swad" else 0)
     before = [one.detach().clone() for one in encoder.parameters()]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shiftdata.baselines import METHODS, Inputs, make_method
-from shiftdata.baselines.data import Data
+from shiftdata.baselines import METHODS, Source, make_method
+from shiftdata.baselines.sets import Data
 from shiftdata.errors import ShiftdataError
 from shiftdata.sampling import make_sampler
 from tests.baselines.problems import fitting, trainer_of
@@ -27,9 +27,9 @@ def kept(data: Data, keep: np.ndarray, rule: str = "shuffle") -> Data:
 
 
 def with_features(data: Data, change: Callable[[np.ndarray], None]) -> Data:
-    x = data.inputs.x.copy()
+    x = data.source.array.copy()
     change(x)
-    return replace(data, inputs=Inputs(x, data.inputs.place))
+    return replace(data, source=Source(x))
 
 
 CASES: dict[str, Callable[[Data], Data]] = {
@@ -73,7 +73,7 @@ PAIRS = a_third(product(METHODS, (*CASES, *OF_NUMBERS, "batch 0", "batch 1", "ba
 def test_it_trains_or_says_why_not(name, case):
     method = make_method(name)
     whole, backbone = fitting(method)
-    if whole.inputs.is_pictures and case in OF_NUMBERS:
+    if whole.source.is_pictures and case in OF_NUMBERS:
         return
     settings: dict[str, Any] = {"backbone": backbone, "steps": 6}
     settings["evaluate_every"] = 2 if name == "swad" else 0

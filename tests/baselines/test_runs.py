@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -22,14 +21,12 @@ from shiftdata.baselines import (
     METHODS,
     DivergedError,
     Hyper,
-    Inputs,
     Method,
     Training,
     make_method,
     mean,
     method,
     method_class,
-    read_inputs,
 )
 from shiftdata.cli.app import main as cli
 from shiftdata.cli.train import _tests
@@ -44,11 +41,6 @@ def task(tiny) -> sd.Task:
     return sd.task(tiny, "group-fairness", k=4, mu=0.2)
 
 
-@pytest.fixture(scope="module")
-def inputs(task) -> Inputs:
-    return read_inputs(task.metadata, "scratch", np.arange(len(task.metadata)), side=24)
-
-
 @method("focal-of-a-test")
 class Focal(Method):
     """Cross-entropy with less weight on rows that are right already."""
@@ -60,19 +52,19 @@ class Focal(Method):
         return mean((1 - torch.exp(-losses)) ** self.gamma * losses, batch.weight)
 
 
-def test_a_method_of_ones_own_is_trained_by_name_and_as_an_object(task, inputs):
-    named = sd.train(task, "focal-of-a-test", gamma=1, inputs=inputs, training=QUICK)
-    given = sd.train(task, Focal(gamma=1), inputs=inputs, training=QUICK)
+def test_a_method_of_ones_own_is_trained_by_name_and_as_an_object(task):
+    named = sd.train(task, "focal-of-a-test", gamma=1, side=24, training=QUICK)
+    given = sd.train(task, Focal(gamma=1), side=24, training=QUICK)
     assert (named.scores == given.scores).all()
     assert named.about["hyper"] == {"gamma": 1.0}
-    erm = sd.train(task, inputs=inputs, training=QUICK)
-    zero = sd.train(task, "focal-of-a-test", gamma=0, inputs=inputs, training=QUICK)
+    erm = sd.train(task, side=24, training=QUICK)
+    zero = sd.train(task, "focal-of-a-test", gamma=0, side=24, training=QUICK)
     assert (erm.scores == zero.scores).all()
     assert not (erm.scores == named.scores).all()
 
 
-def test_a_run_says_all_that_determines_it_and_is_kept(task, inputs, tmp_path):
-    run = sd.train(task, "rwg", inputs=inputs, training=QUICK, seed=3, folder=tmp_path)
+def test_a_run_says_all_that_determines_it_and_is_kept(task, tmp_path):
+    run = sd.train(task, "rwg", side=24, training=QUICK, seed=3, folder=tmp_path)
     kept = json.loads((tmp_path / "run.json").read_text())
     assert kept["task_id"] == task.content_id()
     assert (kept["method"], kept["variant"], kept["seed"]) == ("rwg", "fixed", 3)
@@ -86,16 +78,14 @@ def test_a_run_says_all_that_determines_it_and_is_kept(task, inputs, tmp_path):
 
 WORK = """
 import sys, time
-import numpy as np
 import shiftdata as sd
-from shiftdata.baselines import Training, read_inputs
+from shiftdata.baselines import Training
 task = sd.task(sys.argv[1], "group-fairness", k=4, mu=0.2)
-inputs = read_inputs(task.metadata, "scratch", np.arange(len(task.metadata)), side=24)
 def slowly(done, total):
     print(done, flush=True)
     time.sleep(0.05 if sys.argv[3] == "slow" else 0)
 training = Training(steps=30, batch=16)
-sd.train(task, "rwg", inputs=inputs, training=training, folder=sys.argv[2], save_every=4, on_step=slowly)
+sd.train(task, "rwg", side=24, training=training, folder=sys.argv[2], save_every=4, on_step=slowly)
 """
 
 
@@ -125,7 +115,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_in_the_same_bits(tiny, tmp_path):
     assert tables[0] == tables[1]
 
 
-def test_a_checkpoint_of_another_run_is_refused(task, inputs, tmp_path):
+def test_a_checkpoint_of_another_run_is_refused(task, tmp_path):
     class Stopped(Exception):
         pass
 
@@ -133,7 +123,7 @@ def test_a_checkpoint_of_another_run_is_refused(task, inputs, tmp_path):
         if done == 5:
             raise Stopped
 
-    settings = {"inputs": inputs, "folder": tmp_path, "save_every": 2}
+    settings = {"side": 24, "folder": tmp_path, "save_every": 2}
     with pytest.raises(Stopped):
         sd.train(task, "erm", training=QUICK, on_step=stop, **settings)
     assert (tmp_path / "checkpoint.pt").exists()
@@ -142,36 +132,36 @@ def test_a_checkpoint_of_another_run_is_refused(task, inputs, tmp_path):
     sd.train(task, "erm", training=QUICK, **settings)
 
 
-def test_steps_and_batch_size_are_given_directly(task, inputs):
-    direct = sd.train(task, "erm", steps=3, batch_size=8, inputs=inputs)
+def test_steps_and_batch_size_are_given_directly(task):
+    direct = sd.train(task, "erm", steps=3, batch_size=8, side=24)
     assert direct.about["training"] == {**QUICK.__dict__, "steps": 3, "batch": 8, "evaluate_every": 0}
-    assert sd.train(task, "erm", training=QUICK, steps=3, inputs=inputs).about["training"]["batch"] == 16
+    assert sd.train(task, "erm", training=QUICK, steps=3, side=24).about["training"]["batch"] == 16
 
 
-def test_a_setting_of_the_training_says_where_it_goes(task, inputs):
+def test_a_setting_of_the_training_says_where_it_goes(task):
     for name, setting in {"learning_rate": "learning_rate", "lr": "learning_rate", "epochs": "steps"}.items():
         with pytest.raises(NotFoundError, match=rf"{name}.*give training=Training\({setting}=\.\.\.\)"):
-            sd.train(task, "erm", inputs=inputs, **{name: 0.1})
+            sd.train(task, "erm", side=24, **{name: 0.1})
     with pytest.raises(InputError, match=r"give it its hyper-parameters itself\. .*Training\(learning_rate="):
-        sd.train(task, make_method("erm"), inputs=inputs, lr=0.1)
+        sd.train(task, make_method("erm"), side=24, lr=0.1)
     own = {name for known in METHODS for name in method_class(known).space()}
     assert not own & set(inspect.signature(sd.train).parameters)  # they would never reach the method
 
 
-def test_what_cannot_be_trained_says_why(task, inputs, tiny):
+def test_what_cannot_be_trained_says_why(task, tiny):
     with pytest.raises(InputError, match=r"needs a set with the role 'unlabelled'.*has train \(fit\)"):
-        sd.train(task, "dann", inputs=inputs)
+        sd.train(task, "dann", side=24)
     with pytest.raises(NotFoundError, match="did you mean 'group-dro'"):
-        sd.train(task, "group-dr", inputs=inputs)
+        sd.train(task, "group-dr", side=24)
     with pytest.raises(NotFoundError, match="unknown hyper-parameter of Focal 'gama'; did you mean 'gamma'"):
-        sd.train(task, "focal-of-a-test", gama=1, inputs=inputs)
+        sd.train(task, "focal-of-a-test", gama=1, side=24)
     with pytest.raises(NotFoundError, match="unknown variant of ERM 'papre'"):
-        sd.train(task, variant="papre", inputs=inputs)
+        sd.train(task, variant="papre", side=24)
     with pytest.raises(InputError, match="only wrappers stand before a"):
         make_method("erm+dann")
     one = sd.task(tiny, "uda", source="red", target="blue")
     with pytest.raises(InputError, match="needs rows of several domains, and source_train has one"):
-        sd.train(one, "coral", inputs=inputs)
+        sd.train(one, "coral", side=24)
     with pytest.raises(InputError, match="'adagrad' is not one of adamw, adam, sgd"):
         Training(optimizer="adagrad")  # type: ignore[arg-type]
 
@@ -214,9 +204,9 @@ def test_the_command_lists_what_there_is(capsys):
         assert name in said
 
 
-def test_time_is_measured(task, inputs):
+def test_time_is_measured(task):
     begun = time.monotonic()
-    run = sd.train(task, inputs=inputs, training=QUICK)
+    run = sd.train(task, side=24, training=QUICK)
     assert 0 < run.about["seconds"] < time.monotonic() - begun + 1
 
 

@@ -9,12 +9,11 @@ import pytest
 import torch
 
 import shiftdata as sd
-from shiftdata.baselines import Inputs, Run, Training, fit, make_method, read_inputs, train
+from shiftdata.baselines import Run, Source, Training, fit, make_method, train
 from shiftdata.baselines.inputs import GRAMS, hashed_ngrams
 from shiftdata.baselines.models import Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import schedule_of
-from shiftdata.baselines.views import shifted
 from shiftdata.errors import InputError
 
 QUICK = Training(steps=60, batch=32, learning_rate=0.01, shift=1)
@@ -25,43 +24,38 @@ def task(tiny) -> sd.Task:
     return sd.task(tiny, "group-fairness", k=4, mu=0.2)
 
 
-@pytest.fixture(scope="session")
-def inputs(task) -> Inputs:
-    return read_inputs(task.metadata, "scratch", np.arange(len(task.metadata)), side=24)
-
-
-def blobs(numbers: int, rows: int = 400) -> tuple[Inputs, np.ndarray]:
+def blobs(numbers: int, rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
     """Rows of two classes that differ a little in every number, on any scale; some numbers are unknown."""
     generator = np.random.default_rng(0)
     y = generator.integers(2, size=rows)
     x = generator.normal(size=(rows, numbers)) + y[:, None]
     x[:, 1] = 1e4 + 50 * x[:, 1]
     x[generator.random(rows) < 0.1, 2] = np.nan
-    return Inputs(x.astype(np.float32), np.arange(rows)), y
+    return x.astype(np.float32), y
 
 
 @pytest.mark.parametrize("numbers", [6, 1200])  # a network with hidden layers, and a linear one
 def test_what_can_be_told_apart_is_learned(numbers):
-    inputs, y = blobs(numbers=numbers)
+    x, y = blobs(numbers=numbers)
     rows = np.arange(len(y))
-    model = fit(inputs, rows[:200], 5 + 2 * y[:200], training=QUICK)
+    model = fit(x, rows[:200], 5 + 2 * y[:200], training=QUICK)
     predicted = model.predict(rows[200:])
     assert set(predicted.tolist()) <= {5, 7}
     assert (predicted == 5 + 2 * y[200:]).mean() > 0.85
 
 
-def test_a_task_of_pictures_is_learned_and_judged_by_key(task, inputs):
-    run = train(task, "rwg", inputs=inputs, training=QUICK)
+def test_a_task_of_pictures_is_learned_and_judged_by_key(task):
+    run = train(task, "rwg", side=24, training=QUICK)
     assert list(run.predictions()) == task.keys("test")
     assert task.evaluate(run.predictions()).mean == run.evaluate().mean > 0.5  # chance: 0.25
     assert run.scores.shape == (len(run.predictions()), len(task.labels))
 
 
-def test_equal_seeds_give_equal_models_and_others_do_not(task, inputs):
+def test_equal_seeds_give_equal_models_and_others_do_not(task):
     def scores(seed):
         torch.manual_seed(seed + 17)  # the caller's own seed has no say, and is left as it was
         before = torch.random.get_rng_state()
-        run = train(task, inputs=inputs, training=Training(steps=3, batch=16), seed=seed)
+        run = train(task, side=24, training=Training(steps=3, batch=16), seed=seed)
         assert torch.equal(before, torch.random.get_rng_state())
         return run.scores.tolist()
 
@@ -69,73 +63,60 @@ def test_equal_seeds_give_equal_models_and_others_do_not(task, inputs):
 
 
 @pytest.mark.parametrize("rule", ["shuffle", "rwg", "subg"])
-def test_batches_are_those_that_the_sampler_draws(task, inputs, rule, monkeypatch):
+def test_batches_are_those_of_the_tasks_loader(task, rule):
+    """Every row of the base is told by its number, which an encoder writes down."""
     drawn = []
-    rows = task.rows("train")
-    place = {position: row for row, position in zip(rows.tolist(), inputs.place[rows].tolist(), strict=True)}
-    seen = Inputs(np.arange(len(inputs.x), dtype=np.float32)[:, None].repeat(2, axis=1), inputs.place)
-    monkeypatch.setattr(
-        "shiftdata.baselines.models.Standardised.__call__",
-        lambda self, x: drawn.append(x[:, 0].astype(int).tolist()) or torch.from_numpy(x.astype(np.float32)),
-    )
-    sampler = task.sampler(rule, "train", seed=3)
+
+    class Seen(torch.nn.Module):
+        def forward(self, x):
+            if self.training:
+                drawn.append(x[:, 0].round().long().tolist())
+            return x
+
+    lines = np.arange(len(task.metadata), dtype=np.float32)[:, None].repeat(2, axis=1)
     method = "erm" if rule == "shuffle" else rule
-    train(task, method, inputs=seen, training=Training(steps=25, batch=24), seed=3)
-    del drawn[25:]  # then the test is predicted
-    expected = np.concatenate([sampler.rows_of(epoch) for epoch in range(60)])[: 25 * 24]
-    assert [place[one] for batch in drawn for one in batch] == rows[expected].tolist()
-    assert {len(batch) for batch in drawn} == {24}
-    counts = np.unique(task.metadata.group[rows[expected]], return_counts=True)[1]
+    run = train(task, method, backbone=Seen(), features=lines, steps=25, batch_size=24, seed=3)
+    standard = run.model.scorer._prepare
+    size = min(24, task.sampler(rule, "train").total)
+    loader = task.loader("train", sampler=rule, features=lines, batch_size=size, drop_last=True, seed=3)
+    expected = [x for _ in range(30) for x, _, _ in loader][:25]
+    assert drawn == [standard(x)[:, 0].round().long().tolist() for x in expected]
+    rows = np.concatenate([x[:, 0].long().numpy() for x in expected])
+    counts = np.unique(task.metadata.group[rows], return_counts=True)[1]
     assert len(counts) == 16
     assert (counts.max() / counts.min() < 3) == (rule != "shuffle")
 
 
-def test_hidden_labels_are_not_trained_on(tiny, inputs, monkeypatch):
+def test_hidden_labels_are_not_trained_on(tiny, monkeypatch):
     uda = sd.task(tiny, "uda", source="red", target="blue")
     with pytest.raises(InputError, match="labels of target_train are hidden"):
-        train(uda, inputs=inputs, name="target_train")
+        train(uda, side=24, name="target_train")
     quick = Training(steps=3)
-    seen = train(uda, inputs=inputs, training=quick).scores
+    seen = train(uda, side=24, training=quick).scores
     poisoned = uda.metadata.label.copy()
     poisoned[uda.sets["target_train"].indices] = 0
     monkeypatch.setattr(sd.Metadata, "label", poisoned)
-    assert (train(uda, inputs=inputs, training=quick).scores == seen).all()
+    assert (train(uda, side=24, training=quick).scores == seen).all()
 
 
-def test_what_cannot_be_trained_is_a_reason(task, inputs):
-    none, some = np.zeros(0, np.int64), task.rows("train")[:5]
+def test_what_cannot_be_trained_is_a_reason():
+    x, _ = blobs(6, 40)
+    none, rows = np.zeros(0, np.int64), np.arange(5)
     with pytest.raises(InputError, match="0 rows of 0 classes"):
-        fit(inputs, none, none)
+        fit(x, none, none)
     with pytest.raises(InputError, match="5 rows of 1 classes"):
-        fit(inputs, some, np.ones(5, np.int64))
+        fit(x, rows, np.ones(5, np.int64))
     with pytest.raises(InputError, match="at least 1 step"):
         Training(steps=0)
-    lacking = read_inputs(task.metadata, "scratch", some, side=24)
-    with pytest.raises(InputError, match="were not read"):
-        train(task, inputs=lacking)
-    one_row = fit(inputs, some[:1], np.array([2]), outputs=np.array([1, 2]), training=Training(steps=2))
+    with pytest.raises(InputError, match="2 of 5 rows have no line"):
+        fit(Source(x, line_of=np.array([0, 1, 2, -1, -1])), rows, np.arange(5))
+    one_row = fit(x, rows[:1], np.array([2]), outputs=np.array([1, 2]), training=Training(steps=2))
     assert one_row.predict(none).tolist() == []
-
-
-def test_pictures_move_and_their_border_is_repeated():
-    pictures = np.arange(2 * 5 * 4 * 3, dtype=np.uint8).reshape(2, 5, 4, 3)
-    assert (shifted(pictures, 0, np.random.default_rng(0)) == pictures).all()
-    moves = set()
-    for seed in range(40):
-        for before, after in zip(pictures, shifted(pictures, 1, np.random.default_rng(seed)), strict=True):
-            padded = np.pad(before, ((1, 1), (1, 1), (0, 0)), "edge")
-            moves |= {
-                (dy, dx)
-                for dy in range(3)
-                for dx in range(3)
-                if (padded[dy : dy + 5, dx : dx + 4] == after).all()
-            }
-    assert len(moves) == 9
 
 
 def test_columns_are_standardised_and_unknown_numbers_are_the_mean():
     x = np.array([[1.0, 7, np.nan], [3, 7, 4], [np.nan, 7, 8]], np.float32)
-    made = Standardised(x)(np.array([[3, 8, np.nan]], np.float32))
+    made = Standardised(x)(torch.tensor([[3, 8, np.nan]]))
     assert made.tolist() == [[1.0, 1.0, 0.0]]
 
 
@@ -154,19 +135,10 @@ def test_ngrams_count_as_logarithms():
     assert found == pytest.approx(sorted(np.log1p(times) / np.log(2)), abs=1e-3)
 
 
-def test_rows_of_another_base_follow_and_those_that_were_not_read_stay_so():
-    first, second = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
-    both = Inputs(first, np.array([0, -1])).followed_by(Inputs(second, np.array([-1, 0])))
-    assert both.place.tolist() == [0, -1, -1, 1]
-    assert both.x[both.positions(np.array([3, 0]))].tolist() == [[1, 1], [0, 0]]
-
-
 def test_the_first_weights_depend_on_the_seed():
-    inputs, y = blobs(6, 40)
+    x, y = blobs(6, 40)
     still = Training(steps=1, learning_rate=0.0)
-    scores = [
-        fit(inputs, np.arange(40), y, training=still, seed=seed).scores(np.arange(40)) for seed in (0, 0, 1)
-    ]
+    scores = [fit(x, np.arange(40), y, training=still, seed=seed).scores(np.arange(40)) for seed in (0, 0, 1)]
     assert (scores[0] == scores[1]).all()
     assert not np.allclose(scores[0], scores[2])
 
@@ -194,7 +166,7 @@ def test_predictions_are_those_of_the_rows_of_a_set_among_several():
 
 def test_columns_of_any_scale_are_standardised():
     x = np.array([[1.0, 5], [1 + 1e-3, 5], [1 - 1e-3, 5]], np.float32)
-    made = Standardised(x)(x).numpy()
+    made = Standardised(x)(torch.from_numpy(x)).numpy()
     assert made.std(axis=0) == pytest.approx([1, 0], abs=1e-3)
 
 

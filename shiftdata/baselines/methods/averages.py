@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.data import epoch_rows
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
@@ -29,17 +28,17 @@ def renew_statistics(trainer: Trainer) -> None:
     layers = batch_norms(trainer.network)
     if trainer.training.frozen_norm or not layers:
         return
-    rows = trainer.data.rows[epoch_rows(trainer.sampler, 0)]
-    size = trainer.training.batch or len(rows)
-    parts = [rows[at : at + size] for at in range(0, len(rows), size)][:BATCHES]
-    parts = [one for one in parts if len(one) > 1]
-    if not parts:
+    rows = trainer.data.rows[trainer.drawn(0)]
+    size = min(trainer.training.batch or len(rows), len(rows))
+    rows = rows[: BATCHES * size]
+    rows = rows[:-1] if len(rows) % size == 1 else rows  # batch norm has no statistics of one row
+    if not len(rows):
         return
     for layer in layers:
         layer.reset_running_stats()
     with batch_statistics(trainer.network, pooled=True):
-        for one in parts:
-            trainer.network(trainer.inputs(one))
+        for x in trainer.read(rows, size):
+            trainer.network(x)
 
 
 class Averaged(Wrapper):

@@ -43,7 +43,7 @@ class Annealed(AcrossDomains):
         anneal: float = self.hyper["anneal"]
         return progress >= anneal
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if batch.step and self.annealed(batch.progress):
             steps = round(batch.step / batch.progress)
             if not self.annealed((batch.step - 1) / steps):

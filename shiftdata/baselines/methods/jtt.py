@@ -25,10 +25,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shiftdata.baselines.engine import CHUNK, Trainer
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
+from shiftdata.baselines.sources import CHUNK
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import IntArray
 

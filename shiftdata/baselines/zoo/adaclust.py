@@ -77,7 +77,7 @@ class AdaClust(Method):
         }.items():
             self.register_buffer(name, torch.zeros(shape))
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         size = trainer.training.batch or self.known.rows
         if self.number and begins_epoch(batch.step, size, self.known.rows):
             with evaluating(self):

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines.data import epoch_rows
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
@@ -84,10 +83,9 @@ class DARE(ERM):
         return False  # but all of it at the end
 
     def finish(self, trainer: Trainer) -> None:
-        data, centred = trainer.data, self.variant == "fixed"
+        data, drawn, centred = trainer.data, trainer.drawn(0), self.variant == "fixed"
         if data.target is None or not len(data.target):
             raise InputError("dare whitens the target's features, and the target has no row")
-        drawn = epoch_rows(trainer.sampler, 0)
         z, z_target = (
             torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.target)
         )

@@ -43,7 +43,7 @@ class ERMAdv(OfPictures):
     plain = Hyper(0.1, low=0.0, high=1.0, source="RLSbench: the last tenth of the epochs")
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        if trainer.data.inputs.is_pictures:
+        if trainer.data.source.is_pictures:
             super().begin(stage, trainer)
 
     def loss(self, batch: Batch) -> Tensor:

@@ -49,6 +49,7 @@ def frozen(*modules: nn.Module) -> Iterator[None]:
 class MCD(Method):
     """Maximum classifier discrepancy: heads differ on the target, the encoder learns not to let them."""
 
+    several_moves = True
     needs = frozenset({"target"})
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     trade_off = Hyper(
@@ -63,7 +64,7 @@ class MCD(Method):
             if isinstance(module, nn.Linear):
                 module.reset_parameters()  # equal heads would never disagree
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         heads = self.network.head, self.other
         unmoved = heads if self.variant == "code" and batch.step else ()
         with frozen(*unmoved):

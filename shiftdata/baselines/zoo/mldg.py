@@ -55,6 +55,7 @@ def inner_steps(
 class MLDG(AcrossDomains):
     """Meta-learning domain generalisation: the loss on a domain, and on another after a step on the first."""
 
+    several_moves = True
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     beta = Hyper(1.0, low=0.1, high=10.0, log=True, source="DomainBed: mldg_beta")
     meta_test = Hyper(
@@ -65,7 +66,7 @@ class MLDG(AcrossDomains):
         """ERM's: what a step is where there is nothing to meta-learn."""
         return mean(cross_entropy(self.network(batch.x), batch.y, reduction="none"), batch.weight)
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         domains = batch.domains()
         code = self.variant == "code"
         if not code and (not self.beta or len(domains) < 2):

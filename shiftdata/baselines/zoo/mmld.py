@@ -81,7 +81,7 @@ class MMLD(ERM):
         self.adversary = nn.Sequential(hidden, nn.Linear(int(self.width), int(self.clusters)))
         self.register_buffer("cluster", torch.full((known.rows,), -1))
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         size, rows = trainer.training.batch or self.known.rows, self.known.rows
         if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
             with evaluating(self):

@@ -32,6 +32,7 @@ def boundary_losses(scores: Tensor) -> Tensor:
 class OSBP(Method):
     """Open-set adaptation by back-propagation: one output more, for rows of no class that is known."""
 
+    several_moves = True
     needs = frozenset({"target", "unknown"})
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     trade_off = Hyper(1.0, low=0.01, high=10.0, log=True, source="Saito et al.: 1")
@@ -51,7 +52,7 @@ class OSBP(Method):
     def loss(self, batch: Batch) -> Tensor:
         return self._fitted(batch) + self._boundary(batch)
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if self.variant == "fixed":
             return super().step(batch, trainer)
         return trainer.descend(self._fitted(batch)) + trainer.descend(self._boundary(batch))

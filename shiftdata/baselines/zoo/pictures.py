@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,7 +24,7 @@ class OfPictures(ERM):
         self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        black_white = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1).repeat(3, axis=3)
+        black_white = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1).repeat(1, 3, 1, 1)
         self.get_buffer("ends").copy_(trainer.prepared(black_white))
 
     def pictures(self, x: Tensor) -> Tensor:

@@ -68,6 +68,7 @@ def adversarial_losses(scores: Tensor) -> Tensor:
 class SagNet(Method):
     """Style-agnostic networks: a content head on mixed styles, and features that a style head cannot read."""
 
+    several_moves = True
     sampler = "per-domain"
     w_adv = Hyper(0.1, low=0.01, high=10.0, log=True, source="DomainBed: sag_w_adv")
 
@@ -79,7 +80,7 @@ class SagNet(Method):
             )
         self.style = nn.Linear(known.features, known.classes)
 
-    def step(self, batch: Batch, trainer: Trainer) -> float:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         total = trainer.descend(self.loss(batch))
         if self.w_adv:
             total += trainer.descend(self.style_loss(batch)) + trainer.descend(self.adversarial_loss(batch))

@@ -7,6 +7,7 @@ a sampler's order and resumes.
 from __future__ import annotations
 
 from shiftdata.loading.batches.examples import Example, Examples
+from shiftdata.loading.batches.lines import Lines
 from shiftdata.loading.batches.loader import Batch, Loader
 
-__all__ = ["Batch", "Example", "Examples", "Loader"]
+__all__ = ["Batch", "Example", "Examples", "Lines", "Loader"]

@@ -133,6 +133,18 @@ class Examples:
             return read_ahead(self.reader, ((job, self._rows[job[1]]) for job in jobs))
         return ((job, partial(self.read, job[1])) for job in jobs)
 
+    def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
+        """The x of several examples as one array, where they lie in memory."""
+        return None
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on where the dataset is another one now."""
+        self.reader.check_unchanged()
+
+    def close(self) -> None:
+        """Close the reader."""
+        self.reader.close()
+
     def keys(self, numbers: Sequence[int]) -> list[str]:
         """The keys of some examples; their hashes where labels are hidden."""
         if self.labels is None:

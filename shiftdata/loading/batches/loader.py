@@ -9,12 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.files import absolute
 from shiftdata.format.schema import Feature
 from shiftdata.loading.batches.arrays import Arrays, stacked, tensor, torch_or_none
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: What to do about an example that cannot be read: stop, or go on with the others and report it.
 OnError: TypeAlias = Literal["error", "skip"]
+#: What ranks share: the rows of an epoch, each for batches of its own, or the rows of every batch.
+Share: TypeAlias = Literal["epoch", "batch"]
 #: The most bytes of decoded pictures that are kept in a folder.
 DECODED_LIMIT = 10 * 2**30
 #: x, y (unless labels are hidden), and what else is known of each example.
@@ -60,7 +62,8 @@ class Loader:
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
 
     A sampler that makes batches keeps its batch_size. One that was made for some rank keeps it unless `rank`
-    and `world` are given here.
+    and `world` are given here. With `share="batch"` batch_size is that of all ranks together, and each rank
+    gets its stretch of every batch: for a loss over the whole batch, which ranks gather.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Loader:
         decoded_limit: int = DECODED_LIMIT,
         rank: int | None = None,
         world: int | None = None,
+        share: Share = "epoch",
     ) -> None:
         if batch_size < 1 or (workers or 0) < 0 or decoded_limit < 0:
             raise InputError(
@@ -93,7 +97,12 @@ class Loader:
         given = rank is not None or world is not None
         ranks = Ranks.of(rank, world) if given else sampler.ranks
         batches = Batches(sampler, batch_size) if isinstance(sampler, RowSampler) else sampler
-        self.batches = batches.among(replace(ranks, drop_last=drop_last or sampler.ranks.drop_last))
+        drop_last = drop_last or sampler.ranks.drop_last
+        if share not in get_args(Share):
+            raise not_found("share", share, get_args(Share))
+        # Of one batch, a rank with nothing to read would leave the others waiting for it.
+        self._part = ranks if share == "batch" else Ranks()
+        self.batches = batches.among(replace(Ranks() if share == "batch" else ranks, drop_last=drop_last))
         # Only pictures are decoded outside of the interpreter's lock: one thread reads ahead of all else.
         most = available_cores() if examples.modality == "image" else 1
         self.workers = most if workers is None else workers
@@ -158,7 +167,7 @@ class Loader:
     def close(self) -> None:
         """End the iteration, its threads, and the reader."""
         self._stop()
-        self.examples.reader.close()
+        self.examples.close()
         self._decoded = None
 
     def __enter__(self) -> Self:
@@ -212,7 +221,10 @@ class Loader:
         first = start if self.examples.transform is None else 0  # what came before counts for a transform
         seen = np.zeros(len(self.examples), np.int32)
         for number, wanted in enumerate(self.batches.items_of(epoch, first), first):
-            times = self.examples.times(wanted, seen)
+            times = self.examples.times(wanted, seen)  # of all ranks: an example may come to another next
+            if self._part.world > 1:
+                part = _part_of(len(wanted), self._part)
+                wanted, times = wanted[part], times[part]
             if number >= start:
                 missing = wanted if self._decoded is None else self._decoded.missing(wanted)
                 yield number, missing, wanted, times
@@ -225,7 +237,7 @@ class Loader:
         if len(skipped) == len(wanted):
             key, reason = next(iter(skipped.items()))
             raise IntegrityError(f"no example of batch {number} can be read, first {key}: {reason}")
-        x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2))
+        x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
         if self._batch_transform is not None:
             names = ("batch-transform", epoch, self.batches.ranks.rank, number)
             x = self._batch_transform(x, rng(examples.seed, *names))
@@ -240,6 +252,9 @@ class Loader:
         """The x of a batch, pictures in one array, and why some examples cannot be read."""
         (_, _, wanted, times), examples = job[0], self.examples
         faults: _Faults = {}
+        block = examples.block(wanted)
+        if block is not None and examples.transform is None:
+            return block, faults
         together = None
         if examples.modality == "image" and (examples.transform is None or self._decoded is not None):
             together = self._together(arrays, job, faults)
@@ -293,7 +308,7 @@ class Loader:
         """Read and decode the examples at some places of a batch: place, x and what was read."""
         (_, expected, wanted, _), read = job
         if not places:
-            self.examples.reader.check_unchanged()
+            self.examples.check_unchanged()
             return
         missing = [wanted[place] for place in places]
         read = read if missing == expected else partial(self.examples.read, missing)
@@ -318,6 +333,13 @@ class Loader:
                 raise
             alone = [(one, partial(self.examples.read, [one])) for one in wanted]
             return [error] if len(wanted) == 1 else [self._read([one], read)[0] for one, read in alone]
+
+
+def _part_of(size: int, ranks: Ranks) -> slice:
+    """The stretch of a batch that a rank gets; where it does not divide, the first ranks get one more."""
+    each, more = divmod(size, ranks.world)
+    begin = ranks.rank * each + min(ranks.rank, more)
+    return slice(begin, begin + each + (ranks.rank < more))
 
 
 def _positions(given: Sequence[int] | NDArray[np.int64] | None, examples: int) -> NDArray[np.int64]:
