@@ -279,7 +279,7 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
     if setting.device.startswith("cuda"):
         cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
     cost["examples"] = job.training.steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
-    about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report")}
+    about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
     judged = _judged(setting, identity, task, _predicted(run, task, job.training.steps))
     return [_row(setting, identity, about, **cost, **judged)]
 
