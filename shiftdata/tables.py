@@ -188,6 +188,14 @@ def from_csv_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
+def harmless(text: str) -> str:
+    """A text in which Markdown sees neither markup nor a mention nor HTML."""
+    for sign, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("|", "&#124;")):
+        text = text.replace(sign, code)
+    text = re.sub(r"([\\`*_{}\[\]()!~$#])(?!\d+;)", r"\\\1", text)
+    return text.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
+
+
 def tex(text: str) -> str:
     """A text with what LaTeX would read as a command made harmless."""
     return "".join(_TEX.get(sign, sign) for sign in text)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
@@ -23,11 +21,12 @@ from shiftdata.baselines import DivergedError, Training, make_method, train
 from shiftdata.baselines.frozen import PRETRAINING, fingerprint
 from shiftdata.baselines.head_runs import first_stage
 from shiftdata.baselines.heads import HeadSpec, train_grid
-from shiftdata.baselines.method import Method, code_of
+from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES, efficientnet_weights
 from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.executors.cost import measured
 from shiftdata.files import remove, sha256_of
 from shiftdata.metadata import read_metadata
 from shiftdata.metrics.arrays import IntArray
@@ -105,9 +104,6 @@ class Job:
         place = [dataset, self.task.base or "", self.task.protocol, self.task.unlabelled]
         return content_hash(self.sweep, *place, self.method, self.variant, self.backbone)[:32]
 
-    def make_method(self) -> Method:
-        return make_method(self.method, variant=self.variant, **dict(self.hyper))
-
 
 @lru_cache(maxsize=1024)
 def facts_of(spec: TaskSpec) -> dict[str, str]:
@@ -146,6 +142,7 @@ class Identity:
 def identity(job: Job, device: str = "cpu") -> Identity:
     """What determines the run of a job."""
     facts = facts_of(job.task)
+    kind = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
     about: dict[str, Any] = {name: facts[name] for name in ("dataset", "base", "content_id", "task_id")}
     about |= {name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")}
     about |= {
@@ -155,12 +152,12 @@ def identity(job: Job, device: str = "cpu") -> Identity:
         "hyper": dict(job.hyper),
         "backbone_hash": backbone_hash(job.backbone),
         "training": asdict(job.training),
-        "device": device_class(device),
+        "device": f"{device.partition(':')[0]} {kind}",  # of which equal numbers can be expected
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
     refused = facts.get("refused", "")
     try:
-        method = job.make_method()
+        method = make_method(job.method, variant=job.variant, **dict(job.hyper))
         about |= {"hyper": method.hyper, **code_of(method)}
     except InputError as error:
         refused = refused or str(error)
@@ -177,13 +174,6 @@ def backbone_hash(name: str) -> str:
             return ""
     pretrained = name in BACKBONES and BACKBONES[name].pretraining
     return sha256_of(efficientnet_weights()) if pretrained else ""
-
-
-def device_class(device: str) -> str:
-    """What kind of device equal numbers can be expected of."""
-    if device.startswith("cuda"):
-        return f"cuda {torch.cuda.get_device_name(device)}"
-    return f"{device} {platform.machine()}"
 
 
 #: Steps between two checkpoints of a run that has more of them than this.
@@ -301,10 +291,8 @@ def _predicted(run: Run, task: Task, steps: int) -> Iterator[tuple[int, dict[str
                 predicted[name] = np.full(len(known), labels[0], np.int64)
                 predicted[name][known] = labels[entry["predicted"].numpy()]
             yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
-    yield (
-        last,
-        {name: run.model.predict_source(task.rows(name)) for name in validation} | tested(run.predicted),
-    )
+    source = {name: run.model.predict_source(task.rows(name)) for name in validation}
+    yield last, source | tested(run.predicted)
 
 
 def _sets(task: Task, role: Role) -> list[str]:
@@ -360,20 +348,6 @@ def _judged(
     return {"evaluations": evaluations, "predicted": labels}
 
 
-@contextmanager
-def measured() -> Iterator[dict[str, Any]]:
-    """Seconds, processor seconds and, on Linux, the most memory of what is done inside."""
-    cost: dict[str, Any] = {}
-    with suppress(OSError):  # forget the most memory of what this process did before
-        Path("/proc/self/clear_refs").write_text("5")
-    begun, used = time.monotonic(), time.process_time()
-    yield cost
-    cost |= {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
-    with suppress(OSError, IndexError):
-        status = Path("/proc/self/status").read_text()
-        cost["peak_memory"] = 1024 * int(status.partition("VmHWM:")[2].split()[0])
-
-
 def _row(
     setting: Setting,
     run: Identity,
@@ -409,7 +383,7 @@ def import_methods(modules: Sequence[str]) -> None:
         try:
             import_module(name)
         except ImportError as error:
+            hint = f"run this in the folder that has {name.partition('.')[0]}, or put that into PYTHONPATH"
             raise InputError(
-                f"the sweep imports {name}, and that fails in {here} ({error}): run this in the folder that "
-                f"has {name.partition('.')[0]}, or put that folder into PYTHONPATH"
+                f"the sweep imports {name}, and that fails in {here} ({error}): {hint}"
             ) from error

@@ -227,9 +227,8 @@ class Records:
         step = steps[-1] if step is None else step
         if name is None or (name, step) not in self.places[run]:
             known = ", ".join(sorted({of for of, _ in self.places[run]}))
-            raise InputError(
-                f"run {run} has no evaluation of {name} after step {step}: sets {known}; steps {steps}"
-            )
+            where = f"{name} after step {step}"
+            raise InputError(f"run {run} has no evaluation of {where}: sets {known}; steps {steps}")
         return self.places[run][name, step], self.task_of(run)[name]
 
     def _check_alike(self) -> None:
@@ -264,9 +263,7 @@ def _tables(folders: Sequence[Path]) -> tuple[list[Path], list[pa.Table]]:
         files = sorted(path for folder in folders for path in (folder / RECORDS).glob("*.parquet"))
         with suppress(FileNotFoundError):
             return files, [_read(path, number) for number, path in enumerate(files)]
-    raise InputError(
-        f"files of {', '.join(map(str, folders))} vanish while they are read: wait for what writes them"
-    )
+    raise InputError(f"files of {folders} vanish while they are read: wait for what writes them")
 
 
 def _read(path: Path, number: int) -> pa.Table:
@@ -325,9 +322,8 @@ def read_task(path: Path) -> tuple[str, dict[str, Evaluation]]:
         stored = json.loads(path.read_text(encoding="utf-8"))
         return stored["task_id"], {name: Evaluation.from_dict(of) for name, of in stored["sets"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} does not describe a task ({error!r}): take it from where the sweep ran"
-        ) from error
+        hint = "take it from where the sweep ran"
+        raise InputError(f"{path} does not describe a task ({error!r}): {hint}") from error
 
 
 def runs_of(records: Records) -> Iterator[tuple[Study, list[int]]]:

@@ -71,7 +71,7 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
 def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
     """The run itself, and one without each of the training domains where models are selected so."""
     yield job
-    if sweep.leave_domains_out and "refused" not in facts_of(job.task):
+    if any(rule_of(rule).held_out for rule in sweep.rules) and "refused" not in facts_of(job.task):
         task = task_of(job.task)
         for domain in np.unique(task.metadata.nuisance[task.rows(task.set_of("fit"))]).tolist():
             yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
@@ -98,8 +98,7 @@ def _study(
         jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
     each = search.seeds if search.seeds_of == "each" else 1
     yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
-    whole = len(jobs) if search.kind == "grid" else search.trials
-    if search.seeds_of == "best" and best >= 0 and len(scores) >= whole:
+    if search.seeds_of == "best" and best >= 0 and len(scores) >= search.trials:
         yield from (replace(jobs[best], seed=seed) for seed in range(1, search.seeds))
 
 
@@ -109,8 +108,6 @@ def _settings(
     """The settings of each trial that can begin."""
     if search.kind == "defaults":
         return [{}]
-    if search.kind == "grid":
-        return search.grid(job.method, job.backbone == HEADS)
     space = search.space_of(job.method, job.backbone == HEADS)
     space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
     names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
@@ -260,9 +257,8 @@ def _begin(sweep: Sweep, folder: Path) -> None:
             if begun.get(name) != asked[name]
         ]
         if differ:
-            raise InputError(
-                f"{folder} was begun as another sweep ({'; '.join(differ):.400}): give it another folder"
-            )
+            shown = f"{'; '.join(differ):.400}"
+            raise InputError(f"{folder} was begun as another sweep ({shown}): give it another folder")
     write_text(path, json.dumps(plain, indent=1) + "\n")
     (folder / RECORDS).mkdir(exist_ok=True)
 

@@ -156,9 +156,7 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
         names = ["oracle"]
     if not names:
         sets = sorted({name for name, _ in records.places[runs[0]]})
-        raise InputError(
-            f"a rule needs a set with the role {rule.role!r}, and the runs have {', '.join(sets)}"
-        )
+        raise InputError(f"a rule needs a set with the role {rule.role!r}, runs have {', '.join(sets)}")
     steps = [(run, step) for run in runs for step in records.steps(run)[-1 if rule.last_step else 0 :]]
     places = [[records.places[run].get((name, step), -1) for run, step in steps] for name in names]
     if any(-1 in of for of in places):
@@ -217,9 +215,8 @@ class _Study:
         }
         winner, score = self._best(means)
         if math.isnan(score):
-            raise InputError(
-                f"the scores of all {len(means)} trials are undefined: runs failed, or groups are empty"
-            )
+            trials = f"the scores of all {len(means)} trials"
+            raise InputError(f"{trials} are undefined: runs failed, or groups are empty")
         every = [score for (_, seed), of in scores.items() if seed in self.seeds for score in of.values()]
         steps = {seed: step for (trial, seed), (step, _) in best.items() if trial == winner}
         return self._selected(winner, score, len(every), sum(map(math.isnan, every)), steps)
@@ -229,15 +226,13 @@ class _Study:
         about = json.loads(self.records.column("about")[next(iter(self.full.values()))])
         several = len(self.trials) > 1 or any(len(self.records.steps(run)) > 1 for run in self.full.values())
         if about.get("trains_on_select") and self.rule.role == "select" and several:
-            raise InputError(
-                f"{self.study.method} trains on the set to select by: its score there cannot choose"
-            )
+            method = self.study.method
+            raise InputError(f"{method} trains on the set to select by: its score there cannot choose")
 
     def _last(self) -> Selected:
         if len(self.trials) > 1:
-            raise InputError(
-                f"{self.name} chooses a step and not a trial, and there are {len(self.trials)}: take another"
-            )
+            rule, trials = f"{self.name} chooses a step and not a trial", len(self.trials)
+            raise InputError(f"{rule}, and there are {trials}: take another")
         steps = {seed: self.records.steps(run)[-1] for (_, seed), run in self.full.items()}
         return self._selected(self.trials[0], math.nan, len(steps), 0, steps)
 
@@ -252,10 +247,8 @@ class _Study:
         if not self.rule.held_out:
             return self._scores_of(self.full)
         if not self.without:
-            raise InputError(
-                f"{self.name} needs runs that were trained without a domain each, and there are none: give "
-                "the sweep leave_domains_out = true"
-            )
+            hint = "name it in the rules of the sweep"
+            raise InputError(f"{self.name} needs runs that were trained without a domain each: {hint}")
         domains = [self._scores_of(runs) for runs in self.without.values()]
         return {
             key: {

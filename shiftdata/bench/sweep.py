@@ -1,6 +1,6 @@
 """Sweeps as data: tasks x methods x backbones, and a search of the settings that each trial tries.
 
-Trials try the defaults first, then drawn settings, the points of a grid, or TPE's. A drawn number depends on
+Trials try the defaults first, then drawn settings or TPE's. A drawn number depends on
 the search's seed, the method, the trial and the hyper-parameter's name, and on nothing else: another
 hyper-parameter, trial or method changes none of the others.
 """
@@ -29,7 +29,7 @@ from shiftdata.extras import require
 from shiftdata.format.typed import record
 from shiftdata.stable import hash64, uniform
 
-Kind: TypeAlias = Literal["defaults", "random", "grid", "tpe"]
+Kind: TypeAlias = Literal["defaults", "random", "tpe"]
 #: Trials that TPE draws at random before it models what came of them.
 STARTUP = 5
 TRAINING_NUMBERS = frozenset(
@@ -60,11 +60,9 @@ class Search:
         if self.trials < 1 or self.seeds < 1:
             raise InputError(f"trials={self.trials}, seeds={self.seeds}: give 1 or more of each")
         if self.kind == "tpe" and self.rule in ("last", "leave-one-domain-out"):
-            raise InputError(
-                f"tpe needs a score of each run, and the rule {self.rule} gives none: take another"
-            )
+            raise InputError(f"tpe needs a score of each run, which {self.rule} gives not: take another rule")
         if self.kind == "defaults" and self.trials > 1:
-            raise InputError("search 'defaults' has one trial: choose random, grid or tpe for more")
+            raise InputError("search 'defaults' has one trial: choose random or tpe for more")
 
     def space_of(self, method: str, heads: bool) -> dict[str, Hyper]:
         """What a search of a method varies: its own numbers that have a range, and those of `space`."""
@@ -75,15 +73,6 @@ class Search:
         return ranged | {
             name: hyper for name, hyper in self.space.items() if name in own or name in TRAINING_NUMBERS
         }
-
-    def grid(self, method: str, heads: bool) -> list[dict[str, float]]:
-        """Every point of the grid of `space`: what has choices; the rest keeps its default."""
-        space = {name: hyper for name, hyper in self.space_of(method, heads).items() if name in self.space}
-        for name, hyper in space.items():
-            if not hyper.choices:
-                raise InputError(f"a grid needs the values of {name}, as in {name} = [0.1, 0.01]")
-        points = itertools.product(*(hyper.choices for hyper in space.values()))
-        return [dict(zip(space, point, strict=True)) for point in points]
 
 
 def method_space(name: str) -> dict[str, Hyper]:
@@ -194,8 +183,8 @@ class Sweep:
     """Many studies with one search; `rules` are those that its results are reported under.
 
     Predictions are kept of the chosen runs, or with `keep` "select" also of every run on the set to select
-    by, so that others can repeat the selection, or "all". With `leave_domains_out` each trial is also trained
-    without each training domain, for the rule leave-one-domain-out.
+    by, so that others can repeat the selection, or "all". With the rule leave-one-domain-out each trial is
+    trained without each training domain as well.
     """
 
     name: str
@@ -206,7 +195,6 @@ class Sweep:
     training: Training = TRAINING
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
-    leave_domains_out: bool = False
     keep: Literal["chosen", "select", "all"] = "chosen"
     imports: tuple[str, ...] = ()
 
@@ -225,9 +213,7 @@ class Sweep:
                 raise not_found("method of linear heads", method.name, HEAD_METHODS, hint)
         same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
         if any(getattr(self.training, name) != value for name, value in same.items()):
-            raise InputError(
-                f"the backbone heads trains with {same}: give the sweep these, or another backbone"
-            )
+            raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
 
     def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
         return itertools.product(self.tasks, self.methods, self.backbones)
@@ -307,9 +293,7 @@ def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
         elif {"low", "high"} <= set(values) <= {"low", "high", "log"}:
             space[name] = Hyper(values["low"], **values)
         else:
-            raise InputError(
-                f"{where}: the space of {name} is a list of values, or low, high and log, got {values}"
-            )
+            raise InputError(f"{where}: the space of {name} is a list, or low, high and log, got {values}")
     return space
 
 

@@ -44,7 +44,7 @@ MOST = 20
       steps = 800
       evaluate_every = 100
       [search]
-      kind = "random"                                       # defaults, random, grid, tpe
+      kind = "random"                                       # defaults, random, tpe
       trials = 10
       seeds = 3
       seeds_of = "best"                                     # or "each" trial

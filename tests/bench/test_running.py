@@ -314,7 +314,6 @@ def test_models_without_a_domain_are_trained_where_they_select(tiny, tmp_path):
     raw = SWEEP | {
         "methods": ["erm"],
         "search": {"kind": "random", "trials": 2, "space": {"learning_rate": [0.01, 0.003]}},
-        "leave_domains_out": True,
         "rules": ["leave-one-domain-out"],
     }
     nuisances = sd.read_metadata(tiny).nuisances

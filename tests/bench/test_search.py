@@ -83,15 +83,6 @@ def test_settings_of_the_training_and_of_the_method_are_told_apart():
     assert own == (("eta", 0.2), ("up", 4))
 
 
-def test_a_grid_is_every_point():
-    space = {"learning_rate": Hyper(0.1, choices=(0.1, 0.01)), "up": Hyper(4, choices=(4, 20, 50))}
-    grid = Search(kind="grid", trials=6, space=space)
-    assert len(grid.grid("jtt", heads=True)) == 6
-    assert grid.grid("erm", heads=True) == [{"learning_rate": 0.1}, {"learning_rate": 0.01}]
-    with pytest.raises(InputError, match="needs the values of learning_rate"):
-        Search(kind="grid", trials=2, space={"learning_rate": RATE}).grid("erm", heads=True)
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [

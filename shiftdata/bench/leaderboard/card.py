@@ -73,17 +73,12 @@ class Card:
         url = not self.url or re.fullmatch(r"https?://[^\s\"'<>\\]+", self.url)
         _check(url, f"the card's url is {self.url!r:.100}: give https://..., or leave it empty")
         _check(_is_date(self.date), f"the card's date is {self.date!r:.40}: give it as 2026-01-31")
-        _check(
-            self.trials >= 1,
-            f"the card's trials are {self.trials}: give how many settings were tried, 1 or more",
-        )
+        _check(self.trials >= 1, f"the card's trials are {self.trials}: give 1 or more that were tried")
         for name in ("dataset", "base"):
             text = getattr(self, name)
             _check(PATH_PART.fullmatch(text), f"the card's {name} is {text!r:.100}: give the name, no path")
         for text in (self.content_id, *self.tasks):
-            _check(
-                _HEX.fullmatch(text), f"{text!r:.100} is not a hash: write the file with `shiftdata submit`"
-            )
+            _check(_HEX.fullmatch(text), f"{text!r:.100} is not a hash: `shiftdata submit` writes one")
         if self.rule not in RULES and not (self.rule.startswith(OTHER) and self.rule[len(OTHER) :].strip()):
             raise not_found("selection rule", self.rule, RULES, f"Or describe your own: {OTHER!r}...")
         oracles = ", ".join(name for name, rule in RULES.items() if rule.oracle)
@@ -103,10 +98,8 @@ class Card:
         for name, text in texts:
             if isinstance(text, str) and text:
                 fault = line_fault(text)
-                _check(
-                    len(text) <= MOST_TEXT,
-                    f"the card's {name} has {len(text):,} characters: give at most {MOST_TEXT:,}",
-                )
+                long = f"the card's {name} has {len(text):,} characters: give at most {MOST_TEXT:,}"
+                _check(len(text) <= MOST_TEXT, long)
                 _check(not fault, f"the card's {name} {fault}: give one line of text")
         for name in ("method", "backbone", "pretraining", "trained_on", "rule", "date"):
             _check(getattr(self, name), f"the card's {name} is empty: say it, or say none")

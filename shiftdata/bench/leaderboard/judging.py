@@ -135,9 +135,7 @@ class Judge:
         metadata = self.metadata(card.dataset, card.base, card.content_id)
         given = {part.task_id for part in submission.parts}
         if strange := sorted(given - set(card.tasks)):
-            raise InputError(
-                f"it has predictions for the task {strange[0]!r:.80}, which its card does not name"
-            )
+            raise InputError(f"it predicts the task {strange[0]!r:.80}, which its card does not name")
         if missing := sorted(set(card.tasks) - given):
             raise InputError(f"its card names the task {missing[0]}, for which it has no predictions")
         entries = []
@@ -151,13 +149,11 @@ class Judge:
         if name not in self._datasets:
             self._datasets[name] = open_dataset(name if self.data is None else self.data / name)
         dataset = self._datasets[name]
-        known = {of.name: of.content_id for of in dataset.manifest.bases}
-        if base not in known:
-            raise not_found("base", base, known, f"It was asked of {name}.")
-        if known[base] != content_id:
+        known = dataset.manifest.base(base).content_id
+        if known != content_id:
             raise InputError(
                 f"it is for another build of {name}, {base}: content_id {content_id[:16]}, and here it is "
-                f"{known[base][:16]}: predict this build, or judge it where that build is"
+                f"{known[:16]}: predict this build, or judge it where that build is"
             )
         if (name, base) not in self._metadata:
             self._metadata[name, base] = read_metadata(dataset, base)
@@ -175,9 +171,7 @@ class Judge:
                 f"{task_id[:16]}: the protocol has another version, or its rows were changed"
             )
         if is_leaky(task) and not card.leaks:
-            raise InputError(
-                f"{task.describe()} has origins on two sides, as its paper does: its card says leaks = true"
-            )
+            raise InputError(f"{task.describe()} has origins on two sides: its card says leaks = true")
         return task
 
 
@@ -222,9 +216,8 @@ class _Judged:
                 )
         elif part.set not in (*self.select, FIT):
             known = [*self.tests, *self.select, FIT]
-            raise not_found(
-                "set of a submission", part.set[:100], known, f"It is for {self.task.describe()}."
-            )
+            hint = f"It is for {self.task.describe()}."
+            raise not_found("set of a submission", part.set[:100], known, hint)
 
     def entries(self, file: str) -> list[Entry]:
         self._check_fit()
@@ -303,9 +296,8 @@ class _Judged:
             raise InputError(f"{self.card.rule} cannot choose among its candidates: {selected.refused}")
         trials = {part.trial for part in parts}
         if len(trials) > self.card.trials:
-            raise InputError(
-                f"its card says {self.card.trials} trials, and it has candidates of {len(trials)}"
-            )
+            stated = f"its card says {self.card.trials} trials"
+            raise InputError(f"{stated}, and it has candidates of {len(trials)}")
         self._check_chosen(selected)
         return len({(part.trial, part.step, part.seed) for part in parts}), len(trials)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from shiftdata.bench.leaderboard.board import LESS, Ranked, Refused, Table
 from shiftdata.metrics.records import number
 from shiftdata.pages.shell import render_alone
-from shiftdata.tables import csv_text, markdown
+from shiftdata.tables import csv_text, harmless, markdown
 
 #: Columns of the CSV; those of an entry, of its card, of a figure, of a file that was refused.
 ENTRY = ("dataset", "content_id", "task_id", "protocol", "set", "board", "rank", "method", "file")
@@ -23,9 +22,9 @@ def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
     parts = []
     for table in tables:
         flags = [f"{line.entry.file}: {flag}" for line in table.lines for flag in line.flags]
-        parts += [f"### {_harmless(table.title)}", _harmless(table.about)]
+        parts += [f"### {harmless(table.title)}", harmless(table.about)]
         parts += [_table(table.header, map(table.row, table.lines))]
-        parts += [f"- {_harmless(flag)}" for flag in flags]
+        parts += [f"- {harmless(flag)}" for flag in flags]
     if refused:
         lines = [[of.file, of.method or "-", of.reason] for of in refused]
         parts += ["### Refused", _table(["file", "method", "reason"], lines)]
@@ -33,15 +32,7 @@ def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
 
 
 def _table(header: list[str], rows: Iterable[list[str]]) -> str:
-    return markdown([*map(_harmless, header)], [[*map(_harmless, row)] for row in rows])
-
-
-def _harmless(text: str) -> str:
-    """A text in which Markdown sees neither markup nor a mention nor HTML."""
-    for sign, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("|", "&#124;")):
-        text = text.replace(sign, code)
-    text = re.sub(r"([\\`*_{}\[\]()!~$#])(?!\d+;)", r"\\\1", text)
-    return text.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
+    return markdown([*map(harmless, header)], [[*map(harmless, row)] for row in rows])
 
 
 def csv_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:

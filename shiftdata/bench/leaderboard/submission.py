@@ -136,13 +136,10 @@ def _typed(rows: pa.Table) -> pa.Table:
             pa.types.is_string(kind) or pa.types.is_large_string(kind) if text else pa.types.is_integer(kind)
         )
         if not fits and nulls < len(column):
-            raise InputError(
-                f"its column {field.name} has {kind}: give {'texts' if text else 'whole numbers'}"
-            )
+            wanted = "texts" if text else "whole numbers"
+            raise InputError(f"its column {field.name} has {kind}: give {wanted}")
         if nulls and field.name in ("task_id", "set", "seed", "key"):
-            raise InputError(
-                f"its column {field.name} lacks {nulls:,} of {len(column):,} values: give each row one"
-            )
+            raise InputError(f"its column {field.name} lacks {nulls:,} values: give each row one")
     return rows.select(SCHEMA.names).cast(SCHEMA)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -106,42 +107,37 @@ def _check_single(records: Records) -> None:
     for name in ("dataset", "content_id", "method", "variant", "backbone", "sweep"):
         if len(values := sorted(set(records.column(name)))) > 1:
             option = "" if name in ("content_id", "sweep") else f" with --{name}"
-            raise InputError(
-                f"these records have {len(values)} of {name}: {', '.join(values)}; choose one{option}"
-            )
+            several = f"{len(values)} of {name}: {', '.join(values)}"
+            raise InputError(f"these records have {several}; choose one{option}")
 
 
 def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Table]:
-    study = selected.study
     for run in selected.runs:
         for name in tests_of(task):
             predicted = records.predicted(run.run, name, run.step)
             if predicted is None:
-                raise InputError(
-                    f"the predictions of {study.method}, trial {selected.trial}, seed {run.seed}, step "
-                    f"{run.step}, for {name} were not kept: name the rule {selected.rule} in the sweep's "
-                    'rules, or give it keep = "all", and run it again'
+                hint = (
+                    f'name {selected.rule} in the sweep\'s rules, or give it keep = "all", and run it again'
                 )
-            part = Part(study.task_id, name, run.seed, selected.trial, run.step)
+                where = f"seed {run.seed}, step {run.step}, for {name}"
+                raise InputError(f"predictions of {selected}, {where}, were not kept: {hint}")
+            part = Part(selected.study.task_id, name, run.seed, selected.trial, run.step)
             yield rows_of(part, task, task.rows(name), predicted)
 
 
-def _candidates(records: Records, selected: Selected, task: Task) -> Iterable[pa.Table]:
+def _candidates(records: Records, selected: Selected, task: Task) -> list[pa.Table]:
     """What every candidate predicts for the sets to select by; nothing where a prediction was not kept."""
-    rule, study = rule_of(selected.rule), selected.study
-    if rule.role != "select" or rule.held_out:
-        return []
-    parts = []
-    columns = (records.column(name) for name in ("study", "held_out", "status", "trial", "seed"))
-    for run, (of, held_out, status, trial, seed) in enumerate(zip(*columns, strict=True)):
-        if (of, held_out, status) == (study.id, "", DONE):
-            for name in records.sets_of(run, "select"):
-                for step in records.steps(run):
-                    predicted = records.predicted(run, name, step)
-                    if predicted is None:
-                        return []
-                    part = Part(study.task_id, name, seed, trial, step)
-                    parts.append(rows_of(part, task, task.rows(name), predicted))
+    rule, parts = rule_of(selected.rule), []
+    columns = map(records.column, ("study", "held_out", "status", "trial", "seed"))
+    for run, (*place, trial, seed) in enumerate(zip(*columns, strict=True)):
+        if place != [selected.study.id, "", DONE] or rule.role != "select" or rule.held_out:
+            continue
+        for name, step in product(records.sets_of(run, "select"), records.steps(run)):
+            predicted = records.predicted(run, name, step)
+            if predicted is None:
+                return []
+            part = Part(selected.study.task_id, name, seed, trial, step)
+            parts.append(rows_of(part, task, task.rows(name), predicted))
     return parts
 
 
