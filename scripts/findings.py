@@ -249,16 +249,6 @@ def claims(there: Mapping[str, Records]) -> list[list[str]]:
     return body
 
 
-def severities(records: Records) -> list[list[str]]:
-    """The accuracy of each model at each severity, and its mean drop."""
-    body = []
-    for one in scores_of(records, "last")[0]:
-        steps = [name for name in one.figures if name.startswith("accuracy@")]
-        cells = [f"{one.figures[name].mean():.1f}" for name in (*steps, "mean_drop")]
-        body.append([one.selected.study.backbone, *cells, f"{len(one.seeds)}"])
-    return [["model", *(name.removeprefix("accuracy@") for name in steps), "mean drop", "seeds"], *body]
-
-
 def about_of(name: str, ran: str) -> str:
     """What a sweep was, and what the preset of its name is now where that is something else."""
     ships = tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8"))["about"]
@@ -307,8 +297,6 @@ def written() -> str:
     parts = ["## What was run", "", markdown(*_table(costs(RECORDS / name for name in there))), ""]
     header = ["paper", "claim", "contrast", "points", "95 % interval", "tasks", "here"]
     parts += ["## Claims", "", markdown(header, claims(there)), ""]
-    if "cns-models" in there:
-        parts += ["## Accuracy over severity, %", "", markdown(*_table(severities(there["cns-models"]))), ""]
     return "\n".join(parts)
 
 

@@ -33,8 +33,6 @@ from shiftdata.stable import content_hash
 LOCK = ".lock"
 #: What may differ between a sweep and the one that its folder was begun with: more of the same.
 MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
-#: What of a run is the code of its method.
-CODE = ("code_version", "own_code")
 #: Heads that are trained together at most.
 TOGETHER = 1000
 #: What records say of a study: each trial's score by its first seed (nan: it failed), and the best trial.
@@ -270,18 +268,19 @@ def _drop_other_code(folder: Path, sweep: Sweep, device: str) -> None:
         if records is None:
             return
         known = {
-            (run.job.study, *(run.about[name] for name in PLACE)): run.about
+            (run.job.study, *(run.about[name] for name in PLACE)): code_in(run.about)
             for run in needed(sweep, records, device)
         }
-        places = zip(*map(records.column, ("id", "about", "study", *PLACE)), strict=True)
-        old = []
-        for run, text, *place in places:
-            now, about = known.get(tuple(place)), json.loads(text)
-            if now and any(now.get(name) != about.get(name) for name in CODE):
-                old.append(run)
-        if old:
-            table = _whole(records)
-            _replace(folder, records, table.filter(pc.invert(pc.is_in(table["id"], pa.array(old)))))
+        code = [code_in(json.loads(about)) for about in records.column("about")]
+        places = zip(*map(records.column, ("study", *PLACE)), strict=True)
+        mask = [known.get(place, of) == of for place, of in zip(places, code, strict=True)]
+        if not all(mask):
+            _replace(folder, records, _whole(records).filter(pa.array(mask)))
+
+
+def code_in(about: Mapping[str, Any]) -> list[Any]:
+    """What of a run is the code of its method."""
+    return [about.get("code_version"), about.get("own_code")]
 
 
 def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
@@ -310,7 +309,7 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
 
 
 def _whole(records: Records) -> pa.Table:
-    """The rows of some records with their predictions."""
+    """The rows of some records with their predictions, in the same order."""
     tables = [pq.read_table(path, schema=SCHEMA).take(pa.array(rows)) for path, rows in records.files]
     return pa.concat_tables(tables)
 

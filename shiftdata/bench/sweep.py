@@ -96,14 +96,10 @@ def _at(hyper: Hyper, share: float) -> float:
     """The value at a share of a range."""
     if hyper.choices:
         return hyper.choices[int(share * len(hyper.choices))]
-    low, high = _ends(hyper)
-    return math.exp(math.log(low) + share * math.log(high / low)) if hyper.log else low + share * (high - low)
-
-
-def _ends(hyper: Hyper) -> tuple[float, float]:
     assert hyper.low is not None  # ranges have both
     assert hyper.high is not None
-    return hyper.low, hyper.high
+    ratio, width = hyper.high / hyper.low if hyper.log else 1.0, hyper.high - hyper.low
+    return math.exp(math.log(hyper.low) + share * math.log(ratio)) if hyper.log else hyper.low + share * width
 
 
 def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], past: Past) -> dict[str, float]:
@@ -121,7 +117,7 @@ def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], pas
     spaces = {
         name: optuna.distributions.CategoricalDistribution(hyper.choices)
         if hyper.choices
-        else optuna.distributions.FloatDistribution(*_ends(hyper), log=hyper.log)
+        else optuna.distributions.FloatDistribution(hyper.low, hyper.high, log=hyper.log)
         for name, hyper in space.items()
     }
     sampler = optuna.samplers.TPESampler(

@@ -14,13 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.bench.leaderboard.card import read_card_file
-from shiftdata.bench.leaderboard.judging import Entry, Judge, is_leaky, task_named
+from shiftdata.bench.leaderboard.judging import Judge, is_leaky, task_named
 from shiftdata.bench.leaderboard.submission import Part, Submission, rows_of, tests_of
 from shiftdata.bench.records import DONE, Records
 from shiftdata.bench.selection import Selected, Ties, rule_of, select
-from shiftdata.dataset import OpenDataset
 from shiftdata.errors import InputError
-from shiftdata.files import whole_file
 from shiftdata.metadata import Metadata
 from shiftdata.tasks import Task
 from shiftdata.tasks.predictions import predicted_rows
@@ -79,16 +77,6 @@ def from_records(
     known = _known(records, chosen) | {"rule": rule, "m": m, "ties": ties, "saw_test": rule_of(rule).oracle}
     fields = known if card is None else read_card_file(card, known)
     return Submission.of({"claims": {}, **fields, **_dataset(metadata), "tasks": names}, parts)
-
-
-def checked(
-    submission: Submission, out: Path, *opened: OpenDataset | None, data: Path | None = None
-) -> list[Entry]:
-    """Write a submission, and judge the file as a leaderboard does; a file that is refused is not written."""
-    judge = Judge(data, *(dataset for dataset in opened if dataset is not None))
-    with whole_file(out) as temporary:
-        submission.write(temporary)
-        return judge.judge(Submission.read(temporary), out.name)
 
 
 def _dataset(metadata: Metadata) -> dict[str, str]:
