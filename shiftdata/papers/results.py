@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from shiftdata.papers.numbers import (
     read_number,
     read_numbers,
 )
-from shiftdata.tables import Block, Table, csv_text
+from shiftdata.tables import Cell, Cells, Table, csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,14 +98,11 @@ class Results:
 
     def tables(self) -> list[Table]:
         """Each table as printed, with a block for each part."""
-        found: dict[tuple[str, str], dict[str, dict[tuple[str, str], str]]] = {}
+        tables: dict[tuple[str, str], Cells] = {}
         for row in self:
-            parts = found.setdefault((row["paper"], row["table"]), {})
-            parts.setdefault(row["part"], {})[row["row"], row["column"]] = row["printed"]
-        return [
-            Table(_title(*place), tuple(Block.of(part, cells) for part, cells in parts.items()))
-            for place, parts in found.items()
-        ]
+            cells = tables.setdefault((row["paper"], row["table"]), {})
+            cells[row["part"], row["row"], row["column"]] = Cell(row["printed"], row["metric"], row["unit"])
+        return [Table.of(_title(*place), cells, drawn=place[1] != "text") for place, cells in tables.items()]
 
     def __str__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables()) or "no numbers"
@@ -135,15 +131,10 @@ class Results:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
         from shiftdata.charts import chart, drawn_figure
 
-        units: dict[tuple[str, str], Counter[str]] = {}
-        for row in self:
-            units.setdefault((row["paper"], row["table"]), Counter())[row["unit"]] += 1
-        most = {place: count.most_common(1)[0][0] for place, count in units.items()}
-        # Of each table the most frequent unit: ranks and per cents have no scale in common.
-        drawn = [row["table"] != "text" and most[row["paper"], row["table"]] == row["unit"] for row in self]
-        cited = {citation(paper) for paper, _ in most if paper in PAPERS}
-        shown = Results(self.rows.filter(pa.array(drawn, pa.bool_())))
-        return drawn_figure(chart(shown.tables(), cited="\n".join(sorted(cited))))
+        cited = sorted(
+            {citation(paper) for paper in self.rows["paper"].unique().to_pylist() if paper in PAPERS}
+        )
+        return drawn_figure(chart(self.tables(), cited="\n".join(cited)))
 
 
 def _title(paper: str, table: str) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shiftdata.bench.reporting.comparisons import Comparison, compared, holm, sign_flip, student_test
+from shiftdata.bench.reporting.comparisons import Comparison, compared
 from shiftdata.bench.reporting.scores import scores_of
+from shiftdata.metrics.differences import holm, sign_flip, student_test
 from shiftdata.metrics.statistics import student, student_quantile
 from tests.bench.synthetic import made_task, synthetic
 
