@@ -61,7 +61,7 @@ class Ranking:
             for method, cells in lines.items():
                 cells += ranks.get(method, ["-", "-"])
                 cells += [gained.get(method, "-")] if name != first else []
-        notes = [f"{name} against {first}: {agreed}" for name, agreed in self.agreement.items()]
+        notes = [f"{name} against {first}: {agreed}." for name, agreed in self.agreement.items()]
         return Table.plain(title, header, lines.values(), notes)
 
 
@@ -80,7 +80,7 @@ def ranking(first: Results, *others: Results, names: Sequence[str] | None = None
     SWAD      79.27     1  87.20     1      +0
     ERM       76.50     2  84.00     2      +0
     RSC       75.93     3      -     -       -
-    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods)
+    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods).
     """
     sets = [first, *others]
     if names is not None and (len(names) != len(sets) or len(set(names)) < len(names)):
