@@ -233,9 +233,9 @@ def _axes(
     return figure, every[: len(blocks)]
 
 
-def _height(block: Block, begin: float, line: float, other: float) -> float:
+def _height(block: Block, begin: float, line: float, usual: float) -> float:
     """Of a block's axes, in inches: a heat map grows with its lines."""
-    return begin + line * len(block.body) if _shape(block) == "map" else other
+    return begin + line * len(block.body) if _shape(block) == "map" else usual
 
 
 def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:

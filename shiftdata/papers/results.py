@@ -67,7 +67,9 @@ class Results:
         >>> mine.rows["printed"].to_pylist()
         ['84.9±0.4']
         """
-        return cls(pa.Table.from_pylist([_row(paper, table, same | dict(one)) for one in records], SCHEMA))
+        return cls(
+            pa.Table.from_pylist([_row(paper, table, same | dict(record)) for record in records], SCHEMA)
+        )
 
     def where(self, **chosen: str | int | Iterable[str]) -> Results:
         """The numbers whose paper, table, part, row, column, method, metric or unit is one of those given."""
@@ -75,7 +77,7 @@ class Results:
         for name, wanted in chosen.items():
             if name not in CHOICES:
                 raise not_found("name of results", name, CHOICES)
-            values = [str(wanted)] if isinstance(wanted, str | int) else [str(one) for one in wanted]
+            values = [str(wanted)] if isinstance(wanted, str | int) else [str(value) for value in wanted]
             known = set(rows[name].to_pylist()) - {None}
             for value in values:
                 if value not in known:
@@ -142,7 +144,7 @@ def _title(paper: str, table: str) -> str:
     if paper not in PAPERS:
         return ", ".join(name for name in (paper, table) if name)
     name = table if table.startswith(("figure", "text")) else f"table {table}"
-    titles = [one.title for one in published_tables(paper) if one.table == table]
+    titles = [known.title for known in published_tables(paper) if known.table == table]
     return f"{paper}, {name}" + (f": {titles[0]}" if titles else "")
 
 
@@ -156,7 +158,7 @@ def published(
     >>> len(published("nico++", 3)), len(published("sma", metric="H-score", method="UniOT"))
     (36, 130)
     """
-    results = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
+    results = Results(pa.concat_tables([numbers(name) for name in ([paper] if paper else PAPERS)]))
     return results.where(**({} if table is None else {"table": table}), **chosen)
 
 
@@ -164,8 +166,8 @@ def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(given) - set(SCHEMA.names)
     missing = {"column", "metric", "value"} - set(given)
     if unknown or missing:
-        what = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
-        raise InputError(f"a result {what}; it may have {', '.join(SCHEMA.names)}")
+        fault = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
+        raise InputError(f"a result {fault}; it may have {', '.join(SCHEMA.names)}")
     if not (given.get("row") or given.get("method")):
         raise InputError("a result needs the method (or the row) that it belongs to")
     printed = f"{given['value']}"

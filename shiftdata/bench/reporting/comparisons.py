@@ -85,8 +85,8 @@ def compared(scores: Sequence[Score], baseline: str) -> list[Comparison]:
         finite = [known for of in pairs if (known := [value for value in of if math.isfinite(value)])]
         if finite and method != baseline:
             comparisons.append(_comparison(method, finite))
-    adjusted = holm([comparison.p for comparison in comparisons])
-    return [replace(one, adjusted=value) for one, value in zip(comparisons, adjusted, strict=True)]
+    adjusted = holm([pair.p for pair in comparisons])
+    return [replace(pair, adjusted=value) for pair, value in zip(comparisons, adjusted, strict=True)]
 
 
 def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
@@ -117,13 +117,13 @@ def pooled(groups: Sequence[Group], baseline: str) -> list[Group]:
 
 def comparison_section(pools: Sequence[Group]) -> Section:
     """Every method against the baseline, a table for each kind, backbone and rule."""
-    found = [(pool, of) for pool in pools if (of := compared(pool.scores, pool.baseline))]
-    counted = sum(len(of) for _, of in found)
+    pairs = [(pool, of) for pool in pools if (of := compared(pool.scores, pool.baseline))]
+    counted = sum(len(of) for _, of in pairs)
     counts = (
-        f"Comparisons made: {counted:,}, in {len(found):,} tables. Holm's adjustment is within each table: "
+        f"Comparisons made: {counted:,}, in {len(pairs):,} tables. Holm's adjustment is within each table: "
         f"who picks the best of all should multiply its p by {counted:,}."
     )
-    tables = tuple(_table(pool, of) for pool, of in found)
+    tables = tuple(_table(pool, of) for pool, of in pairs)
     return Section("Paired comparisons", tables, (counts, *READING) if tables else ())
 
 
@@ -132,21 +132,21 @@ def _table(pool: Group, comparisons: list[Comparison]) -> Table:
     title = f"{title_of(pool.kind.main)} against {pool.baseline}, points: {where}"
     header = ["method", "difference", "95 % interval", "verdict", "above 0", "p", "p, Holm", "p, sign flip"]
     body = []
-    for one in comparisons:
-        above = f"{(one.differences > 0).sum()} of {len(one.differences)} {one.of}"
+    for pair in comparisons:
+        above = f"{(pair.differences > 0).sum()} of {len(pair.differences)} {pair.of}"
         p = [
             "-" if math.isnan(value) else f"{value:.3f}" if value >= 0.001 else "<0.001"
-            for value in (one.p, one.adjusted, one.flipped)
+            for value in (pair.p, pair.adjusted, pair.flipped)
         ]
-        body.append([one.method, f"{one.mean:+.2f}", one.interval, one.verdict, above, *p])
-    pairs = span(one.pairs for one in comparisons)
+        body.append([pair.method, f"{pair.mean:+.2f}", pair.interval, pair.verdict, above, *p])
+    pairs = span(pair.pairs for pair in comparisons)
     counted = f"Comparisons: {len(comparisons):,}, of {pairs} pairs of runs with one seed."
     notes = [f"{counted} Datasets: {pool.dataset}."]
-    if equal := [one.method for one in comparisons if math.isnan(one.p) and len(one.differences) > 1]:
+    if equal := [pair.method for pair in comparisons if math.isnan(pair.p) and len(pair.differences) > 1]:
         notes.append(
             f"No interval: all differences are equal, as of methods that draw nothing ({', '.join(equal)})."
         )
-    if any(len(one.differences) == 1 for one in comparisons):
+    if any(len(pair.differences) == 1 for pair in comparisons):
         notes.append("One difference alone has no interval: give the sweep more seeds or tasks.")
     return Table.plain(capital(title), header, body, notes)
 
@@ -191,7 +191,7 @@ def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
 
 def _lead(scores: Sequence[Score], first: str, behind: str) -> str:
     """How far one method is over another, in points."""
-    comparison = next((one for one in compared(scores, behind) if one.method == first), None)
+    comparison = next((pair for pair in compared(scores, behind) if pair.method == first), None)
     if comparison is None:
         return f"{behind}: no task in common"
     sure = SURE if comparison.verdict == "higher" else UNSURE

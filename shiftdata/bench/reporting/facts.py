@@ -92,7 +92,7 @@ class Facts:
             ["runs", f"{len(self.records):,} in {studies:,} studies: {ended}"],
             ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
         ]
-        about = [f"{clean(one['name'])}: {clean(one['about'])}" for one in self.sweeps if one.get("about")]
+        about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in self.sweeps if of.get("about")]
         return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
 
     def _contents(self) -> list[tuple[str, str]]:
@@ -139,10 +139,10 @@ class Facts:
             for task, method, backbone in product(sweep["tasks"], sweep["methods"], sweep["backbones"]):
                 dataset, protocol = Path(task["dataset"].rstrip("/")).name, task["protocol"]
                 study = (dataset, protocol, method["name"], method["variant"], backbone)
-                found = there[sweep["name"], *study]
-                if need is not None and found < need:
+                runs = there[sweep["name"], *study]
+                if need is not None and runs < need:
                     text = f"{with_variant(*study[2:4])} on {protocol} of {dataset}, {backbone}"
-                    body.append([clean(text), f"{found:,}", f"{need:,}"])
+                    body.append([clean(text), f"{runs:,}", f"{need:,}"])
         return body
 
     def versions(self) -> Section:
@@ -183,7 +183,7 @@ def listed(title: str, header: Sequence[str], body: list[list[str]], most: int =
 
 
 def _counted(
-    title: str, what: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
+    title: str, reason_of: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
 ) -> list[Table]:
     """A table of reasons, the most frequent first: how often each is there, and the first of them."""
     reasons: dict[str, list[str]] = {}
@@ -196,7 +196,7 @@ def _counted(
     ]
     notes = [f"{len(order) - MOST:,} more reasons are left out."] if len(order) > MOST else []
     title = f"{title}: {sum(map(len, reasons.values())):,}{total}"
-    return [Table.plain(title, [what, counted, "which"], body, notes)] if body else []
+    return [Table.plain(title, [reason_of, counted, "which"], body, notes)] if body else []
 
 
 def expected_runs(search: Mapping[str, Any]) -> int | None:

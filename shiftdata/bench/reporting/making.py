@@ -264,9 +264,9 @@ def _studies(a: Records, b: Records, names: tuple[str, str]) -> Section:
     for name, mine in first.items():
         theirs = second.get(name, mine)
         if mine != theirs:
-            what, place = ("data", 0) if mine[0] != theirs[0] else ("rows", 1)
+            differs, place = ("data", 0) if mine[0] != theirs[0] else ("rows", 1)
             ids = mine[place][:SHORT], theirs[place][:SHORT]
-            body.append([_shown(name), f"both, of other {what}: {ids[0]} and {ids[1]}"])
+            body.append([_shown(name), f"both, of other {differs}: {ids[0]} and {ids[1]}"])
     counts = (
         f"{len(first.keys() & second.keys()):,} studies are in both, of {len(first):,} in {names[0]} and "
         f"{len(second):,} in {names[1]}.",

@@ -77,13 +77,13 @@ def _table(title: str, sets: Mapping[str, Results]) -> list[Table]:
 def _with_paper(title: str, name: str, board: Results, sets: Mapping[str, Results]) -> list[Table]:
     """Our ranks next to a paper's, over the methods of both."""
     shared = {rule: sorted(_methods(board) & _methods(mine)) for rule, mine in sets.items()}
-    kept = {rule: sets[rule].where(method=of) for rule, of in shared.items() if len(of) >= FEWEST}
-    if not kept:
+    chosen = {rule: sets[rule].where(method=of) for rule, of in shared.items() if len(of) >= FEWEST}
+    if not chosen:
         return []
-    every = sorted(set.intersection(*map(_methods, kept.values())))
-    metric = next(iter(kept.values())).rows["metric"][0].as_py()
+    every = sorted(set.intersection(*map(_methods, chosen.values())))
+    metric = next(iter(chosen.values())).rows["metric"][0].as_py()
     rows = [row | {"metric": metric} for row in board.where(method=every)]
-    return _table(title, {name: Results(pa.Table.from_pylist(rows, SCHEMA)), **kept})
+    return _table(title, {name: Results(pa.Table.from_pylist(rows, SCHEMA)), **chosen})
 
 
 def boards(kind: Kind, family: str) -> Iterator[tuple[str, Results]]:

@@ -130,8 +130,8 @@ def _against(scores: Sequence[Score], group: Group, truth: Truth) -> list[list[s
         protocol, sizes = clean(score.selected.study.protocol), (len(drawn), int(origin.max()) + 1)
         line = [score.method, protocol, f"{shared[0]}", *(f"{size:,}" for size in sizes)]
         for name in ("overall", "worst"):
-            found = compare(true, a, b, groups=groups, n_groups=n_groups, origins=origin, statistic=name)
-            by = found.difference
+            pair = compare(true, a, b, groups=groups, n_groups=n_groups, origins=origin, statistic=name)
+            by = pair.difference
             line += [f"{100 * by.estimate:+.2f}", f"{100 * by.low:+.2f} to {100 * by.high:+.2f}"]
         lines.append(line)
     return lines
