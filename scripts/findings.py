@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from shiftdata.bench import Records
 from shiftdata.bench.records import runs_of
-from shiftdata.bench.reporting.comparisons import student_test
 from shiftdata.bench.reporting.scores import scores_of
 from shiftdata.bench.selection import RULES, run_scores
 from shiftdata.bench.sweep import PRESETS
 from shiftdata.metrics import selection_leakage
+from shiftdata.metrics.differences import student_test
 from shiftdata.tables import markdown
 
 DOCS = Path(__file__).parent.parent / "docs"

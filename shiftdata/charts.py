@@ -233,9 +233,9 @@ def _axes(
     return figure, every[: len(blocks)]
 
 
-def _height(block: Block, begin: float, line: float, other: float) -> float:
+def _height(block: Block, begin: float, line: float, usual: float) -> float:
     """Of a block's axes, in inches: a heat map grows with its lines."""
-    return begin + line * len(block.body) if _shape(block) == "map" else other
+    return begin + line * len(block.body) if _shape(block) == "map" else usual
 
 
 def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:
@@ -255,7 +255,7 @@ def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:
 
 def _blocks(tables: Sequence[Table]) -> list[tuple[str, Block]]:
     """The blocks that a figure shows, each with the title of its table."""
-    blocks = [(table.title, _for_eyes(block)) for table in tables for block in table.drawn or table.blocks]
+    blocks = [(table.title, _for_eyes(block)) for table in tables for block in table.drawn]
     if not 1 <= len(blocks) <= MOST_BLOCKS:
         raise InputError(
             f"a picture shows 1 to {MOST_BLOCKS} blocks, these results have {len(blocks)}: "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import html
 import io
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 #: A cell that stands to the right: a number, with a spread or not, an interval, a small p, a dash, nothing.
 NUMBER = re.compile(r"[<+-]?[\d,.]*(±[\d.]+)?( to [+-][\d.]+)?|-")
@@ -21,6 +23,21 @@ _TEX = {
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "→": r"$\to$",
     "√": r"$\surd$",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as it is printed, and what it is."""
+
+    text: str
+    metric: str
+    unit: str
+    value: float = math.nan
+    spread: float = math.nan
+
+
+#: Cells by their part, row and column.
+Cells: TypeAlias = dict[tuple[str, str, str], Cell]
 
 
 @dataclass(frozen=True)
@@ -97,7 +114,7 @@ class Block:
 class Table:
     """Blocks under one title, with notes on all of them.
 
-    `drawn` are the blocks that a chart shows, where these are not all; `label` is what its numbers are.
+    `drawn` are the blocks that a chart shows; `label` is what its numbers are.
     """
 
     title: str
@@ -105,6 +122,34 @@ class Table:
     notes: tuple[str, ...] = ()
     drawn: tuple[Block, ...] = ()
     label: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        cells: Cells,
+        notes: Iterable[str] = (),
+        corner: str | Callable[[str], str] = lambda part: part,
+        *,
+        order: Sequence[str] = (),
+        drawn: bool = True,
+    ) -> Table:
+        """A block for each part of cells; `corner` stands over its rows, `order` is that of the columns."""
+
+        def blocks(chosen: Cells) -> tuple[Block, ...]:
+            parts: dict[str, dict[tuple[str, str], str]] = {}
+            for (part, row, column), cell in chosen.items():
+                parts.setdefault(part, {})[row, column] = cell.text
+            corners = {part: corner if isinstance(corner, str) else corner(part) for part in parts}
+            return tuple(Block.of(corners[part], texts, order) for part, texts in parts.items())
+
+        units = Counter(cell.unit for cell in cells.values())
+        # Ranks and per cents have no scale in common: a chart has the most frequent unit.
+        ((unit, _),) = units.most_common(1) or [("", 0)]
+        shown = {place: cell for place, cell in cells.items() if drawn and cell.unit == unit}
+        metrics = {cell.metric for cell in shown.values()}
+        label = f"{metrics.pop()} ({unit})" if len(metrics) == 1 else unit
+        return cls(title, blocks(cells), tuple(notes), blocks(shown), label)
 
     @classmethod
     def plain(

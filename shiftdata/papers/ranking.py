@@ -51,22 +51,18 @@ class Ranking:
 
     def table(self, title: str) -> Table:
         """Every method, by its rank in the first set that has it; how far each set agrees with the first."""
-        first, *others = self.standings
-        header = [self.metric, first, "rank", *(head for name in others for head in (name, "rank", "change"))]
         ordered = (sorted(of, key=lambda standing: standing.rank) for of in self.standings.values())
-        methods = dict.fromkeys(standing.method for of in ordered for standing in of)
-        notes = [f"{name} against {first}: {agreed}" for name, agreed in self.agreement.items()]
-        return Table.plain(title, header, map(self._line, methods), notes)
-
-    def _line(self, method: str) -> list[str]:
-        cells = [method]
-        for place, (name, standings) in enumerate(self.standings.items()):
-            found = [standing for standing in standings if standing.method == method]
-            cells += [number(found[0].value, 2), f"{found[0].rank:g}"] if found else ["-", "-"]
-            if place:
-                gained = self.changes.get(name, {}).get(method)
-                cells.append("-" if gained is None else f"{gained:+g}")
-        return cells
+        lines = {standing.method: [standing.method] for of in ordered for standing in of}
+        header, (first, *_) = [self.metric], self.standings
+        for name, standings in self.standings.items():
+            ranks = {of.method: [number(of.value, 2), f"{of.rank:g}"] for of in standings}
+            gained = {method: f"{places:+g}" for method, places in self.changes.get(name, {}).items()}
+            header += [name, "rank", *(["change"] if name != first else [])]
+            for method, cells in lines.items():
+                cells += ranks.get(method, ["-", "-"])
+                cells += [gained.get(method, "-")] if name != first else []
+        notes = [f"{name} against {first}: {agreed}." for name, agreed in self.agreement.items()]
+        return Table.plain(title, header, lines.values(), notes)
 
 
 def ranking(first: Results, *others: Results, names: Sequence[str] | None = None) -> Ranking:
@@ -84,7 +80,7 @@ def ranking(first: Results, *others: Results, names: Sequence[str] | None = None
     SWAD      79.27     1  87.20     1      +0
     ERM       76.50     2  84.00     2      +0
     RSC       75.93     3      -     -       -
-    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods)
+    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods).
     """
     sets = [first, *others]
     if names is not None and (len(names) != len(sets) or len(set(names)) < len(names)):

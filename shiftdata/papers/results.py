@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from shiftdata.papers.numbers import (
     read_number,
     read_numbers,
 )
-from shiftdata.tables import Block, Table, csv_text
+from shiftdata.tables import Cell, Cells, Table, csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +67,9 @@ class Results:
         >>> mine.rows["printed"].to_pylist()
         ['84.9±0.4']
         """
-        return cls(pa.Table.from_pylist([_row(paper, table, same | dict(one)) for one in records], SCHEMA))
+        return cls(
+            pa.Table.from_pylist([_row(paper, table, same | dict(record)) for record in records], SCHEMA)
+        )
 
     def where(self, **chosen: str | int | Iterable[str]) -> Results:
         """The numbers whose paper, table, part, row, column, method, metric or unit is one of those given."""
@@ -76,7 +77,7 @@ class Results:
         for name, wanted in chosen.items():
             if name not in CHOICES:
                 raise not_found("name of results", name, CHOICES)
-            values = [str(wanted)] if isinstance(wanted, str | int) else [str(one) for one in wanted]
+            values = [str(wanted)] if isinstance(wanted, str | int) else [str(value) for value in wanted]
             known = set(rows[name].to_pylist()) - {None}
             for value in values:
                 if value not in known:
@@ -99,14 +100,11 @@ class Results:
 
     def tables(self) -> list[Table]:
         """Each table as printed, with a block for each part."""
-        found: dict[tuple[str, str], dict[str, dict[tuple[str, str], str]]] = {}
+        tables: dict[tuple[str, str], Cells] = {}
         for row in self:
-            parts = found.setdefault((row["paper"], row["table"]), {})
-            parts.setdefault(row["part"], {})[row["row"], row["column"]] = row["printed"]
-        return [
-            Table(_title(*place), tuple(Block.of(part, cells) for part, cells in parts.items()))
-            for place, parts in found.items()
-        ]
+            cells = tables.setdefault((row["paper"], row["table"]), {})
+            cells[row["part"], row["row"], row["column"]] = Cell(row["printed"], row["metric"], row["unit"])
+        return [Table.of(_title(*place), cells, drawn=place[1] != "text") for place, cells in tables.items()]
 
     def __str__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables()) or "no numbers"
@@ -135,15 +133,10 @@ class Results:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
         from shiftdata.charts import chart, drawn_figure
 
-        units: dict[tuple[str, str], Counter[str]] = {}
-        for row in self:
-            units.setdefault((row["paper"], row["table"]), Counter())[row["unit"]] += 1
-        most = {place: count.most_common(1)[0][0] for place, count in units.items()}
-        # Of each table the most frequent unit: ranks and per cents have no scale in common.
-        drawn = [row["table"] != "text" and most[row["paper"], row["table"]] == row["unit"] for row in self]
-        cited = {citation(paper) for paper, _ in most if paper in PAPERS}
-        shown = Results(self.rows.filter(pa.array(drawn, pa.bool_())))
-        return drawn_figure(chart(shown.tables(), cited="\n".join(sorted(cited))))
+        cited = sorted(
+            {citation(paper) for paper in self.rows["paper"].unique().to_pylist() if paper in PAPERS}
+        )
+        return drawn_figure(chart(self.tables(), cited="\n".join(cited)))
 
 
 def _title(paper: str, table: str) -> str:
@@ -151,7 +144,7 @@ def _title(paper: str, table: str) -> str:
     if paper not in PAPERS:
         return ", ".join(name for name in (paper, table) if name)
     name = table if table.startswith(("figure", "text")) else f"table {table}"
-    titles = [one.title for one in published_tables(paper) if one.table == table]
+    titles = [known.title for known in published_tables(paper) if known.table == table]
     return f"{paper}, {name}" + (f": {titles[0]}" if titles else "")
 
 
@@ -165,7 +158,7 @@ def published(
     >>> len(published("nico++", 3)), len(published("sma", metric="H-score", method="UniOT"))
     (36, 130)
     """
-    results = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
+    results = Results(pa.concat_tables([numbers(name) for name in ([paper] if paper else PAPERS)]))
     return results.where(**({} if table is None else {"table": table}), **chosen)
 
 
@@ -173,8 +166,8 @@ def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(given) - set(SCHEMA.names)
     missing = {"column", "metric", "value"} - set(given)
     if unknown or missing:
-        what = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
-        raise InputError(f"a result {what}; it may have {', '.join(SCHEMA.names)}")
+        fault = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
+        raise InputError(f"a result {fault}; it may have {', '.join(SCHEMA.names)}")
     if not (given.get("row") or given.get("method")):
         raise InputError("a result needs the method (or the row) that it belongs to")
     printed = f"{given['value']}"

@@ -40,7 +40,7 @@ def test_what_moved_and_what_was_chosen_instead(before, tmp_path):
         ("jtt", "B alone"),
     ]
     assert any(row.startswith("rwg on") for row in lines(made, "Numbers that moved"))
-    assert lines(made, "Versions that differ") == ["commits"]
+    assert lines(made, "Versions that differ") == ["commit"]
     chosen = section(made, "Selections that changed").tables[0].blocks[0].body
     rwg = next(cells for row, *cells in chosen if row.startswith("rwg"))
     assert "steps" in rwg[1]

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
-from shiftdata.bench.reporting.kinds import Kind, title_of
-from shiftdata.bench.reporting.scores import Score, Section, method_label, rule_label, span
+from shiftdata.bench.reporting.kinds import capital, title_of
+from shiftdata.bench.reporting.scores import Group, Score, Section, alike, rule_label, span
 from shiftdata.metrics.arrays import FloatArray
-from shiftdata.metrics.statistics import spread, student, student_quantile
-from shiftdata.stable import rng
+from shiftdata.metrics.differences import EXACT, holm, sign_flip, student_test
 from shiftdata.tables import Table
 
-#: Scores by what is compared and ranked together: a kind of task, a backbone, a rule.
-Pools: TypeAlias = Mapping[tuple[Kind, str, str], Sequence[Score]]
-#: Up to this many differences every choice of their signs is tried; beyond, some are drawn.
-EXACT, DRAWN = 14, 20_000
 LEVEL = 0.05
 #: From this many differences on a sign-flip test can fall below `LEVEL`.
 ENOUGH = math.ceil(math.log2(2 / LEVEL))
@@ -39,52 +32,6 @@ READING = (
     "Tasks made from one dataset share pictures: what holds over them need not hold for other datasets. "
     "Seeds of one task say nothing of other tasks.",
 )
-
-
-def student_test(differences: FloatArray, level: float = 0.95) -> tuple[float, float, float]:
-    """Low and high end of the interval of a mean, and p that it is 0; nan where all differences are equal.
-
-    Equal differences say that the seeds are no replicates (a method that draws nothing), not that the mean
-    is certain.
-    """
-    n = len(differences)
-    error = spread(differences, "sma") / math.sqrt(n)
-    if n < 2 or not error > 1e-9 * max(1.0, float(np.abs(differences).max())):
-        return math.nan, math.nan, math.nan
-    mean, reach = float(differences.mean()), student_quantile(level, n - 1) * error
-    return mean - reach, mean + reach, max(0.0, 1 - student(mean / error, n - 1))
-
-
-def sign_flip(differences: FloatArray) -> float:
-    """The p of a sign-flip test: how often the mean would be as far from 0, were each sign chance.
-
-    Exact up to `EXACT` differences; the smallest it can be is 2 / 2^n.
-
-    >>> sign_flip(np.array([1.0, 2.0, 3.0, 1.5]))
-    0.125
-    """
-    n = len(differences)
-    if n <= EXACT:
-        signs = np.array(list(itertools.product((1, -1), repeat=n)), np.float64)
-    else:
-        signs = rng(0, "report", "sign-flip").choice([-1.0, 1.0], size=(DRAWN, n))
-        signs[0] = 1  # what was observed is one of the choices
-    means = np.abs(signs @ differences)
-    return float(np.mean(means >= np.abs(differences.sum()) - 1e-9))
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values; nan stays nan and counts as no comparison.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    known = [place for place, value in enumerate(p) if not math.isnan(value)]
-    adjusted, reached = [math.nan] * len(p), 0.0
-    for rank, place in enumerate(sorted(known, key=lambda place: p[place])):
-        reached = max(reached, min(1.0, p[place] * (len(known) - rank)))
-        adjusted[place] = reached
-    return adjusted
 
 
 @dataclass(frozen=True)
@@ -138,8 +85,8 @@ def compared(scores: Sequence[Score], baseline: str) -> list[Comparison]:
         finite = [known for of in pairs if (known := [value for value in of if math.isfinite(value)])]
         if finite and method != baseline:
             comparisons.append(_comparison(method, finite))
-    adjusted = holm([comparison.p for comparison in comparisons])
-    return [replace(one, adjusted=value) for one, value in zip(comparisons, adjusted, strict=True)]
+    adjusted = holm([pair.p for pair in comparisons])
+    return [replace(pair, adjusted=value) for pair, value in zip(comparisons, adjusted, strict=True)]
 
 
 def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
@@ -153,84 +100,83 @@ def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
 
 def baseline_of(scores: Sequence[Score], name: str) -> str:
     """The label of the baseline among the methods of some scores: that of the name, else the first method."""
-    labels = {score.selected.study.method: method_label(score.selected) for score in reversed(scores)}
+    labels = {score.selected.study.method: score.method for score in reversed(scores)}
     return labels.get(name, scores[0].method)
 
 
-def comparison_section(pools: Pools, name: str) -> Section:
-    """A table for each kind, backbone and rule; `name` is the baseline's."""
-    tables, counted = [], 0
-    for (kind, backbone, rule), scores in pools.items():
-        baseline = baseline_of(scores, name)
-        if comparisons := compared(scores, baseline):
-            counted += len(comparisons)
-            where = f"{kind.name}, {backbone}, selected by {rule_label(rule)}"
-            title = f"{title_of(kind.main)} against {baseline}, points: {where}"
-            tables.append(_table(f"{title[:1].upper()}{title[1:]}", comparisons, scores))
+def pooled(groups: Sequence[Group], baseline: str) -> list[Group]:
+    """Groups of a kind of task, a backbone and a rule as one, over families and datasets."""
+    pools = []
+    for same in alike(groups, "kind", "backbone", "rule"):
+        scores = tuple(score for group in same for score in group.scores)
+        datasets = ", ".join(dict.fromkeys(score.dataset for score in scores))
+        first = baseline_of(scores, baseline)
+        pools.append(replace(same[0], dataset=datasets, family="", scores=scores, baseline=first))
+    return pools
+
+
+def comparison_section(pools: Sequence[Group]) -> Section:
+    """Every method against the baseline, a table for each kind, backbone and rule."""
+    pairs = [(pool, of) for pool in pools if (of := compared(pool.scores, pool.baseline))]
+    counted = sum(len(of) for _, of in pairs)
     counts = (
-        f"Comparisons made: {counted:,}, in {len(tables):,} tables. Holm's adjustment is within each table: "
+        f"Comparisons made: {counted:,}, in {len(pairs):,} tables. Holm's adjustment is within each table: "
         f"who picks the best of all should multiply its p by {counted:,}."
     )
-    return Section("Paired comparisons", tuple(tables), (counts, *READING) if tables else ())
+    tables = tuple(_table(pool, of) for pool, of in pairs)
+    return Section("Paired comparisons", tables, (counts, *READING) if tables else ())
 
 
-def _table(title: str, comparisons: list[Comparison], scores: Sequence[Score]) -> Table:
+def _table(pool: Group, comparisons: list[Comparison]) -> Table:
+    where = f"{pool.kind.name}, {pool.backbone}, selected by {rule_label(pool.rule)}"
+    title = f"{title_of(pool.kind.main)} against {pool.baseline}, points: {where}"
     header = ["method", "difference", "95 % interval", "verdict", "above 0", "p", "p, Holm", "p, sign flip"]
     body = []
-    for one in comparisons:
-        above = f"{(one.differences > 0).sum()} of {len(one.differences)} {one.of}"
+    for pair in comparisons:
+        above = f"{(pair.differences > 0).sum()} of {len(pair.differences)} {pair.of}"
         p = [
             "-" if math.isnan(value) else f"{value:.3f}" if value >= 0.001 else "<0.001"
-            for value in (one.p, one.adjusted, one.flipped)
+            for value in (pair.p, pair.adjusted, pair.flipped)
         ]
-        body.append([one.method, f"{one.mean:+.2f}", one.interval, one.verdict, above, *p])
-    datasets = ", ".join(dict.fromkeys(score.dataset for score in scores))
-    pairs = span(one.pairs for one in comparisons)
-    notes = [
-        f"Comparisons: {len(comparisons):,}, of {pairs} pairs of runs with one seed. Datasets: {datasets}."
-    ]
-    if equal := [one.method for one in comparisons if math.isnan(one.p) and len(one.differences) > 1]:
+        body.append([pair.method, f"{pair.mean:+.2f}", pair.interval, pair.verdict, above, *p])
+    pairs = span(pair.pairs for pair in comparisons)
+    counted = f"Comparisons: {len(comparisons):,}, of {pairs} pairs of runs with one seed."
+    notes = [f"{counted} Datasets: {pool.dataset}."]
+    if equal := [pair.method for pair in comparisons if math.isnan(pair.p) and len(pair.differences) > 1]:
         notes.append(
             f"No interval: all differences are equal, as of methods that draw nothing ({', '.join(equal)})."
         )
-    if any(len(one.differences) == 1 for one in comparisons):
+    if any(len(pair.differences) == 1 for pair in comparisons):
         notes.append("One difference alone has no interval: give the sweep more seeds or tasks.")
-    return Table.plain(title, header, body, notes)
+    return Table.plain(capital(title), header, body, notes)
 
 
-def overview(pools: Pools, name: str) -> Section:
+def overview(pools: Sequence[Group]) -> Section:
     """What to read first, a line a rule for each kind and backbone: who is ahead, and how surely."""
     tables: dict[str, list[list[str]]] = {}
-    for (kind, backbone, rule), scores in pools.items():
-        order = _ranked(scores)
-        if len(order) > 1:
-            datasets = ", ".join(dict.fromkeys(score.dataset for score in scores))
-            tasks, methods = (
-                len({getattr(score.selected.study, of) for score in scores}) for of in ("task_id", "method")
-            )
-            figure = title_of(kind.main)
-            title = (
-                f"{figure[:1].upper()}{figure[1:]}, %: {methods:,} methods with {backbone}, "
-                f"{kind.name} on {datasets}, {tasks:,} task{'s' * (tasks > 1)}"
-            )
-            first, second = list(order)[:2]
-            baseline = baseline_of(scores, name)
-            known = "it is the baseline" if first == baseline else _lead(scores, first, baseline)
-            line = [rule_label(rule), first, f"{order[first]:.1f}", _lead(scores, first, second), known]
-            tables.setdefault(title, []).append(line)
+    for pool in pools:
+        order = _ranked(pool.scores)
+        if len(order) < 2:
+            continue
+        methods, tasks = len({score.selected.study.method for score in pool.scores}), len(pool.tasks)
+        title = (
+            f"{capital(title_of(pool.kind.main))}, %: {methods:,} methods with {pool.backbone}, "
+            f"{pool.kind.name} on {pool.dataset}, {tasks:,} task{'s' * (tasks > 1)}"
+        )
+        (first, mean), (second, _) = order[:2]
+        over = [_lead(pool.scores, first, name) for name in (second, pool.baseline)]
+        if first == pool.baseline:
+            over[1] = "it is the baseline"
+        tables.setdefault(title, []).append([rule_label(pool.rule), first, f"{mean:.1f}", *over])
     header = ("selected by", "ahead", "mean", "over the next", "over the baseline")
     plain = tuple(Table.plain(title, header, lines) for title, lines in tables.items())
     return Section("In short", plain, (AHEAD,) if plain else ())
 
 
-def _ranked(scores: Sequence[Score]) -> dict[str, float]:
+def _ranked(scores: Sequence[Score]) -> list[tuple[str, float]]:
     """The mean of each method that has as many tasks as any, the highest first."""
-    means = means_of(scores)
-    return dict(
-        sorted(
-            ((name, float(np.mean([*of.values()]))) for name, of in means.items()), key=lambda one: -one[1]
-        )
-    )
+    means = ((method, float(np.mean([*of.values()]))) for method, of in means_of(scores).items())
+    return sorted(means, key=lambda pair: -pair[1])
 
 
 def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
@@ -245,7 +191,7 @@ def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
 
 def _lead(scores: Sequence[Score], first: str, behind: str) -> str:
     """How far one method is over another, in points."""
-    comparison = next((one for one in compared(scores, behind) if one.method == first), None)
+    comparison = next((pair for pair in compared(scores, behind) if pair.method == first), None)
     if comparison is None:
         return f"{behind}: no task in common"
     sure = SURE if comparison.verdict == "higher" else UNSURE

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shiftdata.bench.records import DONE, Records
 from shiftdata.bench.reporting.kinds import KINDS, OTHER, clean, kind_of
-from shiftdata.bench.reporting.scores import SHORT, Section, rule_label, with_variant
-from shiftdata.bench.selection import Selected, rule_of
+from shiftdata.bench.reporting.scores import SHORT, Score, Section, rule_label, scores_of, with_variant
+from shiftdata.bench.selection import Selected
 from shiftdata.tables import Table
 
 SWEEP = "sweep.json"
@@ -47,14 +46,20 @@ class Facts:
         versions = {str(self.about[run].get("versions", {}).get("shiftdata", "unknown")) for run in runs}
         return ", ".join(sorted(commits)), ", ".join(sorted(versions))
 
-    def code_versions(self) -> dict[str, str]:
-        """The code versions of each method, one for each part, and hashes of code of one's own."""
-        versions: dict[str, set[str]] = {}
-        for method, about in zip(self.records.column("method"), self.about, strict=True):
-            version = "+".join(map(str, about.get("code_version", []))) or "-"
+    @cached_property
+    def exact(self) -> dict[str, Counter[str]]:
+        """Commits, versions, devices, code of methods: each value with the number of its runs."""
+        values: dict[str, Counter[str]] = {}
+        for commit, method, about in zip(
+            *map(self.records.column, ("commit", "method")), self.about, strict=True
+        ):
             own = (source[:8] for source in about.get("own_code", {}).values())
-            versions.setdefault(clean(method), set()).add(" ".join([version, *own]))
-        return {name: " and ".join(sorted(of)) for name, of in versions.items()}
+            code = " ".join(["+".join(map(str, about.get("code_version", []))) or "-", *own])
+            run = {"commit": commit or "unknown", **dict(sorted(about.get("versions", {}).items()))}
+            run |= {name: about[name] for name in ("device", "pretraining") if about.get(name)}
+            for name, value in (run | {f"code of {method}": code}).items():
+                values.setdefault(clean(name), Counter())[clean(str(value))] += 1
+        return values
 
     @property
     def title(self) -> str:
@@ -67,6 +72,15 @@ class Facts:
         statuses = Counter(self.records.column("status")).most_common()
         methods = dict.fromkeys(with_variant(*pair) for pair in self.distinct("method", "variant"))
         trials, seeds = (len(self.distinct(name)) for name in ("trial", "seed"))
+        studies = len(self.records.studies())
+        ended = ", ".join(f"{n:,} {status}" for status, n in statuses)
+        seconds, processor, examples, peak = (
+            [value or 0 for value in self.records.column(name)]
+            for name in ("seconds", "processor_seconds", "examples", "peak_memory")
+        )
+        cost = (
+            f"{_hours(sum(seconds))}, {_hours(sum(processor))} of processors, {sum(examples):,.0f} examples"
+        )
         rows = [
             ["datasets", "; ".join(f"{clean(name)} ({of[:SHORT]})" for name, of in self._contents())],
             ["tasks", f"{len(tasks):,}: {'; '.join(tasks[:MOST_TASKS])}{more}"],
@@ -75,37 +89,21 @@ class Facts:
             ["trials and seeds", f"up to {trials:,} trials a study, {seeds:,} seeds"],
             *([f"search of {clean(sweep['name'])}", _search(sweep["search"])] for sweep in self.sweeps),
             ["training", _training(self.distinct("training"))],
-            [
-                "runs",
-                f"{len(self.records):,} in {len(self.records.studies()):,} studies: "
-                + ", ".join(f"{n:,} {status}" for status, n in statuses),
-            ],
-            ["cost", self._cost()],
+            ["runs", f"{len(self.records):,} in {studies:,} studies: {ended}"],
+            ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
         ]
-        about = [f"{clean(one['name'])}: {clean(one['about'])}" for one in self.sweeps if one.get("about")]
+        about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in self.sweeps if of.get("about")]
         return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
 
     def _contents(self) -> list[tuple[str, str]]:
         return self.distinct("dataset", "content_id")
 
-    def _cost(self) -> str:
-        def known(name: str) -> np.ndarray[Any, Any]:
-            return np.array([value or 0 for value in self.records.column(name)], float)
-
-        return (
-            f"{_hours(known('seconds').sum())}, {_hours(known('processor_seconds').sum())} of processors, "
-            f"{known('examples').sum():,.0f} examples, "
-            f"at most {known('peak_memory').max(initial=0) / 2**20:,.0f} MiB"
-        )
-
     def failures(self, refused: Sequence[Selected]) -> Section:
         """Runs that did not end well, studies from which a rule could not choose, and what is not there."""
+        lost = "the chosen runs have no evaluation of a test"
         rules = [
-            (
-                f"{rule_label(one.rule)}: {one.refused or 'the chosen runs have no evaluation of a test'}",
-                f"{one.study.method} on {one.study.protocol}",
-            )
-            for one in refused
+            (f"{rule_label(of.rule)}: {of.refused or lost}", f"{of.study.method} on {of.study.protocol}")
+            for of in refused
         ]
         tables = [
             *_counted("Runs that failed", "reason", "runs", self._failed(), f" of {len(self.records):,}"),
@@ -135,67 +133,57 @@ class Facts:
         for sweep, dataset, *rest, held_out in zip(*map(self.records.column, names), strict=True):
             if not held_out:
                 there[sweep, dataset.partition("/")[0], *rest] += 1
-        return [
-            [clean(f"{key[3]} on {key[2]} of {key[1]}, {key[5]}"), f"{there[key]:,}", f"{need:,}"]
-            for sweep in self.sweeps
-            if (need := expected_runs(sweep["search"])) is not None
-            for key in _asked(sweep)
-            if there[key] < need
-        ]
+        body = []
+        for sweep in self.sweeps:
+            need = expected_runs(sweep["search"])
+            for task, method, backbone in product(sweep["tasks"], sweep["methods"], sweep["backbones"]):
+                dataset, protocol = Path(task["dataset"].rstrip("/")).name, task["protocol"]
+                study = (dataset, protocol, method["name"], method["variant"], backbone)
+                runs = there[sweep["name"], *study]
+                if need is not None and runs < need:
+                    text = f"{with_variant(*study[2:4])} on {protocol} of {dataset}, {backbone}"
+                    body.append([clean(text), f"{runs:,}", f"{need:,}"])
+        return body
 
     def versions(self) -> Section:
         """Exactly which code and data the runs are of."""
-        versions = Counter(
-            ", ".join(f"{name} {version}" for name, version in sorted(about.get("versions", {}).items()))
-            for about in self.about
-        )
-        commits = Counter(clean(commit or "unknown") for commit in self.records.column("commit"))
         body = [
-            ["versions", "; ".join(f"{text} ({n:,} runs)" for text, n in versions.most_common())],
-            ["commits", ", ".join(f"{commit} ({n:,} runs)" for commit, n in commits.most_common())],
+            [name, ", ".join(f"{value} ({n:,} runs)" for value, n in of.most_common())]
+            for name, of in self.exact.items()
         ]
-        for name in ("device", "pretraining"):
-            known = dict.fromkeys(clean(str(about[name])) for about in self.about if about.get(name))
-            body.append([name, "; ".join(known) or "-"])
-        methods = self.code_versions().items()
-        body.append(["code versions", ", ".join(f"{name} {version}" for name, version in methods)])
         body += [[f"content_id of {clean(name)}", content_id] for name, content_id in self._contents()]
-        tasks = [[clean(task), task_id[:SHORT]] for task, task_id in self.distinct("task", "task_id")]
-        tables = (
-            Table.plain("Code and data", ["", "what"], body),
-            Table.plain("Tasks", ["task", "task_id"], tasks),
-        )
-        return Section("Exact versions", tables)
+        return Section("Exact versions", (Table.plain("Code and data", ["", "what"], body),))
 
 
-class Wanted:
-    """Under which rules a study is reported: those given, else its sweep's, else its paper's."""
+def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
+    """Scores by the rules given, else a sweep's, else its paper's; and what none could choose from."""
+    asked: dict[str, list[str]] = {}
+    for sweep in facts.sweeps:
+        asked.setdefault(sweep["name"], []).extend(sweep.get("rules", ()))
+    own = {name: list(rules) or asked.get(name, []) for name in facts.distinct("sweep")}
+    every = [rule for of in own.values() for rule in of]
+    every += [] if all(own.values()) else [kind.rule for kind in (*KINDS, OTHER)]
 
-    def __init__(self, rules: Sequence[str], facts: Facts) -> None:
-        asked: dict[str, list[str]] = {}
-        for sweep in facts.sweeps:
-            asked.setdefault(sweep["name"], []).extend(sweep.get("rules", ()))
-        self._rules = {name: list(rules) or asked.get(name, []) for name in facts.records.column("sweep")}
-        known = [rule for of in self._rules.values() for rule in of]
-        if not all(self._rules.values()):
-            known += [kind.rule for kind in (*KINDS, OTHER)]
-        self.every = list(dict.fromkeys(known))
-        for rule in self.every:
-            rule_of(rule)
+    def wanted(selected: Selected) -> bool:
+        return selected.rule in (own[selected.study.sweep] or [kind_of(selected.study.task).rule])
 
-    def __call__(self, selected: Selected) -> bool:
-        study = selected.study
-        return selected.rule in (self._rules[study.sweep] or [kind_of(study.task).rule])
+    scores: list[Score] = []
+    refused: list[Selected] = []
+    for rule in dict.fromkeys(every):
+        chosen, lost = scores_of(facts.records, rule)
+        scores += [score for score in chosen if wanted(score.selected)]
+        refused += [selected for selected in lost if wanted(selected)]
+    return scores, refused
 
 
-def listed(title: str, header: Sequence[str], body: list[list[str]], most: int = MOST) -> list[Table]:
+def listed(title: str, header: Sequence[str], body: list[list[str]], most: int = MOST) -> tuple[Table, ...]:
     """A table of its first lines, with their number in its title; none where there is no line."""
     notes = [f"{len(body) - most:,} more are left out."] if len(body) > most else []
-    return [Table.plain(f"{title}: {len(body):,}", header, body[:most], notes)] if body else []
+    return (Table.plain(f"{title}: {len(body):,}", header, body[:most], notes),) if body else ()
 
 
 def _counted(
-    title: str, what: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
+    title: str, reason_of: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
 ) -> list[Table]:
     """A table of reasons, the most frequent first: how often each is there, and the first of them."""
     reasons: dict[str, list[str]] = {}
@@ -208,7 +196,7 @@ def _counted(
     ]
     notes = [f"{len(order) - MOST:,} more reasons are left out."] if len(order) > MOST else []
     title = f"{title}: {sum(map(len, reasons.values())):,}{total}"
-    return [Table.plain(title, [what, counted, "which"], body, notes)] if body else []
+    return [Table.plain(title, [reason_of, counted, "which"], body, notes)] if body else []
 
 
 def expected_runs(search: Mapping[str, Any]) -> int | None:
@@ -217,14 +205,6 @@ def expected_runs(search: Mapping[str, Any]) -> int | None:
     if search["kind"] == "grid":
         return None
     return int(trials * seeds if search["seeds_of"] == "each" else trials + seeds - 1)
-
-
-def _asked(sweep: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for task in sweep["tasks"]:
-        name = Path(task["dataset"].rstrip("/")).name
-        for method in sweep["methods"]:
-            for backbone in sweep["backbones"]:
-                yield sweep["name"], name, task["protocol"], method["name"], method["variant"], backbone
 
 
 def _search(search: Mapping[str, Any]) -> str:

@@ -1,22 +1,53 @@
-"""The tables of each kind of task, as its paper has them."""
+"""The tables of each kind of task, as its paper has them; NICO++'s table 4 of all kinds."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from shiftdata.bench.reporting.kinds import clean, title_of, unit_of
-from shiftdata.bench.reporting.scores import Cell, Cells, Group, Score, cell, cells_of, table_of
+from shiftdata.bench.records import Records
+from shiftdata.bench.reporting.kinds import capital, clean, title_of, unit_of
+from shiftdata.bench.reporting.scores import (
+    Group,
+    Score,
+    Section,
+    alike,
+    cell,
+    cells_of,
+    gains,
+    mean_cell,
+    over_steps,
+    rule_label,
+)
+from shiftdata.bench.selection import rule_of
 from shiftdata.metrics import ranks
 from shiftdata.metrics.arrays import FloatArray
-from shiftdata.tables import Table
+from shiftdata.metrics.statistics import spread
+from shiftdata.tables import Cell, Cells, Table
 
 OVER_TASKS = "± is the standard error over seeds (SD / √seeds), in the row of means over scenarios (SEM)."
+#: Evaluations at the end of a run that its spread is taken over; NICO++: the last 10 epochs.
+LAST = 10
+ORACLE = "oracle"
+ERROR = "± is the standard error over tasks, or over the seeds of a single one."
+SPREAD = (
+    f"The standard deviation of the test over the last {LAST} evaluations of a run, or as many as there are: "
+    f"the mean over the chosen runs. {ERROR}"
+)
+GAP = (
+    f"How far the model chosen by the test ({ORACLE}) is above the one chosen without it, seed by seed: what "
+    f"whoever looks at the test can gain. {ERROR}"
+)
+NO_SPREAD = "Spread over the last steps: each of these runs has one evaluation. Train with evaluate_every."
+NO_GAP = (
+    "Gap of oracle to source selection: it takes a rule of each kind, such as --rule iid --rule oracle, and "
+    "runs with several evaluations or trials."
+)
 
 
 def tables_of(group: Group) -> tuple[Table, ...]:
@@ -44,7 +75,7 @@ def _fairness(group: Group) -> list[Table]:
         )
         title, drawn = f"{_head(figure)}: {group.title}", figure == group.kind.main
         tables.append(
-            table_of(title, cells, group.notes(), lambda k: f"K = {k}, by mu", order=order, drawn=drawn)
+            Table.of(title, cells, group.notes(), lambda k: f"K = {k}, by mu", order=order, drawn=drawn)
         )
     return tables
 
@@ -60,7 +91,7 @@ def _adaptation(group: Group) -> list[Table]:
     if 0 < len(shared) < every:
         notes += (f"The means are over the {len(shared):,} of {every:,} scenarios that all methods have.",)
     title = f"{_head(group.kind.main, ' by scenario')}: {group.title}"
-    return [table_of(title, cells, notes, "scenario")]
+    return [Table.of(title, cells, notes, "scenario")]
 
 
 def _universal(group: Group) -> list[Table]:
@@ -72,9 +103,9 @@ def _universal(group: Group) -> list[Table]:
         if (mean := _mean(group, method, figure)) is not None
     }
     shared = len(_shared(group))
-    spread = f"means over the {shared:,} scenarios that all methods have, ± their standard error (SEM)."
+    about = f"means over the {shared:,} scenarios that all methods have, ± their standard error (SEM)."
     title = f"Known, unknown and their harmonic mean, %: {group.title}"
-    return [*_adaptation(group), table_of(title, cells, group.notes(spread), "", drawn=False)]
+    return [*_adaptation(group), Table.of(title, cells, group.notes(about), "", drawn=False)]
 
 
 def _scenario(score: Score) -> str:
@@ -98,7 +129,7 @@ def _mean(group: Group, method: str, figure: str) -> Cell | None:
     """The mean over the shared scenarios, with its standard error over them."""
     shared = _shared(group)
     scores = [score for score in group.scores if score.method == method and _scenario(score) in shared]
-    return cell([score.figures[figure].mean() for score in scores if figure in score.figures], figure)
+    return mean_cell([score.figures[figure].mean() for score in scores if figure in score.figures], figure)
 
 
 def _continuous(group: Group) -> list[Table]:
@@ -111,7 +142,7 @@ def _continuous(group: Group) -> list[Table]:
             if name.startswith(start):
                 cells |= cells_of(group.scores, name, name.removeprefix(start))
         title = f"{title}, %, by severity: {group.title}"
-        tables.append(table_of(title, cells, group.notes(), "severity", drawn=start == "accuracy@"))
+        tables.append(Table.of(title, cells, group.notes(), "severity", drawn=start == "accuracy@"))
     sums = [name for name in ("overall", "mean_drop", "mean_failure_point", "failures") if group.has(name)]
     return [*tables, _by_figure(group, sums, drawn=False)]
 
@@ -127,25 +158,24 @@ def _label_shift(group: Group) -> list[Table]:
     base = group.baseline if group.baseline in group.methods else (plain or group.methods)[0]
     start = {score.task_id: score.by_seed for score in group.scores if score.method == base}
 
-    def above(score: Score) -> FloatArray | None:
-        """How far a study is above the base, for each seed that both have."""
-        theirs = start.get(score.task_id, {})
-        pairs = [value - theirs[seed] for seed, value in score.by_seed.items() if seed in theirs]
-        return np.array(pairs) if pairs else None
-
     order = sorted(
         set(map(alpha, group.scores)), key=lambda name: -math.inf if name == "none" else -float(name)
     )
     accuracy = cells_of(group.scores, "overall", alpha)
     tables = [("Accuracy, %, by alpha", accuracy, True)]
     if len(group.methods) > 1:
-        relative = cells_of(group.scores, "relative accuracy", alpha, values=above)
+        relative = cells_of(
+            group.scores,
+            "relative accuracy",
+            alpha,
+            values=lambda score: gains(score, start.get(score.task_id, {})),
+        )
         tables.append((f"Accuracy above that of {base}, points, by alpha", relative, True))
     if group.has("marginal_error"):
         error = cells_of(group.scores, "marginal_error", alpha)
         tables.append(("Error of the marginal of labels (l1, 0 to 2), by alpha", error, False))
     return [
-        table_of(f"{title}: {group.title}", cells, group.notes(), "alpha", order=order, drawn=drawn)
+        Table.of(f"{title}: {group.title}", cells, group.notes(), "alpha", order=order, drawn=drawn)
         for title, cells, drawn in tables
     ]
 
@@ -162,11 +192,11 @@ def _domains(group: Group) -> list[Table]:
     if len(averages) > 1:
         order = ranks([round(mean.value, 6) for mean in averages.values()]).tolist()
         for method, rank in zip(averages, order, strict=True):
-            cells["", method, "rank"] = Cell(rank, math.nan, "rank")
+            cells["", method, "rank"] = cell(rank, math.nan, "rank")
     notes = group.notes()
     if lost := [method for method in group.methods if method not in averages]:
         notes += (f"Without a number for every domain, and so without an average: {', '.join(lost)}.",)
-    return [table_of(f"Accuracy, %, by test domain: {group.title}", cells, notes, "test domain")]
+    return [Table.of(f"Accuracy, %, by test domain: {group.title}", cells, notes, "test domain")]
 
 
 def _domain(name: str, score: Score) -> FloatArray:
@@ -181,7 +211,9 @@ def _average(group: Group, method: str, domains: int) -> Cell | None:
             for seed, value in zip(score.seeds, values.tolist(), strict=True):
                 by_seed.setdefault(seed, {}).setdefault(name, []).append(value)
     whole = [of for of in by_seed.values() if len(of) == domains]
-    return cell([float(np.mean([np.mean(values) for values in of.values()])) for of in whole], "accuracy")
+    return mean_cell(
+        [float(np.mean([np.mean(values) for values in of.values()])) for of in whole], "accuracy"
+    )
 
 
 def _other(group: Group) -> list[Table]:
@@ -193,7 +225,7 @@ def _other(group: Group) -> list[Table]:
     for figure in figures:
         cells = cells_of(group.scores, figure, lambda score: clean(score.selected.study.protocol))
         title, drawn = f"{_head(figure)}: {group.title}", figure == group.kind.main
-        tables.append(table_of(title, cells, group.notes(), "task", drawn=drawn))
+        tables.append(Table.of(title, cells, group.notes(), "task", drawn=drawn))
     return tables
 
 
@@ -203,12 +235,12 @@ def _by_figure(group: Group, figures: list[str], *, drawn: bool = True) -> Table
     for figure in figures:
         head = title_of(figure) if unit_of(figure) == "%" else f"{title_of(figure)} ({unit_of(figure)})"
         cells |= cells_of(group.scores, figure, head)
-    return table_of(f"Figures, %: {group.title}", cells, group.notes(), "method", drawn=drawn)
+    return Table.of(f"Figures, %: {group.title}", cells, group.notes(), "method", drawn=drawn)
 
 
 def _head(figure: str, by: str = "") -> str:
-    title, unit = title_of(figure), unit_of(figure)
-    return f"{title[:1].upper()}{title[1:]}{by}{', %' if unit == '%' else f' ({unit})'}"
+    unit = unit_of(figure)
+    return f"{capital(title_of(figure))}{by}{', %' if unit == '%' else f' ({unit})'}"
 
 
 #: By the name of the kind; another form is another entry.
@@ -220,3 +252,45 @@ FORMS: Mapping[str, Callable[[Group], list[Table]]] = {
     "label shift": _label_shift,
     "domain generalization": _domains,
 }
+
+
+def stability_section(records: Records, pools: Sequence[Group]) -> Section:
+    """Tables of both for each kind and backbone, or a note where records do not have them."""
+
+    def deviations(score: Score) -> list[float]:
+        return [spread(of, "sma") for of in over_steps(records, score, LAST) if len(of) > 1]
+
+    spreads, gaps = [], []
+    for same in alike(pools, "kind", "backbone"):
+        kind, of = same[0].kind, {pool.rule: pool.scores for pool in same}
+        unit = "points" if unit_of(kind.main) == "%" else unit_of(kind.main)
+        subject = f"{title_of(kind.main)}, {unit}: {kind.name}, {same[0].backbone}"
+        source = {rule: scores for rule, scores in of.items() if not rule_of(rule).oracle}
+        columns = {f"selected by {rule_label(rule)}": scores for rule, scores in (source or of).items()}
+        spreads += _of_columns(f"Spread over the last evaluations of {subject}", columns, deviations, SPREAD)
+        columns = {f"{ORACLE} - {rule}": scores for rule, scores in source.items()}
+        gaps += _of_columns(f"Gap of {ORACLE} to source selection, {subject}", columns, _losses(of), GAP)
+    notes = [note for note, tables in ((NO_SPREAD, spreads), (NO_GAP, gaps)) if not tables]
+    return Section("Test variance and what an oracle gains", (*spreads, *gaps), tuple(notes))
+
+
+def _losses(of: Mapping[str, Sequence[Score]]) -> Callable[[Score], list[float]]:
+    """How far the oracle is above a score, for each seed of both; nothing where it had no choice."""
+    best = {
+        score.selected.study.id: score.by_seed
+        for score in of.get(ORACLE, ())
+        if score.selected.among > len(score.seeds)
+    }
+    return lambda score: [-gain for gain in gains(score, best.get(score.selected.study.id, {}))]
+
+
+def _of_columns(
+    title: str,
+    columns: Mapping[str, Sequence[Score]],
+    values: Callable[[Score], list[float]],
+    note: str,
+) -> list[Table]:
+    cells: Cells = {}
+    for name, scores in columns.items():
+        cells |= cells_of(scores, scores[0].kind.main, name, values=values)
+    return [Table.of(title, cells, (note,), "method", drawn=False)] if cells else []

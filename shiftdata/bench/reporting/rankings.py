@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from shiftdata.bench.reporting.comparisons import means_of
-from shiftdata.bench.reporting.kinds import Kind, title_of
-from shiftdata.bench.reporting.scores import Group, Section, rule_label
+from shiftdata.bench.reporting.kinds import Kind, capital, title_of
+from shiftdata.bench.reporting.scores import Group, Section, alike, rule_label
 from shiftdata.errors import InputError
 from shiftdata.papers import Results, published, ranking
 from shiftdata.papers.numbers import SCHEMA
 from shiftdata.tables import Table
 
-#: Our names for the papers' methods. In RLSbench RS and RW are parts of a table: see `boards`.
-NAMES: Mapping[str, Mapping[str, str]] = {
-    "domainbed-v2": {
-        "ERM": "erm", "SWAD": "swad", "RSC": "rsc", "GroupDRO": "group-dro-domains", "Fishr": "fishr",
-        "CORAL": "coral", "MMD": "mmd", "IRM": "irm", "Mixup": "mixup", "SagNet": "sagnet",
-    },
-    "nico++": {
-        "Deepall": "erm", "SWAD": "swad", "RSC": "rsc", "EoA": "eoa", "MMD": "mmd", "CORAL": "coral",
-        "GroupDRO": "group-dro-domains", "IRM": "irm", "SagNet": "sagnet", "MLDG": "mldg", "FACT": "fact",
-        "StableNet": "stablenet", "AdaClust": "adaclust", "MMLD": "mmld", "JiGen": "jigen",
-        "MixStyle": "mixstyle", "Mixstyle": "mixstyle",  # tables 3 and 2
-    },
-    "sma": {
-        "NO_ADAPT": "erm", "DeepJDOT": "deepjdot", "DANN": "dann", "CDAN": "cdan",
-        "UDA": "uan", "OSBP": "osbp", "OVANet": "ovanet", "UniOT": "uniot",
-    },
-    "rlsbench": {
-        "Source": "erm", "BN-adapt": "bn-adapt", "CDANN": "cdan", "TENT": "tent", "DANN": "dann",
-        "FixMatch": "fixmatch", "NoisyStudent": "noisy-student",
-    },
+#: What papers call methods that have other names here than theirs in small letters.
+NAMES = {
+    "Deepall": "erm", "NO_ADAPT": "erm", "Source": "erm", "GroupDRO": "group-dro-domains", "UDA": "uan",
+    "CDANN": "cdan", "NoisyStudent": "noisy-student",
 }  # fmt: skip
+#: In RLSbench RS and RW are parts of a table.
 CORRECTIONS = {"None": "", "RW": "rw", "RS": "rs", "RS+RW": "rs+rw"}
 DATASETS = ("PACS", "VLCS", "OfficeHome", "NICO++", "DomainNet")
 PRETRAINED = ("Supervised ResNet-50", "MoCo-v2 ResNet-50", "MoCo-v3 ViT-B/16")
@@ -50,27 +35,20 @@ NOTE = (
 def ranking_section(groups: Sequence[Group]) -> Section:
     """Ranks in each group under every rule, then over backbones, then next to the papers."""
     tables = []
-    for alike in _alike(groups, "kind", "family", "dataset", "backbone"):
-        first = alike[0]
+    for same in alike(groups, "kind", "family", "dataset", "backbone"):
+        first = same[0]
         where = f"{first.kind.name}, {first.dataset}, {first.family}, {first.backbone}"
-        sets = {rule_label(group.rule): _results(group) for group in alike}
+        sets = {rule_label(group.rule): _results(group) for group in same}
         tables += _table(f"{title_of(first.kind.main)}, ranks by selection: {where}", sets)
         for name, board in boards(first.kind, first.family):
             tables += _with_paper(f"Ranks next to the paper's: {where}", name, board, sets)
-    for alike in _alike(groups, "kind", "family", "dataset", "rule"):
-        if len(alike) > 1:
-            first = alike[0]
+    for same in alike(groups, "kind", "family", "dataset", "rule"):
+        if len(same) > 1:
+            first = same[0]
             where = f"{first.kind.name}, {first.dataset}, {first.family}, {rule_label(first.rule)}"
-            sets = {group.backbone: _results(group) for group in alike}
+            sets = {group.backbone: _results(group) for group in same}
             tables += _table(f"{title_of(first.kind.main)}, ranks by backbone: {where}", sets)
     return Section("Ranks", tuple(tables), (NOTE,) if tables else ())
-
-
-def _alike(groups: Iterable[Group], *names: str) -> list[list[Group]]:
-    alike: dict[tuple[str, ...], list[Group]] = {}
-    for group in groups:
-        alike.setdefault(tuple(str(getattr(group, name)) for name in names), []).append(group)
-    return list(alike.values())
 
 
 def _results(group: Group) -> Results:
@@ -93,23 +71,23 @@ def _table(title: str, sets: Mapping[str, Results]) -> list[Table]:
         ranked = ranking(*sets.values(), names=list(sets)) if sets else None
     except InputError:  # no task that every method has
         return []
-    return [ranked.table(f"{title[:1].upper()}{title[1:]}")] if ranked else []
+    return [ranked.table(capital(title))] if ranked else []
 
 
 def _with_paper(title: str, name: str, board: Results, sets: Mapping[str, Results]) -> list[Table]:
     """Our ranks next to a paper's, over the methods of both."""
     shared = {rule: sorted(_methods(board) & _methods(mine)) for rule, mine in sets.items()}
-    kept = {rule: sets[rule].where(method=of) for rule, of in shared.items() if len(of) >= FEWEST}
-    if not kept:
+    chosen = {rule: sets[rule].where(method=of) for rule, of in shared.items() if len(of) >= FEWEST}
+    if not chosen:
         return []
-    every = sorted(set.intersection(*map(_methods, kept.values())))
-    metric = next(iter(kept.values())).rows["metric"][0].as_py()
+    every = sorted(set.intersection(*map(_methods, chosen.values())))
+    metric = next(iter(chosen.values())).rows["metric"][0].as_py()
     rows = [row | {"metric": metric} for row in board.where(method=every)]
-    return _table(title, {name: Results(pa.Table.from_pylist(rows, SCHEMA)), **kept})
+    return _table(title, {name: Results(pa.Table.from_pylist(rows, SCHEMA)), **chosen})
 
 
 def boards(kind: Kind, family: str) -> Iterator[tuple[str, Results]]:
-    """The published rankings that a kind of task has, with our names for the methods that we have."""
+    """The published rankings that a kind of task has, by our names."""
     if kind.name == "domain generalization":
         if "classic-dg" in family:
             for part in ("test S, Wi, O, Da", "test A, Wi, Da, Di"):
@@ -129,14 +107,13 @@ def boards(kind: Kind, family: str) -> Iterator[tuple[str, Results]]:
 
 
 def _renamed(results: Results) -> Results:
-    """The numbers of methods that have a name here, a row a method; RLSbench's corrections are methods."""
+    """The numbers of methods by our names, a row a method; each of RLSbench's corrections is one."""
     rows = []
     for row in results:
-        name, part = NAMES[row["paper"]].get(row["method"]), row["part"]
-        if name is not None:
-            if row["paper"] == "rlsbench":
-                prefix, part = CORRECTIONS[part], ""
-                name = "+".join(one for one in (prefix, "" if prefix and name == "erm" else name) if one)
-            across = row["column"] if row["method"] == row["row"] else row["row"]
-            rows.append(row | {"part": part, "row": name, "column": across, "method": name})
+        name, part = NAMES.get(row["method"], row["method"].lower()), row["part"]
+        if row["paper"] == "rlsbench":
+            prefix, part = CORRECTIONS[part], ""
+            name = "+".join(text for text in (prefix, "" if prefix and name == "erm" else name) if text)
+        across = row["column"] if row["method"] == row["row"] else row["row"]
+        rows.append(row | {"part": part, "row": name, "column": across, "method": name})
     return Results(pa.Table.from_pylist(rows, SCHEMA))

@@ -14,7 +14,7 @@ import numpy as np
 from shiftdata.bench.records import Records, Study
 from shiftdata.bench.reporting.facts import Facts
 from shiftdata.bench.reporting.kinds import clean
-from shiftdata.bench.reporting.scores import Cells, Group, Score, Section, cells_of, table_of
+from shiftdata.bench.reporting.scores import Group, Score, Section, cells_of
 from shiftdata.bench.selection import rule_of
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metadata import Metadata, read_metadata
@@ -24,7 +24,7 @@ from shiftdata.places.search import find
 from shiftdata.places.store import Folder
 from shiftdata.protocols import parse_protocol
 from shiftdata.protocols import task as task_of
-from shiftdata.tables import Table
+from shiftdata.tables import Cells, Table
 from shiftdata.tasks import Task
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
@@ -130,8 +130,8 @@ def _against(scores: Sequence[Score], group: Group, truth: Truth) -> list[list[s
         protocol, sizes = clean(score.selected.study.protocol), (len(drawn), int(origin.max()) + 1)
         line = [score.method, protocol, f"{shared[0]}", *(f"{size:,}" for size in sizes)]
         for name in ("overall", "worst"):
-            found = compare(true, a, b, groups=groups, n_groups=n_groups, origins=origin, statistic=name)
-            by = found.difference
+            pair = compare(true, a, b, groups=groups, n_groups=n_groups, origins=origin, statistic=name)
+            by = pair.difference
             line += [f"{100 * by.estimate:+.2f}", f"{100 * by.low:+.2f} to {100 * by.high:+.2f}"]
         lines.append(line)
     return lines
@@ -153,7 +153,7 @@ def failure_tables(group: Group, truth: Truth) -> tuple[Table, ...]:
         cells |= cells_of(scores, name, name.partition("@")[2])
     notes = (*group.notes(), "Of all trajectories; the rest never fails.")
     title = f"Trajectories that fail first, %, by severity: {group.title}"
-    return (table_of(title, cells, notes, "severity"),) if cells else ()
+    return (Table.of(title, cells, notes, "severity"),) if cells else ()
 
 
 def _histograms(score: Score, truth: Truth) -> dict[str, FloatArray]:

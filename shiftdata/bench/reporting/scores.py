@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from shiftdata.bench.records import Records
 from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, parameters_of, title_of, unit_of
-from shiftdata.bench.selection import Chosen, Selected, rule_of, select
+from shiftdata.bench.selection import Selected, rule_of, select
 from shiftdata.metrics.arrays import FloatArray
 from shiftdata.metrics.statistics import accuracies, spread
-from shiftdata.tables import Block, Table
+from shiftdata.tables import Cell, Cells, Table
 from shiftdata.tasks import Evaluation
 
 #: Characters of a hash that are shown.
@@ -71,27 +71,6 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A number of a table: a mean with its spread, over the seeds of one task or over several tasks."""
-
-    value: float
-    spread: float
-    figure: str
-
-    @property
-    def printed(self) -> str:
-        if self.figure == "rank":
-            return f"{self.value:g}"
-        digits = 1 if unit_of(self.figure) == "%" else 3
-        spread = f"±{self.spread:.{digits}f}" if np.isfinite(self.spread) else ""
-        return f"{round(self.value, digits) + 0.0:.{digits}f}{spread}"  # + 0.0: no minus before 0
-
-
-#: Cells by their part, row and column.
-Cells: TypeAlias = dict[tuple[str, str, str], Cell]
-
-
-@dataclass(frozen=True)
 class Section:
     """Tables on one subject, which need not say it again where they stand below it."""
 
@@ -109,12 +88,13 @@ class Section:
 class Group:
     """The scores of one section: studies of a family of tasks, on a dataset, with a backbone, under a rule.
 
-    `code` has the commits of their runs; `baseline` is the method that others are compared with.
+    `code` has the commits of their runs; `baseline` is the method that others are compared with. What is
+    compared over families and datasets is a group too, without a family.
     """
 
     kind: Kind
-    family: str
     dataset: str
+    family: str
     backbone: str
     rule: str
     scores: tuple[Score, ...]
@@ -161,6 +141,14 @@ class Group:
         return tuple(lines)
 
 
+def alike(groups: Iterable[Group], *names: str) -> list[list[Group]]:
+    """Groups that share some fields, together."""
+    places: dict[tuple[str, ...], list[Group]] = {}
+    for group in groups:
+        places.setdefault(tuple(str(getattr(group, name)) for name in names), []).append(group)
+    return list(places.values())
+
+
 def rule_label(rule: str) -> str:
     """The name of a rule; one that sees the test is marked.
 
@@ -189,22 +177,17 @@ def span(values: Iterable[int]) -> str:
 
 def scores_of(records: Records, rule: str) -> tuple[list[Score], list[Selected]]:
     """The scores of every study under a rule, and what the rule could not choose from."""
-    chosen: list[tuple[Selected, str, list[Chosen]]] = []
+    chosen: list[tuple[Selected, str, list[int], list[int]]] = []
     refused = []
     for selected in select(records, rule):
         tests = records.sets_of(selected.runs[0].run, "test") if selected.runs else []
         runs = [at for at in selected.runs if tests and (tests[0], at.step) in records.places[at.run]]
         if runs:
-            chosen.append((selected, tests[0], runs))
+            places = [records.places[at.run][tests[0], at.step] for at in runs]
+            chosen.append((selected, tests[0], [at.seed for at in runs], places))
         else:
             refused.append(selected)
-    places = [[records.places[at.run][test, at.step] for at in runs] for _, test, runs in chosen]
-    figures = iter(_figures(records, [place for of in places for place in of]))
-    scores = [
-        _score(records, selected, test, tuple(at.seed for at in runs), of, list(islice(figures, len(of))))
-        for (selected, test, runs), of in zip(chosen, places, strict=True)
-    ]
-    return scores, refused
+    return _scores(records, chosen), refused
 
 
 def over_steps(records: Records, score: Score, most: int) -> list[FloatArray]:
@@ -215,42 +198,37 @@ def over_steps(records: Records, score: Score, most: int) -> list[FloatArray]:
         for known in (records.places[at.run],)
     ]
     every = [place for of in places for place in of]
-    as_seeds = tuple(range(len(every)))  # a step of a run as a seed
-    main = _score(records, score.selected, score.test, as_seeds, every, _figures(records, every)).main
-    return np.split(main, np.cumsum([len(of) for of in places])[:-1])
+    (steps,) = _scores(records, [(score.selected, score.test, every, every)])  # a step of a run as a seed
+    return np.split(steps.main, np.cumsum([len(of) for of in places])[:-1])
 
 
-def _figures(records: Records, places: Sequence[int]) -> list[dict[str, tuple[float, int]]]:
-    """Value and rows of each figure of some evaluations."""
-    table = records.figures(places)
-    figures: list[dict[str, tuple[float, int]]] = [{} for _ in places]
+def _scores(
+    records: Records, chosen: Sequence[tuple[Selected, str, Sequence[int], list[int]]]
+) -> list[Score]:
+    """The scores of studies, each with its test, its seeds and the places of their evaluations."""
+    every = [place for *_, places in chosen for place in places]
+    table = records.figures(every)
+    figures: list[dict[str, tuple[float, int]]] = [{} for _ in every]
     columns = (table[name].to_pylist() for name in ("place", "name", "value", "n"))
     for place, name, value, n in zip(*columns, strict=True):
         figures[place][name] = (np.nan if value is None else value, n or 0)
-    return figures
-
-
-def _score(
-    records: Records,
-    selected: Selected,
-    test: str,
-    seeds: tuple[int, ...],
-    places: list[int],
-    figures: Sequence[Mapping[str, tuple[float, int]]],
-) -> Score:
-    empty = records.tasks[selected.study.task_id][test]
-    correct, total = records.correct(places), int(empty.cells.n.sum())
-    kind, domains = kind_of(selected.study.task), _domains(empty, correct)
-    values: dict[str, FloatArray] = {}
-    rows = {"overall": total}
-    for name in dict.fromkeys(name for of in figures for name in of):
-        value, n = zip(*(of.get(name, (np.nan, 0)) for of in figures), strict=True)
-        values[name] = np.array(value) * (100.0 if unit_of(name) == "%" else 1.0)
-        rows[name] = max(n)
-    values.setdefault("overall", 100 * accuracies(correct.sum(axis=1), np.full(len(places), total)))
-    if kind.main not in values:
-        values["mean_domain"] = np.mean(list(domains.values()), axis=0)
-    return Score(selected, kind, seeds, values, rows, domains, test, total, empty.cells.origins)
+    evaluated, scores = iter(figures), []
+    for selected, test, seeds, places in chosen:
+        kind, empty = kind_of(selected.study.task), records.tasks[selected.study.task_id][test]
+        correct, total = records.correct(places), int(empty.cells.n.sum())
+        domains, of_seeds = _domains(empty, correct), list(islice(evaluated, len(places)))
+        values: dict[str, FloatArray] = {}
+        rows = {"overall": total}
+        for name in dict.fromkeys(name for of in of_seeds for name in of):
+            value, n = zip(*(of.get(name, (np.nan, 0)) for of in of_seeds), strict=True)
+            values[name] = np.array(value) * (100.0 if unit_of(name) == "%" else 1.0)
+            rows[name] = max(n)
+        values.setdefault("overall", 100 * accuracies(correct.sum(axis=1), np.full(len(places), total)))
+        if kind.main not in values:
+            values["mean_domain"] = np.mean(list(domains.values()), axis=0)
+        of_test = (test, total, empty.cells.origins)
+        scores.append(Score(selected, kind, tuple(seeds), values, rows, domains, *of_test))
+    return scores
 
 
 def _domains(empty: Evaluation, correct: Any) -> dict[str, FloatArray]:
@@ -265,25 +243,27 @@ def _domains(empty: Evaluation, correct: Any) -> dict[str, FloatArray]:
     return domains
 
 
-def cell_of(
-    scores: Iterable[Score], figure: str, values: Callable[[Score], FloatArray | None] | None = None
-) -> Cell | None:
-    """A number over the seeds of one task, or over tasks by their means; None where it is undefined.
-
-    `values` are those of a score. [default: its figure]
-    """
-    every = [
-        of for score in scores if (of := values(score) if values else score.figures.get(figure)) is not None
-    ]
-    return cell(every[0] if len(every) == 1 else [of.mean() for of in every], figure)
+def gains(score: Score, base: Mapping[int, float]) -> list[float]:
+    """How far the main figure is above that of a base, for each seed that both have."""
+    return [value - base[seed] for seed, value in score.by_seed.items() if seed in base]
 
 
-def cell(points: Sequence[float] | FloatArray, figure: str) -> Cell | None:
+def mean_cell(points: Sequence[float] | FloatArray, figure: str) -> Cell | None:
     """The mean of some points with its standard error; None where it is undefined."""
     points = np.asarray(points, np.float64)
     if not len(points) or not np.isfinite(points).all():
         return None
-    return Cell(float(points.mean()), standard_error(points), figure)
+    return cell(float(points.mean()), standard_error(points), figure)
+
+
+def cell(value: float, error: float, figure: str) -> Cell:
+    """A number of a figure as it is printed: per cents with one digit, no error where it is unknown."""
+    unit = unit_of(figure)
+    digits = 1 if unit == "%" else 3
+    text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before 0
+    text += f"±{error:.{digits}f}" if math.isfinite(error) else ""
+    metric = title_of(figure.partition("@")[0])
+    return Cell(f"{value:g}" if figure == "rank" else text, metric, unit, value, error)
 
 
 def standard_error(points: FloatArray) -> float:
@@ -298,40 +278,19 @@ def cells_of(
     *,
     row: Callable[[Score], str] = lambda score: score.method,
     part: Callable[[Score], str] = lambda score: "",
-    values: Callable[[Score], FloatArray | None] | None = None,
+    values: Callable[[Score], Sequence[float] | FloatArray] | None = None,
 ) -> Cells:
-    """Cells of scores by their place; studies that share a place are averaged."""
-    places: dict[tuple[str, str, str], list[Score]] = {}
+    """Cells by their place: over the seeds of one task, or over tasks by their means.
+
+    `values` are those of a score. [default: its figure]
+    """
+    places: dict[tuple[str, str, str], list[Sequence[float] | FloatArray]] = {}
     for score in scores:
-        name = column if isinstance(column, str) else column(score)
-        places.setdefault((part(score), row(score), name), []).append(score)
-    return {
-        place: known for place, of in places.items() if (known := cell_of(of, figure, values)) is not None
+        place = (part(score), row(score), column if isinstance(column, str) else column(score))
+        points = values(score) if values else score.figures.get(figure, ())
+        places.setdefault(place, []).extend([points] if len(points) else [])
+    cells = {
+        place: mean_cell(of[0] if len(of) == 1 else [float(np.mean(points)) for points in of], figure)
+        for place, of in places.items()
     }
-
-
-def table_of(
-    title: str,
-    cells: Cells,
-    notes: tuple[str, ...],
-    corner: str | Callable[[str], str],
-    *,
-    order: Sequence[str] = (),
-    drawn: bool = True,
-) -> Table:
-    """A table of cells; `corner` stands over the rows of a part, `order` is that of the columns."""
-
-    def blocks(chosen: Cells) -> tuple[Block, ...]:
-        parts: dict[str, dict[tuple[str, str], str]] = {}
-        for (part, row, column), known in chosen.items():
-            parts.setdefault(part, {})[row, column] = known.printed
-        corners = {part: corner if isinstance(corner, str) else corner(part) for part in parts}
-        return tuple(Block.of(corners[part], of, order) for part, of in parts.items())
-
-    units = [unit_of(known.figure) for known in cells.values()]
-    # Ranks and per cents have no scale in common: a chart has the most frequent unit.
-    most = max(dict.fromkeys(units), key=units.count, default="")
-    shown = {place: known for place, known in cells.items() if drawn and unit_of(known.figure) == most}
-    metrics = {title_of(known.figure.partition("@")[0]) for known in shown.values()}
-    label = f"{metrics.pop()} ({most})" if len(metrics) == 1 else most
-    return Table(title, blocks(cells), notes, blocks(shown), label)
+    return {place: known for place, known in cells.items() if known is not None}
