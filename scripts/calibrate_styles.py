@@ -52,7 +52,7 @@ from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import read_strengths
 from shiftdata.baselines import Inputs, Training, fit
-from shiftdata.baselines.inputs import SIDE
+from shiftdata.baselines.sources import SIDE
 from shiftdata.format.schema import split_of_fold
 from shiftdata.metrics import bootstrap_rows
 from shiftdata.metrics.arrays import IntArray

@@ -140,12 +140,13 @@ def probe(features: Floats, labels: NDArray[np.str_], parts: NDArray[np.int64]) 
 
 def stylized_features(contents: list[Content], codes: PerStyle) -> PerStyle:
     """Frozen features of all content pictures, untouched (under "") and in every style."""
-    frozen = FrozenFeatures()
+    describe = FrozenFeatures()
     pairs = [(content, network.features(content.image)) for content in contents]
-    found = {"": frozen([content.image for content in contents])}
+    found = {"": describe([content.image for content in contents])}
     for style in tqdm(codes, desc="stylizing", unit="style"):
         mine = codes[style]
-        found[style] = frozen([network.paint(f, mine[style_index(c, style)], (SIDE, SIDE)) for c, f in pairs])
+        painted = [network.paint(f, mine[style_index(c, style)], (SIDE, SIDE)) for c, f in pairs]
+        found[style] = describe(painted)
     return found
 
 

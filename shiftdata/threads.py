@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, contextmanager
 from queue import SimpleQueue
 from threading import Thread
 from typing import TypeAlias, TypeVar
@@ -62,6 +63,19 @@ def futures(
     pending: deque[tuple[Job, Future[Result]]] = deque()
     # Daemons: an executor's threads would keep Ctrl-C waiting for a read that hangs.
     threads = [Thread(target=_serve, args=(todo, work), daemon=True) for _ in range(workers)]
+
+    def end() -> None:
+        while pending:
+            pending.popleft()[1].cancel()
+        for _ in threads:
+            todo.put(None)
+        until = time.monotonic() + patience
+        while threads:
+            threads.pop().join(max(0.0, until - time.monotonic()))
+
+    # A daemon that decodes as the interpreter goes down aborts it. `end` does not refer to the generator: it
+    # still ends when the caller drops it.
+    atexit.register(end)
     try:
         for thread in threads:
             thread.start()
@@ -73,13 +87,9 @@ def futures(
         while pending:
             yield pending.popleft()
     finally:
-        for _, future in pending:
-            future.cancel()
-        for _ in threads:
-            todo.put(None)
-        until = time.monotonic() + patience
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
+        if threads:  # else the program is at its end, and modules may be gone
+            atexit.unregister(end)
+            end()
 
 
 def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[Result]:
@@ -105,3 +115,16 @@ def _serve_one(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> bool:
         except BaseException as error:  # it is the caller's, in its turn
             future.set_exception(error)
     return True
+
+
+@contextmanager
+def torch_threads(number: int = 1) -> Iterator[None]:
+    """Let torch use that many threads. With 1, sums are equal for any number of cores, and none waits."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

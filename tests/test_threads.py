@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -49,3 +51,18 @@ def test_leaving_early_ends_threads_and_work():
         assert threading.active_count() == before + 3
     assert threading.active_count() == before
     assert len(done) <= 1 + AHEAD * 3
+
+
+LEFT = """
+import atexit, sys, threading
+atexit.register(lambda: print(threading.active_count()))  # runs last
+from shiftdata.threads import ahead
+sys.kept = ahead(lambda job: job, range(100), 2)
+print(next(sys.kept))
+"""
+
+
+def test_threads_of_a_loop_that_is_left_end_with_the_program():
+    """Else one that runs in C++ aborts it, and the generator's own end fails once modules are gone."""
+    ran = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.split(), ran.stderr) == (0, ["0", "1"], "")

@@ -9,10 +9,10 @@ from typing import get_args
 import click
 
 from builders.cli.check import built_argument, built_folder, recipe_option
+from builders.describe.calibrate import calibrate
 from builders.describe.calibration import calibration_lines, calibration_summary, calibration_table
 from builders.recipe_files import calibration_path, load_recipe, read_calibration
-from shiftdata.baselines.calibration import calibrate
-from shiftdata.baselines.inputs import Mode
+from shiftdata.baselines.sources import Mode
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.cli.verbs import verb
 from shiftdata.files import write_text

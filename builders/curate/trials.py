@@ -38,9 +38,10 @@ Describe: TypeAlias = Callable[[Sequence[Image.Image]], Any]
 def describer() -> tuple[str, str, Describe]:
     """Frozen features, or a sketch where their libraries are not installed: name, fingerprint, function."""
     try:
-        from shiftdata.baselines.frozen import FEATURES, FrozenFeatures, fingerprint
+        from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 
-        return FEATURES, fingerprint(), FrozenFeatures()
+        features = FrozenFeatures()
+        return FEATURES, features.fingerprint, features
     except ImportError:
         sketch = Sketch()
         return (

@@ -17,6 +17,7 @@ from builders.shifts.stylizers.weights import hub_folder, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
+from shiftdata.threads import torch_threads
 
 Numbers = tuple[float, float, float]
 CLIP_MEAN: Numbers = (0.48145466, 0.4578275, 0.40821073)
@@ -100,9 +101,7 @@ def _square(picture: Image.Image, size: int, mean: Numbers, deviation: Numbers) 
 def _rows(encode: Any, pixels: Sequence[NDArray[np.float32]]) -> Floats:
     """One picture at a time, in one thread: no score depends on which others are asked about."""
     torch = require("torch", "an encoder of pictures")
-    from shiftdata.baselines.models import threads
-
-    with threads(), torch.no_grad():
+    with torch_threads(), torch.no_grad():
         return np.stack([encode(torch.from_numpy(one[None]))[0].double().numpy() for one in pixels])
 
 

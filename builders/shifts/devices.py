@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from shiftdata.errors import InputError
 from shiftdata.extras import require
+from shiftdata.threads import torch_threads
 
 DEVICES = ("cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
@@ -62,10 +63,8 @@ class OnDevice:
     def working(self, on: str, advice: str, *, gradients: bool = False) -> Iterator[None]:
         """One thread of a processor (equal sums on any machine), and a reason where memory ends."""
         torch = self.torch
-        from shiftdata.baselines.models import threads
-
         try:
-            with threads(), torch.enable_grad() if gradients else torch.no_grad():
+            with torch_threads(), torch.enable_grad() if gradients else torch.no_grad():
                 yield
         except RuntimeError as error:
             ended = isinstance(error, torch.cuda.OutOfMemoryError)

@@ -1,4 +1,4 @@
-"""A grid of linear heads on frozen features: time, memory, and a plain loop beside it.
+"""A grid of linear heads on frozen features: time, memory, and a plain loop next to it.
 
     python scripts/bench/heads.py build/shift/sma_glyphs [--cells 84] [--trials 15] [--threads 2] [--plain 6]
 
@@ -28,8 +28,9 @@ from torch.nn.functional import cross_entropy
 
 import shiftdata as sd
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_grid, train_heads
-from shiftdata.baselines.inputs import Inputs, read_inputs
-from shiftdata.baselines.models import Standardised
+from shiftdata.baselines.methods import make_method
+from shiftdata.baselines.models import Floats, Standardised
+from shiftdata.baselines.sources import source_of
 from shiftdata.sampling import make_sampler
 from shiftdata.stable import rng
 from shiftdata.tasks import Task
@@ -44,7 +45,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder")
-    parser.add_argument("--cells", type=int, default=84, help="the first so many, those of a task together")
+    parser.add_argument(
+        "--cells", type=int, default=84, help="how many, from the first on; those of a task together"
+    )
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plain", type=int, default=6, help="runs of the plain loop; 0: none")
@@ -53,28 +56,31 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     tasks = {(k, mu): sd.task(options.folder, "group-fairness", k=k, mu=mu) for k in SIZES for mu in SHARES}
-    inputs = features(list(tasks.values()), options.cache)
+    lines = features(list(tasks.values()), options.cache)
     if options.plain:
         k, mu = options.plain_cell
         for method in ("erm", "subg"):
             for threads in sorted({1, options.threads}):
-                beside_plain(tasks[int(k), mu], inputs, method, options.plain, threads)
+                compare_plain(tasks[int(k), mu], lines, method, options.plain, threads)
     if options.cells:
-        grid(tasks, inputs, options.cells, options.trials, options.threads)
+        grid(tasks, lines, options.cells, options.trials, options.threads)
 
 
-def features(tasks: Sequence[Task], cache: Path | None) -> Inputs:
-    """Those of all rows of the tasks."""
+def features(tasks: Sequence[Task], cache: Path | None) -> Floats:
+    """Return an array with a line for each row of the base, 0 for those of no task."""
     rows = [task.rows(name) for task in tasks for name in task.sets]
     begun, used = time.perf_counter(), time.process_time()
-    inputs = read_inputs(tasks[0].metadata, "frozen", *rows, cache=cache or True)
-    count = (inputs.place >= 0).sum()
+    every = np.unique(np.concatenate(rows))
+    read = source_of(tasks[0].metadata, "frozen", every, cache=cache or True).lines(every)
+    assert read is not None  # features are lines
+    lines = np.zeros((len(tasks[0].metadata), read.shape[1]), np.float32)
+    lines[every] = read
     print(
-        f"features of {count:,} rows: {time.perf_counter() - begun:.1f} s, "
+        f"features of {len(every):,} rows: {time.perf_counter() - begun:.1f} s, "
         f"{time.process_time() - used:.1f} s of processor time",
         flush=True,
     )
-    return inputs
+    return lines
 
 
 def specs_of(methods: Sequence[str], trials: int = TRIALS) -> list[HeadSpec]:
@@ -86,7 +92,7 @@ def specs_of(methods: Sequence[str], trials: int = TRIALS) -> list[HeadSpec]:
             rate, decay = 10 ** draw.uniform(-4, -1), 10 ** draw.uniform(-4, 0)
             own = {"eta": 10 ** draw.uniform(-3, 0), "first": draw.uniform(0.05, 0.5)}
             own["up"] = float(draw.choice([4, 20, 50, 100]))
-            hyper = {name: own[name] for name in HEAD_METHODS[method].hyper if name in own}
+            hyper = {name: own[name] for name in make_method(method).hyper if name in own}
             made += [
                 HeadSpec(method=method, learning_rate=rate, weight_decay=decay, seed=seed, hyper=hyper)
                 for seed in range(SEEDS)
@@ -94,7 +100,7 @@ def specs_of(methods: Sequence[str], trials: int = TRIALS) -> list[HeadSpec]:
     return made
 
 
-def grid(tasks: dict[Any, Task], inputs: Inputs, cells: int, trials: int, threads: int) -> None:
+def grid(tasks: dict[Any, Task], lines: Floats, cells: int, trials: int, threads: int) -> None:
     """Train the cells, those of a task together."""
     methods, total, lost = list(HEAD_METHODS), 0, 0
     begun, used = time.perf_counter(), time.process_time()
@@ -104,7 +110,7 @@ def grid(tasks: dict[Any, Task], inputs: Inputs, cells: int, trials: int, thread
         if not some:
             break
         since, specs = time.perf_counter(), specs_of(some, trials)
-        made = train_grid(task, specs, steps=STEPS, every=EVERY, inputs=inputs, workers=threads)
+        made = train_grid(task, specs, steps=STEPS, every=EVERY, features=lines, workers=threads)
         total, lost = total + len(specs), lost + len(made.results.failed)
         worst = worst_groups(made, specs)
         print(
@@ -139,12 +145,12 @@ def worst_groups(made: Any, specs: Sequence[HeadSpec]) -> str:
     return ", ".join(parts)
 
 
-def beside_plain(task: Task, inputs: Inputs, method: str, runs: int, threads: int) -> None:
+def compare_plain(task: Task, lines: Floats, method: str, runs: int, threads: int) -> None:
     """All runs of a cell at once, and some of them one after another, in turns."""
     metadata, rows = task.metadata, task.rows("train")
     _, y = np.unique(metadata.label[rows], return_inverse=True)
     _, group = np.unique(metadata.group[rows], return_inverse=True)
-    x = inputs.x[inputs.positions(rows)]
+    x = lines[rows]
     x, specs = Standardised(x)(x).numpy(), specs_of([method])
     torch.set_num_threads(threads)
     kept = {
@@ -200,7 +206,7 @@ def plain(x: torch.Tensor, y: torch.Tensor, spec: HeadSpec) -> torch.nn.Linear:
     )
     for _ in range(STEPS):
         optimizer.zero_grad()
-        cross_entropy(layer(x), y).backward()
+        torch.autograd.backward(cross_entropy(layer(x), y))
         optimizer.step()
     return layer
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from shiftdata.baselines.inputs import as_batch
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Inputs, Trainer, Training, make_method, read_inputs
@@ -48,9 +49,8 @@ class Bench:
         # One task for all: those that want classes of the target's own get the rows that DANN would.
         sets = TaskSets.of(self.task, make_method("dann") if "unknown" in method.needs else method, None)
         data = sets.data(self.inputs, training, 0)
-        network, prepare, _ = build(
-            self.backbone, self.inputs.x, self.inputs.positions(data.rows), data.classes
-        )
+        x = self.inputs.x[self.inputs.positions(data.rows)]
+        network, prepare, _ = build(self.backbone, as_batch(x), data.classes)
         trainer = Trainer(method, network, prepare, data, training=training)
         kept: list[float] = []
         begun = time.process_time()

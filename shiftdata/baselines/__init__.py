@@ -11,11 +11,10 @@ from shiftdata.extras import require
 require("torch", "training")  # first: what lacks it then says how to install it
 
 from shiftdata.baselines.engine import Trainer  # noqa: E402
-from shiftdata.baselines.inputs import MODES, Mode  # noqa: E402
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper, mean, method  # noqa: E402
 from shiftdata.baselines.methods import METHODS, make_method, method_class  # noqa: E402
-from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, train  # noqa: E402
-from shiftdata.baselines.sources import Source, source_of  # noqa: E402
+from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, initial_network, train  # noqa: E402
+from shiftdata.baselines.sources import MODES, Mode, Source, source_of  # noqa: E402
 from shiftdata.baselines.training import TRAINING, DivergedError, Training  # noqa: E402
 
 __all__ = [
@@ -30,4 +29,4 @@ __all__ = [
     "Model",
 ]
 __all__ += ["PretrainingWarning", "Run", "Setup", "Source", "Stage", "Trainer", "Training", "Wrapper"]
-__all__ += ["fit", "make_method", "mean", "method", "method_class", "source_of", "train"]
+__all__ += ["fit", "initial_network", "make_method", "mean", "method", "method_class", "source_of", "train"]

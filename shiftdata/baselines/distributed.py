@@ -151,7 +151,7 @@ class GradientSharing:
         self._ready: list[Tensor] = []
         self._sent: list[tuple[Any, Tensor, list[Tensor]]] = []
         self._hooks = [
-            parameter.register_post_accumulate_grad_hook(self._complete)
+            parameter.register_post_accumulate_grad_hook(self._complete)  # type: ignore[no-untyped-call]
             for parameter in parameters
             if world > 1 and parameter.requires_grad
         ]
@@ -167,7 +167,9 @@ class GradientSharing:
         for work, total, gradients in self._sent:
             work.wait()
             total /= self.world
-            for gradient, mean in zip(gradients, total.split([g.numel() for g in gradients]), strict=True):
+            for gradient, mean in zip(
+                gradients, torch.split(total, [g.numel() for g in gradients]), strict=True
+            ):
                 gradient.copy_(mean.view_as(gradient))
         self._sent.clear()
 

@@ -21,7 +21,7 @@ from shiftdata.baselines.distributed import (
     sizes_of,
 )
 from shiftdata.baselines.method import Batch, Method, Stage
-from shiftdata.baselines.models import Floats, Prepare, threads
+from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.sets import Data
 from shiftdata.baselines.sources import Source
@@ -32,6 +32,7 @@ from shiftdata.loading.batches import Loader
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
 from shiftdata.stable import hash64
+from shiftdata.threads import torch_threads
 
 #: Steps between two looks at the loss where a look would wait for an accelerator.
 LOOK = 50
@@ -144,7 +145,7 @@ class Trainer:
         source: Source | None = None,
     ) -> Floats:
         """Apply a function to rows of the base, in eval mode: a line of `width` numbers for each row."""
-        with evaluating(self.method), threads(self.training.threads), torch.inference_mode():
+        with evaluating(self.method), torch_threads(self.training.threads), torch.inference_mode():
             parts = [function(x).float().cpu().numpy() for x in self.read(rows, source=source)]
         return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
 
@@ -165,8 +166,9 @@ class Trainer:
 
     def prepared(self, x: Any) -> Tensor:
         """Bring a loader's x onto the device and into the form that the network reads."""
-        x = self._prepare(self._on_device(x)).to(self.device)
-        return x.double() if self.training.precision == "float64" and x.is_floating_point() else x
+        prepared: Tensor = self._prepare(self._on_device(x)).to(self.device)
+        double = self.training.precision == "float64" and prepared.is_floating_point()
+        return prepared.double() if double else prepared
 
     # The run.
 
@@ -179,7 +181,7 @@ class Trainer:
         save_every: int = 0,
     ) -> None:
         """Take every step that is left, or up to step `until` of all stages."""
-        with threads(self.training.threads), torch.random.fork_rng(devices=[]):
+        with torch_threads(self.training.threads), torch.random.fork_rng(devices=[]):
             for number, stage in enumerate(self.stages):
                 if number < self.progress.stage:
                     continue
@@ -293,14 +295,14 @@ class Trainer:
         self._restart_loaders(stage)
 
     def _restart_loaders(self, stage: Stage) -> None:
-        data, method = self.data, self.method
-        rows, sampler, self._weight = np.arange(len(data.rows)), self.sampler, None
-        if not self.training.batch:
+        data, method, whole = self.data, self.method, not self.training.batch
+        sampler: Any = self.sampler
+        rows, self._weight = np.arange(len(data.rows)), None
+        if whole:
             rows, weight = self._whole(sampler)
             sampler, self._weight = None, torch.from_numpy(weight.astype(np.float32)).to(self.device)
         fit = self._loader(data.rows[rows], sampler, method.strong_views, self.seed)
         self._rows = torch.from_numpy(rows).to(self.device)
-        whole = not self.training.batch
         self._feeds = {"fit": _Feed(fit, constant=whole and fit.examples.transform is None)}
         target = data.target
         if target is not None and "target" in method.needs:
@@ -450,7 +452,8 @@ class Trainer:
         views, places = self._taken("fit")
         rows = self._rows[places]
         weight = torch.ones(len(rows), device=self.device) if self._weight is None else self._weight
-        target_views, target_row = [], None
+        target_views: list[Tensor] = []
+        target_row = None
         if "target" in self._feeds and self.method.reads_target(stage):
             target_views, target_row = self._taken("target")
         return Batch(

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn, or with its `fit` and `predict`: through the same door as networks."""
+"""Estimators of scikit-learn, or with its `fit` and `predict`: trained and judged as networks are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shiftdata.metrics.arrays import IntArray
 
 @dataclass(frozen=True, eq=False)
 class FittedEstimator:
-    """An estimator that was fitted on standardised inputs."""
+    """An estimator that was fitted on standardised lines of a source."""
 
     estimator: Any
     source: Source
@@ -27,24 +27,21 @@ class FittedEstimator:
     classes: int
 
     def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """A score for each class: logarithms of probabilities where the estimator has them, else votes."""
-        made = np.full((len(rows), self.classes), -np.inf, np.float32)
+        """Return logarithms of probabilities where the estimator has them, else votes: a column a class."""
+        logits = np.full((len(rows), self.classes), -np.inf, np.float32)
         if not len(rows):
-            return made
-        x = self.prepare((source or self.source).lines(rows)).numpy()
+            return logits
+        lines = (source or self.source).lines(rows)
+        assert lines is not None  # it was fitted on some
+        x = self.prepare(lines).numpy()
         if hasattr(self.estimator, "predict_proba"):
             with np.errstate(divide="ignore"):
-                made[:, self.estimator.classes_] = np.log(self.estimator.predict_proba(x))
-            return made
-        predicted = np.asarray(self.estimator.predict(x)).astype(np.int64)
-        if predicted.shape != (len(rows),) or not ((predicted >= 0) & (predicted < self.classes)).all():
-            raise InputError(f"{type(self.estimator).__name__} predicts other classes than it was given")
-        made[np.arange(len(rows)), predicted] = 0
-        return made
+                logits[:, self.estimator.classes_] = np.log(self.estimator.predict_proba(x))
+        else:
+            logits[np.arange(len(rows)), self.estimator.predict(x)] = 0
+        return logits
 
-    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """The same: an estimator adapts to no target."""
-        return self.scores(rows, source)
+    source_scores = scores  # an estimator adapts to no target
 
 
 def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator:
@@ -52,12 +49,13 @@ def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator
     kind = type(method)
     if (kind.loss, kind.stages, kind.finish) != (ERM.loss, ERM.stages, ERM.finish):
         raise InputError(
-            f"{type(method).__name__} trains networks: with an estimator only the draw of rows can be "
-            "chosen, by erm, rwy, rwg, suby or subg"
+            f"{kind.__name__} trains networks: with an estimator only the draw of rows can be chosen, by "
+            "erm, rwy, rwg, suby or subg"
         )
-    x = data.source.lines(data.rows[epoch_rows(data.sampler, 0)])
+    drawn = epoch_rows(data.sampler, 0)
+    x = data.source.lines(data.rows[drawn])
     if x is None:
         raise InputError("an estimator reads numbers: of pictures their frozen features")
     prepare = Standardised(x)
-    estimator.fit(prepare(x).numpy(), data.y[epoch_rows(data.sampler, 0)])
+    estimator.fit(prepare(x).numpy(), data.y[drawn])
     return FittedEstimator(estimator, data.source, prepare, data.classes)

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from shiftdata.baselines.training import setting_hint
 from shiftdata.errors import InputError, not_found
+from shiftdata.losses.reduce import check_1d as check_1d
+from shiftdata.losses.reduce import mean as mean
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import content_hash
 
@@ -316,13 +318,6 @@ class Wrapper(Method):
         return self.inner.predict_source(x)
 
 
-def mean(losses: Tensor, weight: Tensor) -> Tensor:
-    """The weighted mean of one loss a row. Both must be 1-D: (B,) times (B, 1) would be a matrix."""
-    if losses.ndim != 1 or losses.shape != weight.shape:
-        raise InputError(f"one loss and one weight a row, not {tuple(losses.shape)}, {tuple(weight.shape)}")
-    return (losses * weight).sum() / weight.sum()
-
-
 #: Methods of one's own, by name.
 _OWN: dict[str, type[Method]] = {}
 
@@ -360,10 +355,3 @@ def _source_hash(module: str) -> str:
         return content_hash(ast.dump(ast.parse(inspect.getsource(sys.modules[module]))))[:32]
     except (OSError, TypeError, KeyError, SyntaxError):
         return ""
-
-
-def check_1d(**tensors: Any) -> None:
-    """Refuse what is not one number a row: a matrix where a vector belongs averages weights away."""
-    for name, tensor in tensors.items():
-        if tensor.ndim != 1:
-            raise InputError(f"{name} has the shape {tuple(tensor.shape)}: give one number a row")

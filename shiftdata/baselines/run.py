@@ -25,7 +25,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.estimators import FittedEstimator, fit_estimator
 from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Backbone, Floats, build, is_estimator
+from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_estimator
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import Data, TaskSets, check_rows
 from shiftdata.baselines.sources import Source
@@ -123,14 +123,37 @@ def _trainer(
     seed: int,
     device: str,
 ) -> tuple[Trainer, Backbone]:
-    source = data.source
+    network, prepare, about = _network(data.source, data.rows, data.classes, backbone, seed)
+    _check_network(method, network, data.source)
+    return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
+
+
+def _network(
+    source: Source, rows: IntArray, classes: int, backbone: str | torch.nn.Module | None, seed: int
+) -> tuple[Network, Prepare, Backbone]:
     # The first rows say what an example is; numbers are standardised by all of the training set.
-    sample = next(iter(source.loader(data.rows[:2], batch_size=2, rank=0, world=1)))[0]
+    sample = next(iter(source.loader(rows[:2], batch_size=2, rank=0, world=1)))[0]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
-        network, prepare, about = build(backbone, sample, data.classes, source.lines(data.rows))
-    _check_network(method, network, source)
-    return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
+        return build(backbone, sample, classes, fit=source.lines(rows))
+
+
+def initial_network(
+    task: Task,
+    backbone: str | torch.nn.Module | None = None,
+    *,
+    name: str | None = None,
+    side: int | None = None,
+    features: NDArray[Any] | None = None,
+    seed: int = 0,
+) -> tuple[Network, Prepare]:
+    """Return the network with which `train` of the same arguments begins, and what prepares a loader's x.
+
+    For a loop of your own whose figures are to be compared with those of `train`.
+    """
+    sets = TaskSets.of(task, make_method("erm"), name)
+    source = Source(features) if features is not None else sets.source(backbone, side)
+    return _network(source, task.rows(sets.fit), len(task.label_ids), backbone, seed)[:2]
 
 
 def _check_network(method: Method, network: Network, source: Source) -> None:
@@ -266,7 +289,7 @@ def train(
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):
         scorer = fit_estimator(backbone, made, data)
-        about = Backbone(type(backbone).__name__, "numbers", "", None, pretraining=repr(backbone))
+        about = Backbone(type(backbone).__name__, "numbers", pretraining=repr(backbone))
         identity = _identity(task, method, made, about, training, seed)
     else:
         scorer, about = _trainer(made, data, backbone, training, seed, device)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.baselines.inputs import SIDE, Form, read_inputs
+from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.baselines.models import backbone_of, is_estimator
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
+from shiftdata.format.schema import Feature
 from shiftdata.loading.batches import Examples, Lines, Loader
 from shiftdata.loading.batches.examples import Transform
 from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.loading.encodings import Columns, HashedNgrams, TextBytes
+from shiftdata.loading.features import Encoder, features_of
 from shiftdata.metadata import Metadata
 from shiftdata.metrics.arrays import IntArray
 
+#: How a model begins: all of it is trained, or a head on the features of a network that is not.
+Mode: TypeAlias = Literal["scratch", "frozen"]
+MODES: tuple[Mode, ...] = ("scratch", "frozen")
+#: How examples are read: for either, and texts also as their bytes, or as they are.
+Form: TypeAlias = Literal["scratch", "frozen", "bytes", "texts"]
+SIDE = 40  # pixels of a picture for a network that is trained
 #: Bytes of a base's pictures up to which decoded pixels are kept on this machine, for later epochs and runs.
 DECODED = 512 << 20
 #: Rows that are predicted at a time, and bytes of their pixels at most.
@@ -60,8 +69,15 @@ class Source:
                 options["workers"] = 0  # a line is taken sooner than a thread is asked
             return Loader(Lines(self.array, lines, transform=transform, seed=seed), sampler, **options)
         # The rows stand for their keys: nobody here reads these, nor labels.
-        given = {"hashes": rows, "size": self.size, "reader": self._reader}
-        examples = Examples(self._described, rows, transform=transform, seed=seed, **given)
+        examples = Examples(
+            self._described,
+            rows,
+            hashes=rows,
+            reader=self._reader,
+            transform=transform,
+            seed=seed,
+            size=self.size,
+        )
         return Loader(examples, sampler, decoded=self._is_small, **options)
 
     def lines(self, rows: IntArray) -> NDArray[Any] | None:
@@ -105,7 +121,7 @@ class Source:
 
 def form_of(metadata: Metadata, backbone: Any) -> tuple[Form, int]:
     """Return how a backbone reads examples, and pictures in what size."""
-    modality = "table" if metadata.dataset is None else metadata.dataset.manifest.roles.modality
+    modality = modality_of(metadata)
     if is_estimator(backbone):
         return ("frozen" if modality == "image" else "scratch"), SIDE
     about = backbone_of(backbone) if isinstance(backbone, str) else None
@@ -125,9 +141,43 @@ def source_of(
     cache: bool | str | Path | None = None,
     on_rows: Callable[[int], object] = int,
 ) -> Source:
-    """Return what reads rows of a base in a form: pixels and texts as they stream, all else from an array."""
-    modality = "table" if metadata.dataset is None else metadata.dataset.manifest.roles.modality
+    """Return what reads rows of a base in a form.
+
+    Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, which is made now:
+    frozen features of pictures, hashed n-grams or bytes of texts, columns of tables. The lines are kept in
+    the user's cache folder (True) or another; by default those of frozen features are. `on_rows` gets how
+    many lines became ready since its last call.
+    """
+    modality = modality_of(metadata)
+    if form not in get_args(Form):
+        raise not_found("form", form, get_args(Form))
+    if (form == "frozen") > (modality == "image") or (form in ("bytes", "texts")) > (modality == "text"):
+        fitting = "pictures" if form == "frozen" else "texts"
+        raise InputError(f"{form!r} is for {fitting}, and {metadata.name} is of the modality {modality}")
     if (modality, form) in (("image", "scratch"), ("text", "texts")):
         return Source(metadata=metadata, size=side if modality == "image" else None)
-    inputs = read_inputs(metadata, form, *rows, side=side, cache=cache, on_rows=on_rows)
-    return Source(inputs.x, pretraining=inputs.pretraining, line_of=inputs.place)
+    encoder: Encoder
+    if form == "frozen":
+        encoder = FrozenFeatures()
+    elif modality == "text":
+        encoder = TextBytes() if form == "bytes" else HashedNgrams()
+    else:
+        encoder = Columns(features_of_table(metadata))
+    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+    kept = form == "frozen" if cache is None else cache
+    array = features_of(metadata, wanted, encoder, cache=kept, on_rows=on_rows)
+    line_of = np.full(len(metadata), -1)
+    line_of[wanted] = metadata.picture[wanted]
+    return Source(array, pretraining=PRETRAINING if form == "frozen" else "", line_of=line_of)
+
+
+def modality_of(metadata: Metadata) -> str:
+    """Return what the examples of a base are: image, text or table."""
+    return "table" if metadata.dataset is None else str(metadata.dataset.manifest.roles.modality)
+
+
+def features_of_table(metadata: Metadata) -> Mapping[str, Feature]:
+    """Return the features of a table's examples."""
+    if metadata.dataset is None:
+        raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
+    return dict(metadata.dataset.manifest.roles.example)

@@ -59,8 +59,8 @@ class Training:
 
     def __post_init__(self) -> None:
         numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
-        numbers += (self.clip, self.workers or 0)
-        if min(self.steps, self.threads, self.accumulate) < 1 or self.batch < 0 or min(numbers) < 0:
+        limits = (self.clip, self.workers or 0)
+        if min(self.steps, self.threads, self.accumulate) < 1 or self.batch < 0 or min(*numbers, *limits) < 0:
             raise InputError(f"{self}: at least 1 step, thread and accumulated batch, nothing negative")
         for given, known in (
             (self.optimizer, Optimizer),

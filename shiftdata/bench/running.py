@@ -106,7 +106,7 @@ def _settings(
     """The settings of each trial that can begin."""
     if search.kind == "defaults":
         return [{}]
-    space = search.space_of(job.method, job.backbone == HEADS)
+    space = search.space_of(job.method)
     space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
     names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
     if search.kind == "random":

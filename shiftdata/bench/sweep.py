@@ -64,11 +64,9 @@ class Search:
         if self.kind == "defaults" and self.trials > 1:
             raise InputError("search 'defaults' has one trial: choose random or tpe for more")
 
-    def space_of(self, method: str, heads: bool) -> dict[str, Hyper]:
+    def space_of(self, method: str) -> dict[str, Hyper]:
         """What a search of a method varies: its own numbers that have a range, and those of `space`."""
         own = method_space(method)
-        if heads:
-            own = {name: hyper for name, hyper in own.items() if name in HEAD_METHODS[method].hyper}
         ranged = {name: hyper for name, hyper in own.items() if hyper.choices or hyper.low is not None}
         return ranged | {
             name: hyper for name, hyper in self.space.items() if name in own or name in TRAINING_NUMBERS

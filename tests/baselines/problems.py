@@ -84,7 +84,7 @@ def network_of(data: Data, backbone: str = "mlp", seed: int = 0) -> tuple[Networ
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         sample = next(iter(data.source.loader(data.rows[:2], batch_size=2)))[0]
-        network, prepare, _ = build(backbone, sample, data.classes, data.source.lines(data.rows))
+        network, prepare, _ = build(backbone, sample, data.classes, fit=data.source.lines(data.rows))
     return network, prepare
 
 

@@ -1,22 +1,17 @@
-"""Averages of weights: valleys of a given list of losses, running means, sums of runs."""
+"""Averages of weights: valleys of a given list of losses, running and moving means."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from shiftdata import losses
 from shiftdata.baselines import make_method
-from shiftdata.baselines.data import epoch_rows
-from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.averages import renew_statistics
-from shiftdata.baselines.methods.swad import SWAD
-from shiftdata.baselines.run import Model, Run
-from shiftdata.baselines.zoo.eoa import EoA, ensemble
 from shiftdata.errors import InputError, ShiftdataError
 from tests.baselines.problems import problem, same, trainer_of
 
@@ -26,27 +21,20 @@ def data():
     return problem()
 
 
-class Scalar(Method):
-    """A model that is one number."""
-
-    def __init__(self):
-        super().__init__()
-        self.number = nn.Parameter(torch.zeros(1))
-
-
-def driven(wrapper, values, losses=(), every=1):
-    """The number after a wrapper has seen one value a step, and a loss after every so many."""
-    wrapper.setup(nn.Identity(), None)
-    wrapper.active.fill_(True)
-    losses = iter(losses)
+def driven(average, values, held=(), every=1):
+    """The number that an average leaves after one value a step, and a loss after every few steps."""
+    number, held = torch.zeros(1), iter(held)
     for step, value in enumerate(values):
-        wrapper.inner.number.data.fill_(float(value))
-        wrapper.after_step(SimpleNamespace(step=step))
-        if (step + 1) % every == 0 or step + 1 == len(values):
-            wrapper.evaluated(step + 1, float(next(losses, 0.0)))
-    trainer = SimpleNamespace(network=nn.Identity(), training=SimpleNamespace(frozen_norm=False))
-    wrapper.place(trainer)
-    return wrapper.inner.number.item()
+        number.fill_(float(value))
+        average.update([number])
+        ended = (step + 1) % every == 0 or step + 1 == len(values)
+        if ended and isinstance(average, losses.SWAD):
+            average.evaluated(float(next(held, 0.0)))
+    average.copy_to([number])
+    return number.item()
+
+
+ONE = [torch.zeros(1)]
 
 
 def valley(losses, window, patience, ratio):
@@ -68,72 +56,87 @@ def valley(losses, window, patience, ratio):
     return list(range(begin, end))
 
 
-def authors(losses, window, patience, ratio):
-    """Which segments the authors' code counts how often, by its queue of the last N_e."""
-    least = [losses[at] == min(losses[at : at + window]) for at in range(len(losses) - window + 1)]
-    if not any(least):
-        return None
-    start = least.index(True)
-    threshold = (1 + ratio) * np.mean(losses[start : start + window])
-    queues = [list(range(max(0, now - patience + 1), now + 1)) for now in range(len(losses))]
-    front = queues[start + window - 1][: max(0, patience - window + 1)] if patience > window else []
-    counted = list(range(start + 1, start + 1 + window - patience))
-    counted += front[
-        max((at + 1 for at, one in enumerate(front) if losses[one] > threshold), default=0) + 1 :
-    ]
-    for queue in queues[start + window :]:
-        if queue[0] >= start:
-            if min(losses[queue[0] :][: len(queue)]) > threshold:
-                return counted or [start]
-            counted.append(queue[0])
-    rest = queues[-1][1:]
-    counted += [one for one in rest if min(losses[one:]) <= threshold]
-    return counted or [start]
-
-
-LOSSES = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("variant", ["fixed", "code"])
 @pytest.mark.parametrize(
     "sizes", [(3, 6, 0.3), (3, 6, 0.05), (2, 5, 0.1), (4, 2, 0.1), (3, 3, 0.2), (1, 1, 0)]
 )
-def test_swad_averages_the_valley(variant, sizes):
+def test_swad_averages_the_valley(sizes):
     window, patience, ratio = sizes
-    seen = set()
+    generator, seen = np.random.default_rng(0), set()
     for trial in range(40):
         n = 1 + trial % 24
         shape = np.abs(np.linspace(-1, 1.5, n)) if trial % 2 else np.ones(n)
-        losses = (0.2 + shape + 0.4 * LOSSES.random(n)).astype(np.float32).astype(float)
-        values = LOSSES.normal(size=2 * n - (trial % 3 == 0))  # two steps a segment, or one in the last
-        found = SWAD(Scalar(), variant=variant, converge=window, tolerance=patience, ratio=ratio)
-        made = driven(found, values, losses, every=2)
-        segments = (valley if variant == "fixed" else authors)(losses, window, patience, ratio)
+        held = (0.2 + shape + 0.4 * generator.random(n)).astype(np.float32).astype(float)
+        values = generator.normal(size=2 * n - (trial % 3 == 0))  # two steps a segment, or one in the last
+        made = driven(losses.SWAD(ONE, window, patience, ratio), values, held, every=2)
+        segments = valley(held, window, patience, ratio)
         seen.add(segments is None)
-        parts = [values[2 * at : 2 * at + 2] for at in (segments or [n - 1])]
-        wanted = np.mean(np.concatenate(parts)) if variant == "fixed" else np.mean([p.mean() for p in parts])
-        assert np.isclose(made, wanted, atol=1e-5), (losses, segments)
+        wanted = np.mean(np.concatenate([values[2 * at : 2 * at + 2] for at in (segments or [n - 1])]))
+        assert np.isclose(made, wanted, atol=1e-5), (held, segments)
     assert False in seen
 
 
-def test_swad_of_constant_weights_is_the_weights():
-    assert driven(SWAD(Scalar()), [3.0] * 20, [1.0] * 20) == 3.0
+@pytest.mark.parametrize(
+    ("values", "held", "every", "expected"),
+    [
+        (np.full(20, 3.0), [1.0] * 20, 1, 3),
+        (np.arange(10.0), [9, 8, 7, 1.2, 1, 1.1, 1.2, 1.1, 1.2, 1.1], 1, 6),  # each step of 3 .. 9 once
+        (np.arange(13.0), [1, 1.1, 1.2, 1.1] + [9] * 9, 1, 1.5),  # it ends with the valley
+        (np.arange(12.0), [6, 5, 4, 3, 2, 1], 2, 10.5),  # no valley: the last segment
+    ],
+)
+def test_swad_by_hand(values, held, every, expected):
+    assert driven(losses.SWAD(ONE), values, held, every) == pytest.approx(expected)
 
 
-def test_swad_counts_every_step_once_and_the_authors_count_some_twice():
-    losses = [9, 8, 7, 1.2, 1, 1.1, 1.2, 1.1, 1.2, 1.1]
-    values = np.arange(10.0)
-    assert driven(SWAD(Scalar()), values, losses) == 6  # 3 .. 9
-    assert np.isclose(driven(SWAD(Scalar(), variant="code"), values, losses), np.mean([4, *range(4, 10)]))
+def test_swad_goes_on_from_its_state_and_its_value_changes_nothing():
+    held, values = [5, 1, 1.1, 1.2, 1.1, 1.2, 1.1, 1.3, 9, 9, 9, 9, 9, 9], np.arange(28.0) ** 1.5
+    whole, first, second = (losses.SWAD(ONE) for _ in range(3))
+    expected = driven(whole, values, held, every=2)
+    for step in range(0, 28, 2):
+        average = first if step < 14 else second
+        if step == 14:
+            second.load_state_dict(first.state_dict())
+        for value in values[step : step + 2]:
+            average.update([torch.tensor([value]).float()])
+        average.evaluated(held[step // 2])
+        assert torch.equal(average.value(), average.value())
+    assert float(second.value()) == expected
+    second.restart()
+    assert second.value() is None
+    with pytest.raises(InputError, match="1 or more"):
+        losses.SWAD(ONE, tolerance=0)
 
 
-def test_swad_ends_with_the_valley():
-    losses = [1, 1.1, 1.2, 1.1] + [9] * 9
-    assert driven(SWAD(Scalar()), np.arange(13.0), losses) == 1.5
+def test_a_running_mean_begins_with_the_step_before_its_start():
+    assert driven(losses.WeightAverage(ONE, start=5), np.arange(1.0, 11)) == np.mean(range(4, 11))
+    assert driven(losses.WeightAverage(ONE, start=1), np.arange(1.0, 4)) == 2
+    assert driven(losses.WeightAverage(ONE, start=50), np.arange(1.0, 4)) == 3
+    assert not losses.WeightAverage(ONE, start=5).copy_to(ONE)
 
 
-def test_swad_without_a_valley_takes_the_last_segment():
-    assert driven(SWAD(Scalar()), np.arange(12.0), [6, 5, 4, 3, 2, 1], every=2) == 10.5
+@pytest.mark.parametrize("warm_up", [False, True])
+def test_a_moving_average_is_its_formula(warm_up):
+    model = nn.Linear(3, 2)
+    average = losses.EMA(model.parameters(), 0.7, warm_up=warm_up)
+    expected = [parameter.detach().clone() for parameter in model.parameters()]
+    by_hand = [parameter.detach().clone() for parameter in model.parameters()]
+    for step in range(1, 6):
+        for parameter in model.parameters():
+            parameter.data += step * torch.randn(parameter.shape)
+        decay = min(1 - 1 / (step + 1), 0.7) if warm_up else 0.7
+        expected = [
+            decay * m + (1 - decay) * p.detach() for m, p in zip(expected, model.parameters(), strict=True)
+        ]
+        average.update(model.parameters())
+        losses.ema_(by_hand, model.parameters(), losses.ema_decay(step, 0.7) if warm_up else 0.7)
+    own = [parameter.detach().clone() for parameter in model.parameters()]
+    with average.applied(model.parameters()):
+        for pair in zip(model.parameters(), expected, strict=True):
+            assert torch.allclose(*pair, atol=1e-6)
+    assert all(map(torch.equal, own, model.parameters()))
+    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(by_hand, expected, strict=True))
+    average.copy_to(model.parameters())
+    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(model.parameters(), expected, strict=True))
 
 
 def test_swad_needs_evaluations(data):
@@ -162,7 +165,7 @@ def test_statistics_are_a_mean_over_batches_and_the_rest_counts_from_two_rows(da
     for batch in (34, 239):  # the rest of 240 rows: 2, and 1, which has no variance
         trainer = trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=batch)
         renew_statistics(trainer)
-        rows = data.rows[epoch_rows(trainer.sampler, 0)]
+        rows = data.rows[trainer.drawn(0)]
         parts = [rows[at : at + batch] for at in range(0, 240, batch)]
         z = [trainer.network.encoder[0](trainer.inputs(part)) for part in parts if len(part) > 1]
         norm = trainer.network.encoder[1]
@@ -186,12 +189,6 @@ def test_training_goes_its_way_beside_the_mean(name, data):
     losses = [[entry["loss"] for entry in trainer.progress.history] for trainer in (one, other)]
     assert losses[0] == losses[1]
     assert not same(one, other) or name == "eoa"
-
-
-def test_eoa_is_the_mean_from_the_step_before_its_start():
-    assert driven(EoA(Scalar(), start=5), np.arange(1.0, 11)) == np.mean(range(4, 11))
-    assert driven(EoA(Scalar(), start=1), np.arange(1.0, 4)) == 2
-    assert driven(EoA(Scalar(), start=50), np.arange(1.0, 4)) == 3
 
 
 @pytest.mark.parametrize("variant", ["fixed", "code"])
@@ -242,32 +239,13 @@ def test_one_stage_is_averaged_for_itself(data):
 
 
 def test_variants_and_numbers_of_wrappers():
-    assert make_method("swad", variant="code").own_variant == "code"
-    both = make_method("swad+cdan", variant="code", ratio=0.5, trade_off=2.0)
+    assert make_method("eoa", variant="code").own_variant == "code"
+    both = make_method("eoa+cdan", variant="code", start=5, trade_off=2.0)
     assert (both.own_variant, both.inner.variant, both.variant) == ("code", "code", "code")
-    assert (both.hyper["ratio"], both.hyper["trade_off"]) == (0.5, 2.0)
-    around = make_method("rw+swad+erm", variant="code")
+    assert (both.hyper["start"], both.hyper["trade_off"]) == (5, 2.0)
+    around = make_method("rw+eoa+erm", variant="code")
     assert (around.own_variant, around.variant, around.inner.own_variant) == ("fixed", "code", "code")
     with pytest.raises(ShiftdataError, match="variant"):
         make_method("swad+erm", variant="paper")
     with pytest.raises(InputError, match="leave one of them out"):
         make_method("swad+rw+eoa")
-    with pytest.raises(InputError, match="1 or more"):
-        make_method("swad", tolerance=0)
-
-
-def test_an_ensemble_sums_scores():
-    def run(scores, rows=(0, 1)):
-        scores = np.array(scores, np.float32)
-        model = SimpleNamespace(scores=lambda some: scores[: len(some)], outputs=np.array([4, 7]))
-        return Run(None, {"seed": 0}, np.array(rows), scores, [], Model(model, model.outputs))
-
-    one, other = run([[0, 1], [2, 0]]), run([[3, 0], [0, 1]])
-    both = ensemble([one, other])
-    assert both.scores.tolist() == [[3, 1], [2, 1]]
-    assert both.predicted.tolist() == [4, 4]
-    assert both.model.scores(np.array([0, 1])).tolist() == [[3, 1], [2, 1]]
-    assert (ensemble([one] * 6).predicted == one.predicted).all()
-    for wrong in ([], [one, run([[0, 1], [2, 0]], rows=(0, 2))]):
-        with pytest.raises(InputError):
-            ensemble(wrong)

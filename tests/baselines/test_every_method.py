@@ -22,8 +22,8 @@ HEAVY |= {"stablenet", "uan", "uniot"}
 EVERY = [pytest.param(one, marks=pytest.mark.slow) if one in HEAVY else one for one in METHODS]
 
 
-def trainer_for(name: str, **settings):
-    method = make_method(name)
+def trainer_for(name: str, hyper: dict[str, float] | None = None, **settings):
+    method = make_method(name, **(hyper or {}))
     data, backbone = fitting(method)
     return trainer_of(method, data, backbone=backbone, **settings)
 
@@ -109,8 +109,7 @@ def test_it_keeps_no_more_tensors_the_longer_it_trains(name):
     "name", ["mcd", "mldg", "sagnet", "uniot", "adaclust", "mixstyle", "fact", "noisy-student"]
 )
 def test_methods_with_steps_of_their_own_are_averaged_too(name):
-    trainer, plain = (trainer_for(one, steps=6) for one in (f"eoa+{name}", name))
-    trainer.method.hyper["start"] = 2.0
+    trainer, plain = trainer_for(f"eoa+{name}", {"start": 2}, steps=6), trainer_for(name, steps=6)
     for one in (trainer, plain):
         one.run()
     rows = trainer.data.select

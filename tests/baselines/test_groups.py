@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import Batch, Inputs, make_method
+from shiftdata import losses
+from shiftdata.baselines import Batch, Source, make_method
 from shiftdata.baselines.estimators import fit_estimator
-from shiftdata.baselines.methods import dfr
-from shiftdata.baselines.methods.group_dro import group_means, raised
-from shiftdata.baselines.methods.jtt import ErrorSetWarning, copies
+from shiftdata.baselines.methods.jtt import ErrorSetWarning
 from shiftdata.errors import InputError
+from shiftdata.losses import groups as dfr
 from shiftdata.sampling import cells_of, make_sampler
 from shiftdata.sampling.subsets import Subsampled
 from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
@@ -36,83 +36,91 @@ def batch_of(trainer, rows, **changes):
     return replace(made, **changes)
 
 
-def gradient(loss, trainer):
-    return torch.autograd.grad(loss, list(trainer.network.parameters()))
-
-
 def test_group_means_are_means_of_groups():
-    losses, group = torch.tensor([1.0, 3.0, 5.0, 8.0]), torch.tensor([0, 0, 2, 3])
-    means, present = group_means(losses, torch.tensor([1.0, 3.0, 2.0, 0.0]), group, 4)
+    each, group = torch.tensor([1.0, 3.0, 5.0, 8.0]), torch.tensor([0, 0, 2, 3])
+    means, present = losses.group_means(each, group, 4, torch.tensor([1.0, 3.0, 2.0, 0.0]))
     assert means.tolist() == [2.5, 0, 5, 0]
     assert present.tolist() == [True, False, True, False]
-    assert not group_means(losses[:0], losses[:0], group[:0], 2)[0].any()
+    assert losses.group_means(each, group, 4)[0].tolist() == [2, 0, 5, 8]
+    assert not losses.group_means(each[:0], group[:0], 2)[0].any()
     with pytest.raises(InputError, match="one number a row"):
-        group_means(losses[:, None], torch.ones(4), group, 4)
+        losses.group_means(each[:, None], group, 4)
 
 
-@pytest.mark.parametrize("name", ["group-dro", "group-dro-domains"])
-def test_without_eta_it_is_the_mean_of_group_means(name, data):
-    trainer = trainer_of(make_method(name, eta=0.0), data)
-    batch = batch_of(trainer, np.arange(120))
-    cells = (batch.group if name == "group-dro" else batch.domain).numpy()
-    losses = cross_entropy(trainer.network(batch.x), batch.y, reduction="none")
-    wanted = torch.stack([losses[cells == one].mean() for one in np.unique(cells)]).mean()
-    loss = trainer.method.loss(batch)
-    assert math.isclose(loss.item(), wanted.item(), rel_tol=1e-6)
-    for one, other in zip(gradient(loss, trainer), gradient(wanted, trainer), strict=True):
-        assert torch.allclose(one, other, atol=1e-7)
+def random_losses():
+    generator = torch.Generator().manual_seed(0)
+    each = 2 * torch.rand(40, generator=generator)
+    return each.requires_grad_(), torch.randint(4, (40,), generator=generator), torch.rand(40)
 
 
-def test_frozen_losses_raise_log_q_by_eta_times_their_sum(data):
-    trainer = trainer_of(make_method("group-dro", eta=0.3), data)
-    trainer.network.eval()
-    batch = batch_of(trainer, np.arange(120))
-    losses = cross_entropy(trainer.network(batch.x), batch.y, reduction="none").detach()
-    means, _ = group_means(losses, batch.weight, batch.group, trainer.method.known.groups)
-    for _ in range(5):
-        loss = trainer.method.loss(batch)
-    log_q = trainer.method.log_q
-    assert torch.allclose(log_q - log_q[0], 5 * 0.3 * (means - means[0]), atol=1e-5)
-    assert math.isclose(float(log_q.exp().sum()), 1, rel_tol=1e-6)
-    # The weights are those after the update, and constants: the gradient is the weighted one.
-    wanted = (log_q.exp() * means).sum()
-    assert math.isclose(loss.item(), wanted.item(), rel_tol=1e-5)
-    again = cross_entropy(trainer.network(batch.x), batch.y, reduction="none")
-    fixed = log_q.exp()[batch.group] / torch.bincount(batch.group)[batch.group]
-    for one, other in zip(gradient(loss, trainer), gradient((fixed * again).sum(), trainer), strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
+@pytest.mark.parametrize("absent_grow", [False, True])
+def test_group_dro_is_its_formula(absent_grow):
+    """By loops in double precision; group 4 is never in a batch, group 2 in some."""
+    each, group, weight = random_losses()
+    bonus, eta = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5]), 0.3
+    state, q = losses.GroupDRO(5, eta, bonus, absent_grow=absent_grow), np.full(5, 0.2)
+    for step in range(4):
+        rows = np.arange(40) if step % 2 else np.flatnonzero(group.numpy() != 2)
+        loss = state.update(each[rows], group[rows], weight[rows])
+        means = {}
+        for number in np.unique(group[rows]):
+            inside = rows[group[rows].numpy() == number]
+            means[number] = np.average(each.detach()[inside].double(), weights=weight[inside].double())
+        grows = range(5) if absent_grow else means
+        for number in grows:
+            q[number] *= np.exp(eta * (means.get(number, 0) + bonus[number].item()))
+        q /= q.sum()
+        assert loss.item() == pytest.approx(sum(q[number] * mean for number, mean in means.items()), rel=1e-5)
+        assert state.log_q.exp().numpy() == pytest.approx(q, rel=1e-4)
+    # The weights are those after the update, and constants for the gradient.
+    (moved,) = torch.autograd.grad(loss, each)
+    masses = np.bincount(group, weights=weight.double(), minlength=5)
+    expected = q[group] * weight.numpy() / masses[group]
+    assert moved.numpy() == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_group_that_is_not_there_grows_in_the_code_alone(data):
-    rows = np.flatnonzero(data.group != 2)[:60]
-    for variant in ("fixed", "code"):
-        trainer = trainer_of(make_method("group-dro", variant=variant, eta=0.5, adjustment=4), data)
-        method = trainer.method
-        before = method.log_q.clone()
-        batch = batch_of(trainer, rows)
-        losses = cross_entropy(trainer.network(batch.x), batch.y, reduction="none").detach()
-        means, _ = group_means(losses, batch.weight, batch.group, len(before))
-        growth = 0.5 * (means + 4 / method.known.group_counts.float().sqrt())
-        if variant == "fixed":
-            growth[2] = 0
-        method.loss(batch)
-        assert torch.allclose(method.log_q, torch.log_softmax(before + growth, 0), atol=1e-6)
-        assert method.sampler == {"fixed": "rwg", "code": "shuffle"}[variant]
-    assert make_method("group-dro", variant="code").eta == 0.01
+def test_group_dro_without_eta_is_the_mean_of_group_means_and_goes_on_from_its_state():
+    each, group, _ = random_losses()
+    means = torch.stack([each[group == number].mean() for number in range(4)])
+    assert torch.allclose(losses.GroupDRO(4, eta=0).update(each, group), means.mean())
+    first, second = losses.GroupDRO(4), losses.GroupDRO(4)
+    first.update(each, group)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first.update(each, group), second.update(each, group))
 
 
 def test_large_losses_do_not_overflow():
-    log_q = torch.zeros(2)
+    state, group = losses.GroupDRO(2, eta=1), torch.tensor([0, 1])
     for _ in range(50):
-        log_q = raised(log_q, torch.tensor([100.0, 101.0]))
-    assert torch.allclose(log_q, torch.tensor([-50.0, 0.0]))
+        state.update(torch.tensor([100.0, 101.0]), group)
+    assert torch.allclose(state.log_q, torch.tensor([-50.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("group-dro", "fixed"), ("group-dro", "code"), ("group-dro-domains", "fixed")]
+)
+def test_the_method_takes_groups_or_domains(name, variant, data):
+    adjustment = 4 if variant == "code" else 0
+    trainer = trainer_of(make_method(name, variant=variant, eta=0.5, adjustment=adjustment), data)
+    batch = batch_of(trainer, np.arange(120))
+    known = trainer.method.known
+    cells, counts = (
+        (batch.domain, known.domain_counts) if "domains" in name else (batch.group, known.group_counts)
+    )
+    each = cross_entropy(trainer.network(batch.x), batch.y, reduction="none")
+    state = losses.GroupDRO(len(counts), 0.5, adjustment / counts.sqrt(), absent_grow=variant == "code")
+    assert torch.allclose(trainer.method.loss(batch), state.update(each, cells))
+    assert torch.equal(trainer.method.dro.log_q, state.log_q)
+    assert trainer.method.dro.absent_grow == (variant == "code")
+    assert trainer.method.sampler == {"fixed": "rwg", "code": "shuffle"}[variant] or "domains" in name
+    assert make_method("group-dro", variant="code").eta == 0.01
 
 
 def test_its_weight_goes_to_the_group_that_is_worst(data):
     y = np.where(data.group == 0, (data.y + 1) % 3, data.y)  # labels that contradict their rows
     trainer = trainer_of(make_method("group-dro"), replace(data, y=y), steps=60, batch=0)
     trainer.run()
-    assert int(trainer.method.log_q.argmax()) == 0
+    assert int(trainer.method.dro.log_q.argmax()) == 0
 
 
 def test_one_group_is_erm():
@@ -139,7 +147,7 @@ def spurious(rows=400, rare=0.1, seed=0):
     domain = (y ^ against).astype(np.int64)
     return replace(
         made,
-        inputs=Inputs(x.astype(np.float32), np.arange(len(y))),
+        source=Source(x.astype(np.float32)),
         rows=fit,
         y=y[fit],
         group=2 * y[fit] + domain[fit],
@@ -176,7 +184,7 @@ def test_jtt_without_copies_is_erm_trained_again(data):
 
 
 def test_jtt_variants():
-    assert copies(np.array([True, False]), 3).tolist() == [3, 1]
+    assert losses.jtt_weights(torch.tensor([True, False]), 3).tolist() == [3, 1]
     totals = {one: make_method("jtt", variant=one, up=4).total_copies for one in ("fixed", "paper", "code")}
     assert totals == {"fixed": 4, "paper": 5, "code": 4}
     shares = [stage.share for stage in make_method("jtt", variant="code", first=0.25).stages()]
@@ -219,8 +227,8 @@ def test_jtt_takes_all_rows_at_once_as_often_as_it_copies_them():
         make_method("jtt", first=0.1, up=3), spurious(), backbone="linear", batch=0, steps=60
     )
     trainer.run()
-    drawn, weight = trainer._whole()
-    assert weight is None
+    drawn, weight = trainer._whole(trainer.sampler)
+    assert (weight == 1).all()
     assert (np.bincount(drawn) == trainer.counts).all()
     assert trainer.counts.max() == 3
 
@@ -244,21 +252,51 @@ def test_dfr_ignores_what_is_spurious():
     assert wrong < 0.05 * core
 
 
-def test_dfr_is_a_mean_of_sparse_regressions_in_the_features_own_units(data):
-    trainer = trainer_of(make_method("dfr", c=0.3, fits=3), data)
-    trainer.run()
-    z = trainer.features(data.select).astype(float)
-    mean, deviation = dfr.standard(z)
-    made = []
+def validation(data, trainer):
+    """Features, labels and groups of the validation set, as `losses.dfr` takes them."""
+    return (
+        torch.from_numpy(trainer.features(data.select)),
+        torch.from_numpy(data.select_y),
+        torch.from_numpy(data.select_group),
+    )
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_dfr_is_a_mean_of_sparse_regressions_in_the_features_own_units(released):
+    generator = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2, 3], [30, 12, 20, 9])
+    y, z = group // 2, generator.normal(size=(71, 5)) * [1, 2, 3, 1, 1] + np.eye(5)[group % 2 + group // 2]
+    train = generator.normal(size=(90, 5)) + 2
+    z, train = z.astype(np.float32).astype(float), train.astype(np.float32).astype(float)
+    scale = train if released else z
+    heads = []
     for number in range(3):
-        rows = dfr.balanced(data.select_group, dfr.rng(0, "baselines", "dfr", number))
-        assert len(set(np.bincount(data.select_group[rows]).tolist())) == 1
-        scaled = (z[rows] - mean) / deviation
-        made.append(dfr.sparse_regression(scaled, data.select_y[rows], 0.3, 3, number))
-    fitted = np.mean(made, 0)
-    scores = (z - mean) / deviation @ fitted[:, :-1].T + fitted[:, -1]
-    assert np.allclose(trainer.scores(data.select), scores, atol=1e-4)
-    assert (np.mean(np.abs(fitted[:, :-1]) < 1e-9)) > 0.2  # it is sparse
+        rows = dfr.balanced(group, dfr.rng(7, "baselines", "dfr", number))
+        assert np.bincount(group[rows]).tolist() == [9, 9, 9, 9]
+        scaled = (z[rows] - scale.mean(0)) / scale.std(0)
+        heads.append(dfr.sparse_regression(scaled, y[rows], 0.05, 3, number, released))
+    head = np.mean(heads, 0)
+    scores = (z - scale.mean(0)) / scale.std(0) @ head[:, :-1].T + head[:, -1]
+    given = torch.from_numpy(z.astype(np.float32)), torch.from_numpy(y), torch.from_numpy(group)
+    scale_by = torch.from_numpy(train.astype(np.float32)) if released else None
+    weight, bias, c = losses.dfr(*given, 3, c=0.05, fits=3, seed=7, scale_by=scale_by)
+    assert np.allclose(given[0] @ weight.T + bias, scores, atol=1e-3)
+    assert c == 0.05
+    assert weight.dtype == torch.float32
+    assert (np.abs(head[:2, :-1]) < 1e-9).any()  # it is sparse
+    for wrong in (torch.full_like(given[0], torch.nan), given[0] * torch.inf):
+        with pytest.raises(InputError, match="not finite"):
+            losses.dfr(wrong, *given[1:], 3)
+
+
+@pytest.mark.parametrize("variant", ["fixed", "code"])
+def test_the_head_of_dfr_is_refitted_on_validation(variant, data):
+    trainer = trainer_of(make_method("dfr", variant=variant, c=0.3, fits=2), data, steps=4)
+    trainer.run()
+    scale_by = torch.from_numpy(trainer.features(data.rows)) if variant == "code" else None
+    given = validation(data, trainer)
+    weight, bias, _ = losses.dfr(*given, 3, c=0.3, fits=2, seed=0, scale_by=scale_by)
+    assert np.allclose(trainer.scores(data.select), given[0] @ weight.T + bias, atol=1e-4)
     assert math.isclose(trainer.method.report()["c"], 0.3)
     assert trainer.method.trains_on_select
     assert make_method("rw+dfr").trains_on_select
@@ -266,10 +304,11 @@ def test_dfr_is_a_mean_of_sparse_regressions_in_the_features_own_units(data):
 
 
 def test_dfr_keeps_the_encoder_of_erm(data):
-    one, other = (trainer_of(make_method(name), data) for name in ("dfr", "erm"))
-    one.run()
-    other.run()
-    pairs = zip(one.network.encoder.parameters(), other.network.encoder.parameters(), strict=True)
+    refitted, erm = (trainer_of(make_method(name), data, steps=4) for name in ("dfr", "erm"))
+    refitted.method.hyper["c"] = 0.3
+    refitted.run()
+    erm.run()
+    pairs = zip(refitted.network.encoder.parameters(), erm.network.encoder.parameters(), strict=True)
     assert all(torch.equal(*pair) for pair in pairs)
 
 
@@ -308,14 +347,12 @@ def test_dfr_fits_what_scikit_learn_fits(classes):
 @pytest.mark.parametrize("variant", ["fixed", "code"])
 @pytest.mark.parametrize("apart", [0.8, 6.0])
 def test_dfr_chooses_c_by_the_worst_group_and_the_smaller_of_equals(variant, apart):
-    """Again, without a line of `_choose`: halves, balance, scale, worst group, mean group, smallest C."""
+    """Again, without a line of `_choose_c`: halves, balance, scale, worst group, mean group, smallest C."""
     generator = np.random.default_rng(3)
     group = np.repeat([0, 1, 2, 3], [40, 25, 14, 9])
     y = group // 2
     z = generator.normal(size=(len(y), 4)) * [1, 1, 5, 1] + np.outer(y, [apart, 0, 0, 0])
     z[:, 1] += 2 * (group % 2)
-    trainer = trainer_of(make_method("dfr", variant=variant), problem(classes=2))
-
     draws = dfr.rng(0, "baselines", "dfr", "choice")
     fitted = np.sort(
         np.concatenate(
@@ -337,7 +374,7 @@ def test_dfr_chooses_c_by_the_worst_group_and_the_smaller_of_equals(variant, apa
         quality[c] = (min(each), np.mean(each))
     best = [c for c in dfr.GRID if quality[c] == max(quality.values())]
     assert len(best) > 1  # several are equally good
-    assert trainer.method._choose(z, y, group, trainer) == best[0]
+    assert dfr._choose_c(z, y, group, 2, 0, variant == "code") == best[0]
 
 
 def test_dfr_does_not_scale_noise():
@@ -354,7 +391,7 @@ def test_dfr_with_a_class_that_validation_lacks_or_a_row_a_group(data):
         less = replace(
             data, select=data.select[few], select_y=data.select_y[few], select_group=data.select_group[few]
         )
-        trainer = trainer_of(make_method("dfr", fits=2), less)
+        trainer = trainer_of(make_method("dfr", fits=2, c=0.3), less, steps=4)
         trainer.run()
         assert set(trainer.scores(data.rows).argmax(1)) == {0, 1} or len(less.select) == 2
         assert 2 not in trainer.scores(data.rows).argmax(1)
@@ -365,32 +402,20 @@ def test_dfr_with_a_class_that_validation_lacks_or_a_row_a_group(data):
         trainer_of(make_method("dfr"), one).run()
 
 
-def test_dfr_code_scales_the_last_fits_by_the_rows_to_fit(data):
-    trainer = trainer_of(make_method("dfr", variant="code", c=0.3, fits=1), data)
-    trainer.run()
-    z, z_fit = (trainer.features(rows).astype(float) for rows in (data.select, data.rows))
-    mean, deviation = dfr.standard(z_fit)
-    rows = dfr.balanced(data.select_group, dfr.rng(0, "baselines", "dfr", 0))
-    fitted = dfr.sparse_regression(
-        (z[rows] - mean) / deviation, data.select_y[rows], 0.3, 3, 0, released=True
-    )
-    scores = (z - mean) / deviation @ fitted[:, :-1].T + fitted[:, -1]
-    assert np.allclose(trainer.scores(data.select), scores, atol=1e-4)
-
-
 def test_an_estimator_reads_the_drawn_rows_and_never_predicts_a_class_without_one(data):
     linear_model = pytest.importorskip("sklearn.linear_model")
-    shifted = Inputs(data.inputs.x + np.where(data.inputs.place < 100, 0, 9)[:, None], data.inputs.place)
+    x = data.source.array
+    shifted = Source(x + np.where(np.arange(len(x)) < 100, 0, 9)[:, None].astype(np.float32))
     few = replace(
-        data, inputs=shifted, classes=4, sampler=Subsampled(cells_of(data.y), kind="suby", per_cell=9)
+        data, source=shifted, classes=4, sampler=Subsampled(cells_of(data.y), kind="suby", per_cell=9)
     )
     fitted = fit_estimator(linear_model.LogisticRegression(), make_method("suby"), few)
     drawn = few.sampler.rows_of(0)
     assert len(drawn) == 27
-    x = shifted.x[drawn]
+    x = shifted.array[drawn]
     oracle = linear_model.LogisticRegression().fit((x - x.mean(0)) / x.std(0), data.y[drawn])
     rows = data.select
-    wanted = oracle.predict_log_proba((shifted.x[rows] - x.mean(0)) / x.std(0))
+    wanted = oracle.predict_log_proba((shifted.array[rows] - x.mean(0)) / x.std(0))
     scores = fitted.scores(rows)
     assert np.allclose(scores[:, :3], wanted, atol=1e-3)
     assert (scores[:, 3] == -np.inf).all()

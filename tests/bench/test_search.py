@@ -68,7 +68,7 @@ def test_tpe_goes_on_over_trials_that_failed():
 def test_every_range_gives_numbers_that_the_method_takes(name):
     search = Search(kind="random", trials=3)
     for trial in range(1, 6):
-        settings = drawn(search.space_of(name, heads=False), 0, name, trial)
+        settings = drawn(search.space_of(name), 0, name, trial)
         make_method(name, **settings)
 
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
-from shiftdata.baselines.networks import flat
 from shiftdata.errors import InputError
+from shiftdata.losses import SWAD, WeightAverage
 
 #: Batches that the statistics of batch norm are taken of, at most.
 BATCHES = 500
@@ -24,7 +24,7 @@ BATCHES = 500
 
 @torch.no_grad()
 def renew_statistics(trainer: Trainer) -> None:
-    """Batch norm's statistics, pooled over batches of the rows to fit; frozen ones stay."""
+    """Pool batch norm's statistics over batches of the training set; frozen ones stay."""
     layers = batch_norms(trainer.network)
     if trainer.training.frozen_norm or not layers:
         return
@@ -42,11 +42,13 @@ def renew_statistics(trainer: Trainer) -> None:
 
 
 class Averaged(Wrapper):
-    """A wrapper that keeps means of weights."""
+    """A wrapper with an average of weights."""
+
+    average: SWAD | WeightAverage
 
     def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
         super().__init__(inner, variant=variant, **given)
-        if any(isinstance(one, Averaged) for one in inner.modules()):
+        if any(isinstance(part, Averaged) for part in inner.modules()):
             raise InputError("swad and eoa both average the weights: leave one of them out")
 
     def setup(self, network: Any, known: Setup) -> None:
@@ -54,35 +56,30 @@ class Averaged(Wrapper):
         self.register_buffer("active", torch.tensor(False))
 
     def averaged(self) -> list[Tensor]:
-        """What is averaged: the parameters of the network, and of what the method adds to it."""
+        """Return what is averaged: the parameters of the network, and of what the method adds to it."""
         return list(self.inner.parameters())
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
         if not stage.fresh:
             self.place(trainer)
-        self.restart()
-        moved = {id(one) for one in self.inner.trained(stage)}
-        whole = all(id(one) in moved for one in self.network.parameters() if one.requires_grad)
+        self.average.restart()
+        moved = {id(parameter) for parameter in self.inner.trained(stage)}
+        whole = all(id(weight) in moved for weight in self.network.parameters() if weight.requires_grad)
         self.get_buffer("active").fill_(whole)
         super().begin(stage, trainer)
 
     def after_step(self, batch: Batch) -> None:
         super().after_step(batch)
         if self.get_buffer("active"):
-            self.add(flat(self.averaged()), batch.step + 1)
+            self.average.update(self.averaged())
 
     def finish(self, trainer: Trainer) -> None:
         self.place(trainer)
         super().finish(trainer)
 
-    def add(self, weights: Tensor, step: int) -> None:
-        """Take the weights after a step of the stage into account."""
-        raise NotImplementedError
-
-    def restart(self) -> None:
-        """Forget everything: a stage begins."""
-        raise NotImplementedError
-
-    def place(self, trainer: Trainer) -> None:
+    def place(self, trainer: Trainer) -> bool:
         """Put the mean into the network, if there is one; nothing is averaged after it in this stage."""
-        raise NotImplementedError
+        placed = self.average.copy_to(self.averaged())
+        if placed:
+            self.average.restart()
+        return placed

@@ -10,11 +10,8 @@ from torch import Tensor
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup
 from shiftdata.errors import InputError
-
-
-def exactly(x: Tensor) -> torch.autocast:
-    """Without mixed precision: differences of moments would drown in the rounding of 16 bits."""
-    return torch.autocast(x.device.type, enabled=False)
+from shiftdata.losses import cross_entropy
+from shiftdata.losses import exactly as exactly
 
 
 class AcrossDomains(Method):
@@ -31,17 +28,12 @@ class AcrossDomains(Method):
                 "take erm, or a task with several"
             )
 
-
-class Annealed(AcrossDomains):
-    """A method whose penalty gets its weight after a share `anneal` of the steps, with a fresh optimiser.
-
-    DomainBed counts steps: the share is of the 5,000 that it takes.
-    """
-
     def annealed(self, progress: float) -> bool:
-        """Whether the penalty has its weight."""
-        anneal: float = self.hyper["anneal"]
-        return progress >= anneal
+        """Return whether a share `anneal` of the steps is done, where a method has one.
+
+        DomainBed counts steps: the share is of the 5,000 that it takes.
+        """
+        return progress >= self.hyper.get("anneal", 0)
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if batch.step and self.annealed(batch.progress):
@@ -49,3 +41,21 @@ class Annealed(AcrossDomains):
             if not self.annealed((batch.step - 1) / steps):
                 trainer.restart_optimizer()  # the loss is another one: old moments would mislead
         return super().step(batch, trainer)
+
+
+class Penalised(AcrossDomains):
+    """ERM plus a penalty, with the weight `trade_off`, or `early` before the share `anneal` of the steps."""
+
+    early: float = 0.0
+
+    def loss(self, batch: Batch) -> Tensor:
+        z = self.network.features(batch.x)
+        logits = self.network.head(z)
+        weight = self.hyper["trade_off"] if self.annealed(batch.progress) else self.early
+        with torch.set_grad_enabled(torch.is_grad_enabled() and weight != 0):
+            penalty = self.penalty(z, logits, batch)
+        return cross_entropy(logits, batch.y, batch.weight) + weight * penalty
+
+    def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
+        """Return what is added to the loss, from features and logits."""
+        raise NotImplementedError

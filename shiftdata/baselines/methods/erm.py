@@ -1,10 +1,5 @@
 """ERM, and the same with rows drawn or kept so that classes or groups weigh alike (BalancingGroups).
 
-    ERM    mean of the loss over all rows
-    RWY    rows drawn with replacement, each class equally often; RWG each group
-    SUBY   as many rows of each class as the smallest has, drawn once a seed; SUBG of each group
-    ERM-aug   on strong views of pictures: RandAugment and Cutout, as RLSbench trains its sources
-
 With all rows in one batch RWY and RWG weigh the loss by what their sampler would draw a row by: the mean of
 the classes' (groups') mean losses, which is what their batches have on average.
 """
@@ -12,49 +7,49 @@ the classes' (groups') mean losses, which is what their batches have on average.
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines.method import Batch, Method, mean
+from shiftdata.baselines.method import Batch, Method
+from shiftdata.losses import cross_entropy
 
 
 class ERM(Method):
     """Empirical risk minimisation, the mean loss; also known as DeepAll and source-only."""
 
     def loss(self, batch: Batch) -> Tensor:
-        return mean(cross_entropy(self.network(batch.x), batch.y, reduction="none"), batch.weight)
+        return cross_entropy(self.network(batch.x), batch.y, batch.weight)
 
 
 class ERMAug(Method):
-    """ERM on strongly augmented views."""
+    """ERM on strong views of pictures: RandAugment and Cutout, as RLSbench trains its sources."""
 
     needs = frozenset({"pixels"})
     strong_views = 1
 
     def loss(self, batch: Batch) -> Tensor:
-        return mean(cross_entropy(self.network(batch.strong[0]), batch.y, reduction="none"), batch.weight)
+        return cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
 
 
 class RWY(ERM):
-    """ERM on rows drawn so that each class comes equally often."""
+    """ERM on rows drawn with replacement so that each class comes equally often."""
 
     sampler = "rwy"
 
 
 class RWG(ERM):
-    """ERM on rows drawn so that each group comes equally often."""
+    """ERM on rows drawn with replacement so that each group comes equally often."""
 
     sampler = "rwg"
     needs = frozenset({"groups"})
 
 
 class SUBY(ERM):
-    """ERM on as many rows of each class as the smallest class has."""
+    """ERM on as many rows of each class as the smallest class has, drawn once a seed."""
 
     sampler = "suby"
 
 
 class SUBG(ERM):
-    """ERM on as many rows of each group as the smallest group has."""
+    """ERM on as many rows of each group as the smallest group has, drawn once a seed."""
 
     sampler = "subg"
     needs = frozenset({"groups"})

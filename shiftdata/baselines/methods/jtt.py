@@ -1,17 +1,10 @@
 """JTT: train again, with more copies of the rows that a first model gets wrong (Liu et al., ICML 2021).
 
-    identify   ERM for a share `first` of the steps; error set E = rows to fit that it then predicts wrongly
-    retrain    from the first weights, on N + (up - 1) |E| rows: each of E `up` times, the others once
+    identify   ERM for a share `first` of the steps; error set E = training rows that it then predicts wrongly
+    retrain    from the first weights, each row as often as `losses.jtt_weights` says
 
-E is marked in eval mode, so that the statistics of batch norm stay as they are. The first model must be held
-back (few steps, strong weight decay), or it makes no error and JTT is ERM: |E| is in the record, and an
-`ErrorSetWarning` says that it is 0. The group labels of the set to select by choose `first` and `up`. With up
-= 1 the second training is ERM's, bit for bit.
-
-`paper` (and the authors' code): 1 + up copies. `code` (BalancingGroups, SMA): errors are marked in train
-mode, with the statistics of batches, and the second training has the steps that the first leaves. (SMA's adds
-nothing, silently, if its list of errors has another length; older BalancingGroups copied the rows that were
-right.)
+A first model that makes no error (too many steps, too little weight decay) leaves ERM: |E| is in the record,
+and an `ErrorSetWarning` says that it is 0.
 """
 
 from __future__ import annotations
@@ -19,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,36 +24,35 @@ from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sources import CHUNK
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import IntArray
+from shiftdata.losses import jtt_weights
 
 
 class ErrorSetWarning(UserWarning):
     """The first model of JTT makes no error on the rows to fit: there is nothing to copy."""
 
 
-def copies(wrong: NDArray[np.bool_], total: int) -> IntArray:
-    """How often each row comes: `total` times if it was predicted wrongly, else once."""
-    return np.where(wrong, total, 1)
-
-
 class JTT(ERM):
-    """Just train twice: ERM, then ERM with copies of the rows that the first model got wrong."""
+    """ERM, then ERM with copies of the rows that the first model got wrong.
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "paper", "code")
-    code_version: ClassVar[int] = 2  # 2: the first model is not a checkpoint
+    `paper` (and the authors' code): 1 + up copies. `code` (BalancingGroups, SMA): errors are marked in train
+    mode, with the statistics of batches, and the second training has the steps that the first leaves.
+    """
+
+    variants = ("fixed", "paper", "code")
+    code_version = 2  # 2: the first model is not a checkpoint
 
     first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
 
     def setup(self, network: Network, known: Setup) -> None:
         super().setup(network, known)
-        if min(self.up, self.first) < 0 or self.up != round(self.up) or self.total_copies < 1:
+        if min(self.up, self.first) < 0 or self.up % 1 or self.total_copies < 1:
             raise InputError(f"jtt with first={self.first:g}, up={self.up:g}: give a share, and whole copies")
         self.register_buffer("wrong", torch.zeros(known.rows, dtype=torch.bool))
 
     @property
     def total_copies(self) -> int:
-        """How often a row of the error set comes."""
+        """Return how often a row of the error set comes."""
         return int(self.up) + (self.variant == "paper")
 
     def stages(self) -> Sequence[Stage]:
@@ -84,7 +76,7 @@ class JTT(ERM):
                 stacklevel=2,
             )
         elif self.total_copies > 1:
-            trainer.counts = copies(wrong, self.total_copies)
+            trainer.counts = jtt_weights(torch.from_numpy(wrong), self.total_copies).numpy()
 
     def report(self) -> dict[str, Any]:
         return {"error_set": int(self.get_buffer("wrong").sum())}
@@ -92,10 +84,10 @@ class JTT(ERM):
 
 @torch.no_grad()
 def _batch_scores(method: JTT, trainer: Trainer) -> NDArray[np.float32]:
-    """Scores in train mode, batch by batch: with the statistics of batches, which move the running ones."""
+    """Predict logits in train mode, with the statistics of batches, which move the running ones."""
     rows = trainer.data.rows
     parts = np.array_split(rows, math.ceil(len(rows) / max(2, trainer.training.batch or CHUNK)))
     method.train()
-    made = [method.network(trainer.inputs(part)).float().cpu().numpy() for part in parts]
+    logits = [method.network(trainer.inputs(part)).float().cpu().numpy() for part in parts]
     method.eval()
-    return np.concatenate(made)
+    return np.concatenate(logits)

@@ -1,9 +1,6 @@
 """RS: source batches balanced by label, target batches by pseudo-label (RLSbench). Around any method.
 
-Source rows are drawn with replacement, each class equally often; target rows too, by the class that the model
-predicts in eval mode when an epoch of the target begins. A class that is never predicted is not drawn. An
-epoch has as many draws as there are rows. The target's side costs a forward pass over it in each of its
-epochs, and exists only for methods that need it.
+The model predicts the target's labels in eval mode when an epoch of it begins.
 """
 
 from __future__ import annotations
@@ -20,12 +17,12 @@ from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import PseudoBalanced, RowSampler, cells_of
 
 
-def pseudo_balanced(trainer: Trainer, kept: Tensor, epoch: int, begins: bool) -> IntArray:
-    """Rows of the target, each predicted class equally often; `kept` has the predictions of the epoch."""
+def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) -> IntArray:
+    """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
         assert trainer.data.target is not None
-        kept.copy_(torch.from_numpy(trainer.scores(trainer.data.target).argmax(axis=1)))
-    cells = cells_of(kept.cpu().numpy(), what="label", on_empty="drop")
+        labels.copy_(torch.from_numpy(trainer.scores(trainer.data.target).argmax(axis=1)))
+    cells = cells_of(labels.cpu().numpy(), what="label", on_empty="drop")
     return PseudoBalanced(cells, seed=trainer.seed, names=("target", trainer.progress.stage)).rows_of(epoch)
 
 

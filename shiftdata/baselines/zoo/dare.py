@@ -1,15 +1,7 @@
-"""DARE: a head on whitened features, whitened for each domain by its own covariance (Rosenfeld et al. 2022).
+"""DARE: a head on features that `losses.whitening` whitens, each domain's by its own (Rosenfeld et al. 2022).
 
-    source (z - mu_s) S_s^-1/2 -> a logistic regression W, b;  predict W ((z - mu_t) S_t^-1/2) + b
-    S shrunk: .99 S + .01 (mean eigenvalue) I
-
-The encoder is ERM's. The head's problem is convex and solved to its minimum, with |W|^2 / (2 C N) beside the
-mean loss; the rows are those that the sampler draws in an epoch. A target c z + b of the source, c > 0, is
-predicted alike; a general linear map is undone only up to a rotation. The rows of the source that models are
-selected by are predicted by the same head with the source's whitening; all others as the target's.
-
-`code` (RLSbench, as "CORAL"): nothing is centred, S is the second moment. (It fits the head by 3 passes of
-SGD.)
+The head is a logistic regression on the rows that the sampler draws in an epoch. Rows of the source, by which
+models are selected, are whitened as the source's. `code` (RLSbench): not centred.
 """
 
 from __future__ import annotations
@@ -19,29 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
 
-SHRINKAGE = 0.01
-
-
-def whitening(z: Tensor, centred: bool = True) -> tuple[Tensor, Tensor]:
-    """The mean that is subtracted, and S^-1/2."""
-    mu = z.mean(0) if centred else torch.zeros_like(z[0])
-    moment = (z - mu).T @ (z - mu) / len(z)
-    level = moment.diagonal().mean()  # the mean eigenvalue
-    values, vectors = torch.linalg.eigh((1 - SHRINKAGE) * moment)
-    values = values.clamp(min=0) + SHRINKAGE * level
-    values = torch.where(values > 0, values, 1)  # all rows are equal: left as they are
-    return mu, vectors @ torch.diag(values.rsqrt()) @ vectors.T
-
 
 def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> tuple[Tensor, Tensor]:
-    """Weight and bias that minimise the mean cross-entropy + |weight|^2 / (2 strength N)."""
+    """Return weight and bias that minimise the mean cross-entropy + |weight|^2 / (2 strength N)."""
     weight = torch.zeros(classes, z.shape[1], dtype=z.dtype, requires_grad=True)
     bias = torch.zeros(classes, dtype=z.dtype, requires_grad=True)
     solver = torch.optim.LBFGS(
@@ -54,7 +33,7 @@ def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> 
 
     def evaluated() -> Tensor:
         solver.zero_grad()
-        loss = cross_entropy(z @ weight.T + bias, y) + weight.square().sum() / (2 * strength * len(z))
+        loss = losses.cross_entropy(z @ weight.T + bias, y) + weight.square().sum() / (2 * strength * len(z))
         torch.autograd.backward(loss)
         return loss
 
@@ -73,11 +52,8 @@ class DARE(ERM):
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
         self.register_buffer("refitted", torch.tensor(False))
-        for side in ("", "source_"):
-            self.register_buffer(f"{side}mu", torch.zeros(known.features))
-            self.register_buffer(f"{side}whitener", torch.eye(known.features))
-        self.register_buffer("weight", torch.zeros(known.classes, known.features))
-        self.register_buffer("bias", torch.zeros(known.classes))
+        # The heads of target and source: whitening is a part of them, the bias the last column.
+        self.register_buffer("heads", torch.zeros(2, known.classes, known.features + 1))
 
     def reads_target(self, stage: Stage) -> bool:
         return False  # but all of it at the end
@@ -91,26 +67,22 @@ class DARE(ERM):
         )
         if not (torch.isfinite(z).all() and torch.isfinite(z_target).all()):
             raise InputError("dare cannot whiten features that are not finite: lower learning_rate")
-        fitted = dict(zip(("source_mu", "source_whitener"), whitening(z, centred), strict=True))
-        y, whitened = (
-            torch.from_numpy(np.asarray(data.y[drawn])),
-            (z - fitted["source_mu"]) @ fitted["source_whitener"],
-        )
-        fitted |= zip(
-            ("weight", "bias"), logistic_regression(whitened, y, data.classes, self.strength), strict=True
-        )
-        fitted |= zip(("mu", "whitener"), whitening(z_target, centred), strict=True)
-        for name, value in fitted.items():
-            self.get_buffer(name).copy_(value)
+        mu, whitener = losses.whitening(z, centred)
+        y = torch.from_numpy(np.asarray(data.y[drawn]))
+        weight, bias = logistic_regression((z - mu) @ whitener, y, data.classes, self.strength)
+        for head, rows in zip(self.get_buffer("heads"), (z_target, z), strict=True):
+            mu, whitener = losses.whitening(rows, centred)
+            head.copy_(torch.cat([weight @ whitener, (bias - weight @ whitener @ mu)[:, None]], 1))
         self.get_buffer("refitted").fill_(True)
 
     def predict(self, x: Tensor) -> Tensor:
-        return self._predict(x, "") if self.get_buffer("refitted") else super().predict(x)
+        return self._predict(x, 0)
 
     def predict_source(self, x: Tensor) -> Tensor:
-        return self._predict(x, "source_") if self.get_buffer("refitted") else super().predict_source(x)
+        return self._predict(x, 1)
 
-    def _predict(self, x: Tensor, side: str) -> Tensor:
-        z = self.network.features(x).float() - self.get_buffer(f"{side}mu")
-        z = z @ self.get_buffer(f"{side}whitener")
-        return z @ self.get_buffer("weight").T + self.get_buffer("bias")
+    def _predict(self, x: Tensor, side: int) -> Tensor:
+        if not self.get_buffer("refitted"):
+            return super().predict(x)
+        head = self.get_buffer("heads")[side]
+        return self.network.features(x).float() @ head[:, :-1].T + head[:, -1]

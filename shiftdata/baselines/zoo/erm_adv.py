@@ -1,11 +1,7 @@
-"""ERM-adv: ERM on examples moved to where the loss is larger (Madry et al., ICLR 2018), as RLSbench has it.
+"""ERM-adv: ERM on examples moved by `losses.adversarial_step` (Madry et al., ICLR 2018), as RLSbench has it.
 
-    x' = x, then `moves` times: x' <- P(x' + step g / |g|)      g the gradient of the row's loss by x'
-    P: no farther than `radius` from x (L2), no darker than black, no lighter than white
-
-The values of a picture go from black, 0, to white, 1; numbers are deviations, and nothing bounds them. The
-moves are made in eval mode. A share `plain` of the steps, the last, is ERM, as in the released code; so is a
-radius of 0.
+Pixels stay from black, 0, to white, 1; numbers have no bounds. The moves are made in eval mode. The last
+share `plain` of the steps is ERM, as in the released code.
 """
 
 from __future__ import annotations
@@ -16,25 +12,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Stage
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
 
-TINY = 1e-10  # no gradient is divided by less
-
-
-def stepped(x: Tensor, origin: Tensor, gradient: Tensor, step: float, radius: float) -> Tensor:
-    """Each row a step along its gradient, and back to within a radius of where it began."""
-    length = gradient.flatten(1).norm(dim=1).clamp(min=TINY)
-    way = x + step * gradient / length.view(-1, *[1] * (x.ndim - 1)) - origin
-    near: Tensor = origin + way.flatten(1).renorm(2, 0, radius).view_as(way)
-    return near
-
 
 class ERMAdv(OfPictures):
-    """ERM on adversarial examples, found by a few steps up each row's loss."""
+    """ERM on adversarial examples, reached by a few steps up each row's loss."""
 
     needs = frozenset()
     radius = Hyper(0.5, low=0.01, high=2.0, log=True, source="RLSbench: eps")
@@ -52,16 +39,16 @@ class ERMAdv(OfPictures):
         return super().loss(batch)
 
     def attacked(self, x: Tensor, y: Tensor) -> Tensor:
-        """Examples near by, at which the network as it is now has a larger loss."""
+        """Return examples near by, at which the network as it is has a larger loss."""
         if not x.is_floating_point():
             raise InputError("erm-adv moves pixels or numbers, and this backbone reads neither: take another")
         of_pictures = x.ndim == 4
-        made = origin = self.pictures(x) if of_pictures else x
+        moved = origin = self.pictures(x) if of_pictures else x
         with evaluating(self):
             for _ in range(int(self.moves)):
-                made = made.detach().requires_grad_()
-                scores = self.network(self.read(made) if of_pictures else made)
-                (gradient,) = torch.autograd.grad(cross_entropy(scores, y, reduction="sum"), made)
-                made = stepped(made, origin, gradient, self.length, self.radius)
-                made = made.clamp(0, 1) if of_pictures else made
-        return (self.read(made) if of_pictures else made).detach()
+                moved = moved.detach().requires_grad_()
+                logits = self.network(self.read(moved) if of_pictures else moved)
+                (gradient,) = torch.autograd.grad(cross_entropy(logits, y, reduction="sum"), moved)
+                moved = losses.adversarial_step(moved, origin, gradient, self.length, self.radius)
+                moved = moved.clamp(0, 1) if of_pictures else moved
+        return (self.read(moved) if of_pictures else moved).detach()

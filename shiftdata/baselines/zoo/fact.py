@@ -1,62 +1,36 @@
 """FACT: amplitudes of another domain, phases kept, and a teacher's answers (Xu et al., CVPR 2021).
 
-    x' = F^-1(((1 - lam) |F x_i| + lam |F x_j|) exp(i arg F x_i))       lam ~ U(0, strength) a row
-    l(x) / 2 + l(x') / 2 + c (KL(t(x) || s(x')) + KL(t(x') || s(x)))    t, s: softmax of scores / temperature
+    l(x) / 2 + l(x') / 2 + c (KL(t(x) || s(x')) + KL(t(x') || s(x)))    t, s: softmax of logits / temperature
     c = trade_off exp(-5 (1 - e)^2)              e rises to 1 in a share `ramp` of the steps
 
-F is the Fourier transform of each channel from black, 0, to white, 1, where the mean's phase is 0; x' is
-cut to that range. j is a random row of another domain where the batch has one (domains in a circle, as in
-Mixup), else of the same. The authors draw j from all rows, make both mixtures of a pair and so read 4
-pictures a row; here each row of a batch is read twice, itself and mixed, and is partner once where domains
-have equal numbers.
-
-The teacher's parameters are a moving average, m <- k m + (1 - k) theta after each step, k = min(1 - 1 / (t
-+ 1), decay), t steps done; the student is tested. Both read x and x' in one pass each, so that these share
-statistics of batch norm. The teacher answers in train mode, as the authors': its batch norm takes the
-statistics of the batch and its running ones have no say, hence only parameters are averaged; where the
-student's norms are frozen, so are the teacher's, with the same statistics. trade_off = 0 and strength = 0
-is ERM, bit for bit.
-
-`code`: the logarithm of a softmax, which is -inf where scores are far apart, and x' cut off to whole bytes,
-hence half a byte darker on average.
+x' is `losses.amplitude_mix` with a row of `losses.partners`, cut to the range from black to white. (The
+authors draw it from all rows and make both mixtures of a pair.) The teacher's parameters are a moving average
+(`losses.ema_`); the student is tested. Both read x and x' in one pass each, so that these share statistics of
+batch norm. The teacher answers in train mode, as the authors': only parameters are averaged.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, kl_div
 
-from shiftdata.baselines.method import Batch, Hyper, Setup, mean
-from shiftdata.baselines.methods.domains import exactly
-from shiftdata.baselines.methods.mixup import partners
+from shiftdata import losses
+from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
 
 
-def amplitudes_mixed(x: Tensor, other: Tensor, lam: Tensor) -> Tensor:
-    """Pictures whose amplitudes have `lam` of those of others, one a row; their phases stay."""
-    spectrum, others = torch.fft.rfft2(x), torch.fft.rfft2(other)
-    amplitude = torch.lerp(spectrum.abs(), others.abs(), lam.view(-1, 1, 1, 1))
-    mixed: Tensor = torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=x.shape[2:])
-    return mixed
-
-
-def divergences(taught: Tensor, teacher: Tensor, temperature: float, stable: bool = True) -> Tensor:
-    """KL of the student's answer from the teacher's, one a row, both at a temperature."""
-    taught = taught / temperature
-    logs = taught.log_softmax(1) if stable else taught.softmax(1).log()
-    return kl_div(logs, (teacher / temperature).softmax(1), reduction="none").sum(1)
-
-
 class FACT(OfPictures):
-    """ERM on pictures and on mixtures of amplitudes, each near to what a teacher says of the other."""
+    """ERM on pictures and on mixtures of amplitudes, each near to what a teacher says of the other.
 
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    `code`: the logarithm of a softmax, -inf where logits are far apart; x' cut off to whole bytes.
+    """
+
+    variants = ("fixed", "code")
     strength = Hyper(1.0, low=0.0, high=1.0, source="Xu et al.: 1; OfficeHome: .2")
     trade_off = Hyper(2.0, low=0.1, high=200.0, log=True, source="Xu et al.: 2; OfficeHome: 200")
     ramp = Hyper(0.1, low=0.0, high=1.0, source="Xu et al.: 5 of 50 epochs")
@@ -77,39 +51,35 @@ class FACT(OfPictures):
             return super().loss(batch)
         both = torch.cat([batch.x, self._changed(batch)])
         own, changed = self.network(both).float().chunk(2)
-        losses = cross_entropy(own, batch.y, reduction="none") / 2
-        losses = losses + cross_entropy(changed, batch.y, reduction="none") / 2
+        fitted = losses.cross_entropies(own, batch.y) / 2 + losses.cross_entropies(changed, batch.y) / 2
         of_own, of_changed = self._taught(both).chunk(2)
-        stable = self.variant == "fixed"
-        apart = divergences(changed, of_own, self.temperature, stable)
-        apart = apart + divergences(own, of_changed, self.temperature, stable)
-        return mean(losses + self.weight(batch.progress) * apart, batch.weight)
+        settings = self.temperature, self.variant == "fixed"
+        apart = losses.distillation(changed, of_own, *settings)
+        apart = apart + losses.distillation(own, of_changed, *settings)
+        return losses.mean(fitted + self.weight(batch.progress) * apart, batch.weight)
 
     def weight(self, progress: float) -> float:
-        """The weight of the teacher's answers."""
+        """Return the weight of the teacher's answers."""
         risen = min(1.0, progress / self.ramp) if self.ramp else 1.0
         return self.trade_off * math.exp(-5 * (1 - risen) ** 2)
 
-    @torch.no_grad()
     def after_step(self, batch: Batch) -> None:
-        kept = min(1 - 1 / (batch.step + 2), self.decay)  # a step more is done than the batch says
-        for mine, theirs in zip(self.teacher.parameters(), self.network.parameters(), strict=True):
-            mine.lerp_(theirs, 1 - kept)
+        decay = losses.ema_decay(batch.step + 1, self.decay)
+        losses.ema_(self.teacher.parameters(), self.network.parameters(), decay)
 
     def _changed(self, batch: Batch) -> Tensor:
-        """Each row with amplitudes mixed with a partner's."""
-        domains = batch.domains()
-        partner = partners(domains, torch.randperm(len(domains)).tolist())
+        """Return each row with amplitudes mixed with a partner's."""
+        partner = losses.partners(batch.domain)
         lam = self.strength * torch.rand(len(batch.x)).to(batch.x.device)
-        with exactly(batch.x):
+        with losses.exactly(batch.x):
             x = self.pictures(batch.x)
-            mixed = amplitudes_mixed(x, x[partner], lam).clamp(0, 1)
+            mixed = losses.amplitude_mix(x, x[partner], lam).clamp(0, 1)
             return self.read(mixed if self.variant == "fixed" else (mixed * 255).floor() / 255)
 
     @torch.no_grad()
     def _taught(self, x: Tensor) -> Tensor:
-        """The teacher's scores, each part of it in the mode of the student's."""
+        """Return the teacher's logits, each part of it in the mode of the student's."""
         for mine, theirs in zip(self.teacher.modules(), self.network.modules(), strict=True):
             mine.training = theirs.training
-        scores: Tensor = self.teacher(x)
-        return scores.float()
+        logits: Tensor = self.teacher(x)
+        return logits.float()

@@ -4,31 +4,28 @@
 
 d is the cluster of a row: k-means of `clusters` on the mean and the deviation of each channel of the first
 two feature maps, on their principal axes, 256 at most; w_d is the number of rows over `clusters` times those
-of d. Clusters are made anew when an epoch begins, in eval mode, and renamed so that as many rows as can be
-keep theirs (Hungarian matching). Labels of domains are not read. With trade_off and entropy 0 it is ERM, bit
-for bit. The prediction is the network's.
-
-The authors give new layers ten times the rate; here all have the training's.
+of d. Clusters are new when an epoch begins, in eval mode, and renamed so that as many rows as can be keep
+theirs (Hungarian matching). Labels of domains are not read. The prediction is the network's. The authors give
+new layers ten times the rate; here all have the training's.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines.method import Batch, Hyper, Setup, mean
-from shiftdata.baselines.methods.batch_norm import entropies
-from shiftdata.baselines.methods.dann import discriminator, reversed_gradient, warm_up
+from shiftdata import losses
+from shiftdata.baselines.method import Batch, Hyper, Setup
+from shiftdata.baselines.methods.dann import discriminator
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import evaluating
-from shiftdata.baselines.zoo.mixstyle import style
+from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
 from shiftdata.extras import require
+from shiftdata.losses.pictures import style
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import hash64
 
@@ -39,22 +36,8 @@ AXES = 256
 MAPS = 2  # of the first ones
 
 
-def clusters_of(styles: Any, number: int, seed: int) -> IntArray:
-    """The cluster of each row, on the principal axes of their styles."""
-    decomposition, cluster = (require(f"sklearn.{one}", "mmld") for one in ("decomposition", "cluster"))
-    if not np.isfinite(styles).all():
-        raise InputError("mmld cannot cluster feature maps that are not finite: lower learning_rate")
-    # In one thread: several add up in any order, and a run that goes on would end in other bits.
-    with require("threadpoolctl", "mmld").threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows that are alike: no variance, fewer clusters
-        placed = decomposition.PCA(min(AXES, *styles.shape), random_state=seed).fit_transform(styles)
-        made = cluster.KMeans(min(number, len(placed)), n_init=1, random_state=seed).fit(placed)
-    labels: IntArray = made.labels_.astype(np.int64)
-    return labels
-
-
 def renamed(new: IntArray, old: IntArray, number: int) -> IntArray:
-    """New clusters by the names of old ones, so that as many rows as can be keep theirs."""
+    """Return new clusters by the names of old ones, so that as many rows as can keep theirs."""
     shared = np.zeros((number, number), np.int64)
     np.add.at(shared, (new, old), 1)
     _, name = require("scipy.optimize", "mmld").linear_sum_assignment(-shared)
@@ -89,42 +72,42 @@ class MMLD(ERM):
         return super().step(batch, trainer)
 
     def recluster(self, trainer: Trainer, seed: int) -> None:
-        """Cluster the rows to fit by the styles that their maps have now."""
-        kept, number = self.get_buffer("cluster"), int(self.clusters)
-        made = clusters_of(trainer.applied(self.styles, trainer.data.rows), number, seed)
-        old = kept.cpu().numpy()
-        kept.copy_(torch.from_numpy(made if old.min() < 0 else renamed(made, old, number)))
+        """Cluster the training set by the styles that its maps have now."""
+        buffer, number = self.get_buffer("cluster"), int(self.clusters)
+        styles = trainer.applied(self.styles, trainer.data.rows)
+        *_, fitted = clusters_of("mmld", styles, number, min(AXES, *styles.shape), seed)
+        new, old = fitted.labels_.astype(np.int64), buffer.cpu().numpy()
+        buffer.copy_(torch.from_numpy(new if old.min() < 0 else renamed(new, old, number)))
 
     def styles(self, x: Tensor) -> Tensor:
-        """Means and deviations of the channels of the first maps, a line a row."""
+        """Return means and deviations of the channels of the first maps, a line a row."""
         seen: list[Tensor] = []
         hooks = [
-            one.register_forward_hook(lambda _, __, made: seen.extend(style(made)))
-            for one in self.network.maps[:MAPS]
+            stage.register_forward_hook(lambda _, __, maps: seen.extend(style(maps)))
+            for stage in self.network.maps[:MAPS]
         ]
         try:
             self.network.features(x)
         finally:
             for hook in hooks:
                 hook.remove()
-        return torch.cat([one.flatten(1) for one in seen], 1)
+        return torch.cat([part.flatten(1) for part in seen], 1)
 
     def loss(self, batch: Batch) -> Tensor:
         z = self.network.features(batch.x)
-        scores = self.network.head(z)
-        losses = cross_entropy(scores, batch.y, reduction="none")
-        risen = warm_up(batch.progress, self.slope)
+        logits = self.network.head(z)
+        each = losses.cross_entropies(logits, batch.y)
+        risen = losses.reversal_schedule(batch.progress, self.slope)
         if self.entropy:
-            losses = losses + self.entropy * risen * entropies(scores.float())
+            each = each + self.entropy * risen * losses.entropy(logits.float())
         if self.trade_off:
-            judged = self.adversary(reversed_gradient(z, risen))
-            losses = losses + self.trade_off * self.domain_losses(judged, batch.row)
-        return mean(losses, batch.weight)
+            judged = self.adversary(losses.reverse_gradient(z, risen))
+            each = each + self.trade_off * self.domain_losses(judged, batch.row)
+        return losses.mean(each, batch.weight)
 
     def domain_losses(self, judged: Tensor, rows: Tensor) -> Tensor:
-        """The discriminator's loss on each row, each cluster of the rows to fit with the same weight."""
+        """Return the discriminator's loss on each row, each cluster with the same weight."""
         cluster = self.get_buffer("cluster")
         counts = torch.bincount(cluster, minlength=judged.shape[1]).clamp(min=1)
         weight = len(cluster) / (len(counts) * counts)
-        each: Tensor = weight[cluster[rows]] * cross_entropy(judged, cluster[rows], reduction="none")
-        return each
+        return weight[cluster[rows]] * losses.cross_entropies(judged, cluster[rows])

@@ -1,11 +1,7 @@
 """Noisy Student: teachers label the target for students that see noise (Xie et al., CVPR 2020; RLSbench).
 
-    teach     l of strong views of the source: ERM-aug
-    student   l of strong views of the source + mean CE(f of strong views of the target, the teacher's labels)
-
-A student begins from the first weights, has dropout before its head, and is the next one's teacher. A teacher
-labels the whole target once, in eval mode, on pictures as they are. Each student has as many steps as the
-first teacher. No confidence is asked for.
+ERM-aug teaches. A teacher labels the whole target once, in eval mode, on pictures as they are; a student
+begins from the first weights, learns strong views of both domains, and is the next one's teacher.
 """
 
 from __future__ import annotations
@@ -17,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 
+from shiftdata import losses
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, mean
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 
 TEACH, LABEL = "teach", "label"
 
@@ -38,10 +35,10 @@ class NoisyStudent(Method):
         self.register_buffer("labels", torch.zeros(known.target_rows, dtype=torch.int64))
 
     def stages(self) -> Sequence[Stage]:
-        made = [Stage(TEACH)]
+        stages = [Stage(TEACH)]
         for number in range(1, int(self.rounds) + 1):
-            made += [Stage(f"{LABEL} {number}", 0.0), Stage(f"student {number}", fresh=True)]
-        return made
+            stages += [Stage(f"{LABEL} {number}", 0.0), Stage(f"student {number}", fresh=True)]
+        return stages
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.name.startswith(LABEL):
@@ -54,13 +51,12 @@ class NoisyStudent(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == TEACH:
-            scores = self.network(batch.strong[0])
-            return mean(cross_entropy(scores, batch.y, reduction="none"), batch.weight)
-        fitted = cross_entropy(self.noisy(batch.strong[0]), batch.y, reduction="none")
+            return losses.cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.noisy(batch.strong[0]), batch.y, batch.weight)
         labels = self.get_buffer("labels")[batch.target_row]
-        return mean(fitted, batch.weight) + cross_entropy(self.noisy(batch.target_strong[0]), labels)
+        return fitted + cross_entropy(self.noisy(batch.target_strong[0]), labels)
 
     def noisy(self, x: Tensor) -> Tensor:
-        """Scores of features of which some are dropped."""
-        scores: Tensor = self.network.head(dropout(self.network.features(x), self.dropout, self.training))
-        return scores
+        """Return logits of features of which a share is dropped."""
+        logits: Tensor = self.network.head(dropout(self.network.features(x), self.dropout, self.training))
+        return logits

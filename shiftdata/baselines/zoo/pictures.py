@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OfPictures(ERM):
-    """ERM on pictures that are changed on the scale from black, 0, to white, 1."""
+    """ERM on pictures that a method changes on the scale from black, 0, to white, 1."""
 
     needs = frozenset({"pixels"})
 
@@ -28,13 +28,13 @@ class OfPictures(ERM):
         self.get_buffer("ends").copy_(trainer.prepared(black_white))
 
     def pictures(self, x: Tensor) -> Tensor:
-        """What the network reads, from 0 to 1."""
+        """Return pictures from 0 to 1."""
         black, white = self.get_buffer("ends")
         pictures: Tensor = (x - black) / (white - black)
         return pictures
 
     def read(self, pictures: Tensor) -> Tensor:
-        """Pictures from 0 to 1 as the network reads them."""
+        """Return pictures from 0 to 1 as the network reads them."""
         black, white = self.get_buffer("ends")
         x: Tensor = black + pictures * (white - black)
         return x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.loading.batches.decode import Pixels, Size, decode
+from shiftdata.loading.batches.draws import Draws
 from shiftdata.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.metadata import Metadata
-from shiftdata.stable import content_hash, hash64, rng
+from shiftdata.stable import content_hash, hash64
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
@@ -183,7 +184,11 @@ class Examples:
         """What `transform` makes of the x of an example that came `times` times before in an epoch."""
         if self.transform is None:
             return x
-        return self.transform(x, rng(self.seed, "transform", epoch, number, times))
+        return self.transform(x, self._draws.rng(epoch, number, times))
+
+    @cached_property
+    def _draws(self) -> Draws:
+        return Draws(self.seed, "transform")
 
     def _drawing(self) -> int:
         """The epoch; a worker process whose epoch nobody says takes torch's seed for it."""

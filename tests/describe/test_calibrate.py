@@ -16,11 +16,12 @@ from scipy import stats
 
 import shiftdata as sd
 from builders.cli.app import main as cli
+from builders.describe import calibrate as calibration
+from builders.describe.calibrate import calibrate, planned
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
-from shiftdata.baselines import Training, calibration, read_inputs
-from shiftdata.baselines.calibration import calibrate, planned
+from shiftdata.baselines import Training
 from shiftdata.errors import InputError
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.records import Calibration, CanonicalSplit
@@ -29,14 +30,14 @@ from shiftdata.metrics.statistics import wilson
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest
 
-QUICK = Training(steps=60, batch=16)
+QUICK = Training(steps=40, batch=16)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_tests() -> Iterator[None]:
     """The tests of tiny datasets have fewer rows than would be measured."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shiftdata.baselines.calibration.LEAST", 1)
+        patch.setattr("builders.describe.calibrate.LEAST", 1)
         yield
 
 
@@ -101,7 +102,7 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
 
 def test_a_ceiling_leaves_out_train_rows_of_tested_origins(tiny, monkeypatch):
     """As if what is tested had been of the split that trains."""
-    monkeypatch.setattr("shiftdata.baselines.calibration.TRAINS", calibration.TESTS)
+    monkeypatch.setattr("builders.describe.calibrate.TRAINS", calibration.TESTS)
     ceiling, *_ = planned(read_metadata(tiny), [split(tiny, "lodo", "leave-one-domain-out test=red")]).jobs
     origin = read_metadata(tiny).origin
     assert not set(origin[ceiling.rows]) & set(origin[ceiling.tests[0].rows])
@@ -110,9 +111,9 @@ def test_a_ceiling_leaves_out_train_rows_of_tested_origins(tiny, monkeypatch):
 def test_a_test_with_exactly_as_many_rows_as_are_asked_for_is_measured(tiny, monkeypatch):
     given = split(tiny, "lodo", "leave-one-domain-out test=red")
     rows = next(one.size.rows for one in given.sets.values() if one.roles[0] == "test")
-    monkeypatch.setattr("shiftdata.baselines.calibration.LEAST", rows)
+    monkeypatch.setattr("builders.describe.calibrate.LEAST", rows)
     assert planned(read_metadata(tiny), [given]).jobs
-    monkeypatch.setattr("shiftdata.baselines.calibration.LEAST", rows + 1)
+    monkeypatch.setattr("builders.describe.calibrate.LEAST", rows + 1)
     plan = planned(read_metadata(tiny), [given])
     assert not plan.jobs
     assert f"1 of 1 splits have a test of fewer than {rows + 1} rows" in plan.left_out[0]
@@ -123,10 +124,10 @@ def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
     groups = np.unique(metadata.group)[:2]
     rows = np.concatenate([np.flatnonzero(metadata.group == one)[:8] for one in groups])
     right = np.array([True] * 6 + [False] * 2 + [True] * 4 + [False] * 4)
-    job = calibration.Job("split", "ERM", rows, [], metadata.label[rows])
+    job = calibration.Job("split", "ERM", metadata, rows, [], metadata.label[rows])
     once, thrice = (
         calibration._measure(
-            metadata, job, calibration.Test("test", np.repeat(rows, n)), np.repeat(right, n), 0.0
+            metadata, job, calibration.Test("test", np.repeat(rows, n)), "scratch", np.repeat(right, n), 0.0
         )
         for n in (1, 3)
     )
@@ -161,17 +162,18 @@ def test_severities_are_judged_one_by_one(tmp_path):
     assert "the accuracy falls with the severity" in card
 
 
-def test_untouched_examples_of_another_base_are_read_as_they_are(tmp_path):
+def test_untouched_examples_of_another_base_train_and_do_not_judge(tmp_path):
     folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    metadata, content = read_metadata(folder), read_metadata(folder, "content")
+    metadata = read_metadata(folder)
     plan = planned(metadata, Manifest.read(folder).canonical_splits)
-    rows, size = np.arange(5), len(metadata)
-    inputs = plan.read("scratch", np.concatenate([rows + 3, size + rows]))
-    for base, first, shift in ((metadata, 3, 0), (content, 0, size)):
-        alone = read_inputs(base, "scratch", rows + first)
-        mine = inputs.x[inputs.positions(rows + first + shift)]
-        assert (mine == alone.x[alone.positions(rows + first)]).all()
-        assert (plan.numbers("label")[rows + first + shift] == base.label[rows + first]).all()
+    job = next(job for job in plan.jobs if job.trained == "untouched")
+    assert job.base.base == "content"
+    assert (job.base.columns["split"][job.rows] == 0).all()
+    sources = calibration.read_sources(plan, "scratch")
+    assert {name: source.metadata for name, source in sources.items()} == {
+        "content": job.base,
+        metadata.base: metadata,
+    }
 
 
 @pytest.mark.slow
@@ -185,9 +187,11 @@ def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     assert made.features == ""
 
 
-def test_a_calibration_is_written_beside_its_recipe_and_built_into_the_card(recipe, tiny, tmp_path, capsys):
+def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
+    recipe, tiny_out, tmp_path, capsys
+):
     mine = shutil.copytree(recipe.parent, tmp_path / "recipe") / recipe.name
-    folder = shutil.copytree(tiny, tmp_path / "out" / "shift" / "tiny")
+    folder = shutil.copytree(tiny_out, tmp_path / "out") / "shift" / "tiny"  # with what is rendered
     before = load_recipe(str(mine))
     assert before.calibration is None
     assert "## Calibration" not in (folder / "README.md").read_text()
@@ -241,7 +245,7 @@ def test_what_is_left_out_has_a_reason(tiny):
 
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
-    monkeypatch.setattr("shiftdata.baselines.calibration.fit", None)
+    monkeypatch.setattr("builders.describe.calibrate.train_model", None)
     with pytest.raises(sd.MissingExtraError, match=r"EfficientNet-Lite0 needs.*'shiftdata\[baselines\]'"):
         calibrate(tiny)
 

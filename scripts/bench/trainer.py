@@ -1,0 +1,166 @@
+"""Speed and memory of `sd.train` on 224 px pictures, next to plain loops over the same loader and over files.
+
+    python scripts/bench/trainer.py FOLDER --pictures 2500 --steps 40
+
+Synthetic JPEG pictures are made and built once in FOLDER (150 KB of pixels each: 2,500 are 375 MB, 25,000 are
+3.75 GB). Then each way trains the same small network with the same optimiser, in a process of its own, one
+after the other: `sd.train`; a plain torch loop over `task.loader`; the same loop over a torch DataLoader with
+two worker processes that read files by Pillow. A line gives steps per second after a warm-up and the peak of
+the resident memory, worker processes not counted. `--rounds` repeats all; ratios are of the best rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import shiftdata as sd
+
+SIDE, BATCH, WARM = 224, 64, 4
+WAYS = ("sd.train", "plain loop, same loader", "plain loop, DataLoader of files")
+RECIPE = """
+from pathlib import Path
+from builders.albums.folder import FolderAlbum
+from builders.encode import ImageEncoding
+from builders.recipe import Base, Recipe
+from builders.shifts.steps import Domains
+
+RECIPE = Recipe(
+    name="bench_trainer", family="domain", version="1.0.0", released="2026-01-31", title="Fields of colour",
+    summary="Smooth fields of colour.", creators=("shiftdata",), citation="None.",
+    album=FolderAlbum(Path(__file__).parent / "files", layout=("domain", "label"), license="CC0-1.0",
+                      attribution="a random generator"),
+    nuisance="domain", shift=Domains(names=("even", "odd")),
+    encoding=ImageEncoding(format="jpeg", quality=85),
+    bases=(Base(name="all", summary="Every picture."),), default_base="all",
+)
+"""
+
+
+def make(folder: Path, pictures: int) -> Path:
+    """Write pictures as files and build them; what is there already is taken."""
+    built = folder / "shift" / "bench_trainer"
+    if (built / "manifest.json").exists():
+        return built
+    for number in range(pictures):
+        rng = np.random.default_rng(number)
+        field = Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).resize(
+            (SIDE, SIDE), Image.Resampling.BICUBIC
+        )
+        noise = rng.normal(0, 4, (SIDE, SIDE, 1))
+        path = (
+            folder
+            / "files"
+            / ("odd" if number % 2 else "even")
+            / f"label{number // 2 % 4}"
+            / f"{number:06}.jpg"
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = (np.asarray(field) + noise).clip(0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(path, quality=85)
+    (folder / "recipe.py").write_text(RECIPE, encoding="utf-8")
+    command = [sys.executable, "-m", "builders", "build", str(folder / "recipe.py")]
+    subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    return built
+
+
+def train(built: Path, way: str, steps: int) -> float:
+    """Return the steps per second of one way to train."""
+    import torch
+
+    from shiftdata.baselines import Training
+    from shiftdata.baselines.models import pixels
+    from shiftdata.baselines.networks import small_cnn
+
+    begun: list[float] = []
+
+    def on_step(done: int, total: int = 0) -> None:
+        if done in (WARM, steps):
+            begun.append(time.perf_counter())
+
+    task = sd.Task.canonical(sd.read_metadata(str(built)))
+    if way == WAYS[0]:
+        sd.train(
+            task, "erm", side=SIDE, training=Training(steps=steps, batch=BATCH, shift=0), on_step=on_step
+        )
+        return (steps - WARM) / (begun[1] - begun[0])
+    torch.set_num_threads(1)
+    if way == WAYS[1]:
+        batches: Any = task.loader(sampler="shuffle", batch_size=BATCH, drop_last=True, size=SIDE, remap=True)
+    else:
+        files = sorted((built.parents[1] / "files").glob("*/*/*.jpg"))
+        batches = torch.utils.data.DataLoader(
+            Files(files), BATCH, shuffle=True, drop_last=True, num_workers=2
+        )
+    network = small_cnn(len(task.labels)).train()
+    optimizer = torch.optim.AdamW(network.parameters(), 0.01, weight_decay=0.05)
+    done = 0
+    while done < steps:
+        for x, y, *_ in batches:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(network(pixels(x)), y).backward()
+            optimizer.step()
+            done += 1
+            on_step(done)
+            if done == steps:
+                break
+    return (steps - WARM) / (begun[1] - begun[0])
+
+
+class Files:
+    """Pictures in files, as torch's map-style datasets are written."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.files, self.labels = files, sorted({path.parent.name for path in files})
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, number: int) -> tuple[Any, int]:
+        import torch
+
+        with Image.open(self.files[number]) as picture:
+            x = torch.from_numpy(np.array(picture.convert("RGB"))).permute(2, 0, 1)
+        return x, self.labels.index(self.files[number].parent.name)
+
+
+def main() -> None:
+    """Measure every way, or (`--way`) one of them in this process."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pictures", type=int, default=2500)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--way", choices=WAYS)
+    given = parser.parse_args()
+    built = make(given.folder, given.pictures)
+    if given.way:
+        speed = train(built, given.way, given.steps)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"speed": speed, "peak": peak}))
+        return
+    best = dict.fromkeys(WAYS, 0.0)
+    for _ in range(given.rounds):
+        for way in WAYS:
+            command = [sys.executable, __file__, *map(str, sys.argv[1:]), "--way", way]
+            ran = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            result = json.loads(ran.splitlines()[-1])
+            best[way] = max(best[way], result["speed"])
+            print(f"{way:32} {result['speed']:6.2f} steps/s  {result['peak'] / 1e6:6.0f} MB", flush=True)
+    ratios = [f"{best[WAYS[0]] / best[way]:.2f} x {way}" for way in WAYS[1:]]
+    print("sd.train:", ", ".join(ratios))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Comparisons of `shiftdata.losses` with other packages and with plain loops."""

@@ -1,0 +1,88 @@
+"""Loops that somebody else would write, over the public loader, losses and samplers: they equal `sd.train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+import shiftdata as sd
+from shiftdata import losses
+from shiftdata.baselines import Training, initial_network
+from shiftdata.loading.augment import Shift
+
+STEPS, BATCH = 20, 24
+TRAINING = Training(
+    steps=STEPS, batch=BATCH, optimizer="sgd", learning_rate=1e-3, schedule="constant", shift=2
+)
+SGD: dict[str, Any] = {"lr": 1e-3, "momentum": 0.9, "weight_decay": 0.05}
+
+
+@pytest.fixture(scope="module")
+def task(tiny) -> sd.Task:
+    return sd.task(tiny, "group-fairness", k=4, mu=0.2)
+
+
+def batches(task: sd.Task, sampler: str, batch_size: int = BATCH) -> Iterator[Any]:
+    """The batches of a training, epoch after epoch."""
+    loader = task.loader(
+        sampler=sampler,
+        batch_size=batch_size,
+        drop_last=True,
+        seed=0,
+        remap=True,
+        size=24,
+        transform=Shift(2),
+    )
+    while True:
+        yield from loader
+
+
+def erm(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
+    for x, y, _ in batches(task, "shuffle"):
+        yield cross_entropy(network(prepare(x)), y)
+
+
+def group_dro(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
+    groups = torch.unique(torch.from_numpy(task.metadata.group[task.rows("train")]).long())
+    dro = losses.GroupDRO(len(groups), eta=0.1)
+    for x, y, info in batches(task, "rwg"):
+        each = cross_entropy(network(prepare(x)), y, reduction="none")
+        yield dro.update(each, torch.searchsorted(groups, info["group"]))
+
+
+def coral(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
+    for x, y, info in batches(task, "per-domain"):
+        z = network.features(prepare(x))
+        yield cross_entropy(network.head(z), y) + losses.coral(z, info["nuisance"])
+
+
+def vrex(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
+    for x, y, info in batches(task, "per-domain"):
+        each = cross_entropy(network(prepare(x)), y, reduction="none")
+        yield each.mean() + 10.0 * losses.vrex(each, info["nuisance"])
+
+
+@pytest.mark.parametrize(
+    ("method", "loop", "hyper"),
+    [("erm", erm, {}), ("group-dro", group_dro, {}), ("coral", coral, {}), ("vrex", vrex, {"anneal": 0.0})],
+)
+def test_a_plain_loop_equals_the_trainer(task, method, loop, hyper):
+    run = sd.train(task, method, side=24, training=TRAINING, **hyper)
+    network, prepare = initial_network(task, side=24)
+    optimizer = torch.optim.SGD(network.parameters(), **SGD)
+    network.train()
+    for _, loss in zip(range(STEPS), loop(task, network, prepare), strict=False):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    network.eval()
+    with torch.inference_mode():
+        test = task.loader("test", batch_size=64, size=24)
+        logits = np.concatenate([network(prepare(x)).numpy() for x, *_ in test])
+    rows = np.searchsorted(run.rows, task.rows("test"))
+    assert np.abs(logits - run.scores[rows]).max() < 1e-6
