@@ -22,7 +22,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.tables import Block, Table
+from shiftdata.tables import Block, Table, tex
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +39,8 @@ MOST_LEVEL, SIGNS = 6, 10
 MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
 #: One column and two columns of a page, in inches.
 WIDTHS = (3.25, 6.75)
+#: Of a chart on a page, in inches: texts of 8 points are large enough where it fills the page.
+PAGE_WIDTH = 8
 #: Points: no text of a paper's figure is larger.
 SIZE = 7.0
 STYLE = {
@@ -174,6 +176,26 @@ def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles
     if cited:
         figure.supxlabel(cited, fontsize=6, color="0.4")
     return figure
+
+
+def svg_chart(table: Table, name: str) -> str:
+    """A table as a chart for a page; nothing where its numbers are too many to read, or a single one."""
+    try:
+        figure = chart([table], PAGE_WIDTH, titles=False) if table.drawable else None
+    except InputError:
+        return ""
+    about = f"Chart of {table.title}. The same numbers are in the table below."
+    return svg_figure(figure, name, about) if figure is not None else ""
+
+
+def latex_figure(table: Table, width: float, name: str) -> str:
+    """LaTeX that includes a chart of `figure_files`, with the title and the notes of its table as caption."""
+    kind = "figure" if width <= WIDTHS[0] else "figure*"
+    caption = tex(" ".join([f"{table.title}.", *table.notes]))
+    return (
+        f"\\begin{{{kind}}}\n  \\centering\n  \\includegraphics{{{name}.pdf}}\n"
+        f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{{kind}}}\n"
+    )
 
 
 def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:

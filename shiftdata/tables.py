@@ -158,6 +158,11 @@ class Table:
         """A table of a single block."""
         return cls(title, (Block(tuple(header), tuple(map(tuple, body))),), tuple(notes))
 
+    @property
+    def drawable(self) -> bool:
+        """Whether a chart has two numbers or more to show."""
+        return sum(bool(cell) for block in self.drawn for _, *cells in block.body for cell in cells) > 1
+
     def text(self, title: str | None = None) -> str:
         title = self.title if title is None else title
         return _paragraphs(title, *(block.text() for block in self.blocks), "\n".join(self.notes))

@@ -28,10 +28,10 @@ from shiftdata.bench.reporting.scores import (
     with_variant,
 )
 from shiftdata.bench.selection import RULES, Selected, rule_of
-from shiftdata.charts import WIDTHS, chart, figure_files, svg_figure
+from shiftdata.charts import WIDTHS, figure_files, latex_figure, svg_chart
 from shiftdata.errors import InputError
 from shiftdata.files import write_bytes, write_text
-from shiftdata.tables import Table, csv_text, tex
+from shiftdata.tables import Table, csv_text
 
 #: Of the CSV, which has a line for each figure of each study under each rule.
 COLUMNS = (
@@ -39,8 +39,6 @@ COLUMNS = (
     "oracle", "trial", "figure", "value", "standard_error", "unit", "n", "seeds", "commit", "version",
 )  # fmt: skip
 CAPTIONS = "captions.tex"
-#: Of a chart on the page, in inches: texts of 8 points are large enough where it fills a page.
-PAGE_WIDTH = 8
 #: What a study is called in two sweeps; whether its data and code are the same is what is asked.
 Name: TypeAlias = tuple[str, ...]
 #: Lines of a table of differences.
@@ -89,12 +87,12 @@ class Report:
         """One page that needs nothing else: no script, no file, no network; every text in it is escaped."""
         from shiftdata.pages.shell import render_alone
 
-        return render_alone("report.html", name=self.title, sections=self.sections, svg=_svg)
+        return render_alone("report.html", name=self.title, sections=self.sections, svg=svg_chart)
 
     @property
     def charts(self) -> list[tuple[Section, Table]]:
         """The tables that can be drawn: of two numbers or more."""
-        return [(section, table) for section in self.sections for table in section.tables if _drawable(table)]
+        return [(section, table) for section in self.sections for table in section.tables if table.drawable]
 
     def write_figures(
         self, folder: Path, width: float = WIDTHS[0], step: Callable[[], object] = lambda: None
@@ -120,7 +118,7 @@ class Report:
                 files = {}
             for ending, data in files.items():
                 write_bytes(folder / f"{name}.{ending}", data)
-                captions[name] = _caption(name, table, width)
+                captions[name] = latex_figure(table, width, name)
             step()
         if not captions:
             raise InputError(f"{self.title} has no chart: a figure needs two numbers or more of one kind")
@@ -204,29 +202,6 @@ def _rows(score: Score, facts: Facts) -> Iterator[dict[str, Any]]:
             score.rows.get(figure, score.n), len(values), commits, versions,
         )  # fmt: skip
         yield dict(zip(COLUMNS, line, strict=True))
-
-
-def _drawable(table: Table) -> bool:
-    return sum(bool(cell) for block in table.drawn for _, *cells in block.body for cell in cells) > 1
-
-
-def _svg(table: Table, name: str) -> str:
-    """A table as a chart; nothing where its numbers are too many to read, or a single one."""
-    try:
-        figure = chart([table], PAGE_WIDTH, titles=False) if _drawable(table) else None
-    except InputError:
-        return ""
-    about = f"Chart of {table.title}. The same numbers are in the table below."
-    return svg_figure(figure, name, about) if figure is not None else ""
-
-
-def _caption(name: str, table: Table, width: float) -> str:
-    kind = "figure" if width <= WIDTHS[0] else "figure*"
-    said = tex(" ".join([f"{table.title}.", *table.notes]))
-    return (
-        f"\\begin{{{kind}}}\n  \\centering\n  \\includegraphics{{{name}.pdf}}\n"
-        f"  \\caption{{{said}}}\n  \\label{{fig:{name}}}\n\\end{{{kind}}}\n"
-    )
 
 
 def difference(

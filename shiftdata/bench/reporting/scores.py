@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, parameters_of, title_of, unit_of
+from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, title_of, unit_of
 from shiftdata.bench.selection import Selected, rule_of, select
 from shiftdata.metrics.arrays import FloatArray
 from shiftdata.metrics.statistics import accuracies, spread
 from shiftdata.tables import Cell, Cells, Table
 from shiftdata.tasks import Evaluation
+from shiftdata.tasks.descriptions import parameters_of
 
 #: Characters of a hash that are shown.
 SHORT = 12
