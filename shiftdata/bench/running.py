@@ -170,13 +170,13 @@ def run_sweep(
     A run that fails is recorded with its reason, and the sweep goes on.
 
     Args:
-        sweep: from `read_sweep`, or made in Python.
+        sweep: from `read_sweep`, or built in Python.
         folder: where its records are, and go.
         executor: where runs are done; default: in this process, one after the other.
-        rank: of how many processes that share the folder this is one.
+        rank: which of the processes that share the folder this is.
         device: "cpu", "cuda", "cuda:1", "mps".
         retry: do runs again that ended so: "error", "out of memory", "diverged", "refused".
-        on_unit: gets what was done, and how far the sweep is.
+        on_unit: gets the unit that is done, and how far the sweep is.
 
     """
     folder = Path(folder)

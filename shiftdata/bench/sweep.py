@@ -193,8 +193,6 @@ class Sweep:
     imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.tasks or not self.methods or not self.backbones:
-            raise InputError(f"the sweep {self.name} needs a task, a method and a backbone")
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
         if HEADS in self.backbones:
@@ -243,8 +241,8 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
     for key in raw:
         if key not in keys:
             raise not_found(f"key of {where}", key, keys)
-    for key in ("tasks", "methods"):
-        if not raw.get(key):
+    for key in ("tasks", "methods", "backbones"):
+        if not raw.get(key, key == "backbones"):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
     given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper")}
     given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}

@@ -151,10 +151,8 @@ class Judge:
         dataset = self._datasets[name]
         known = dataset.manifest.base(base).content_id
         if known != content_id:
-            raise InputError(
-                f"it is for another build of {name}, {base}: content_id {content_id[:16]}, and here it is "
-                f"{known[:16]}: predict this build, or judge it where that build is"
-            )
+            build = f"another build of {name}, {base}: content_id {content_id[:16]}, here {known[:16]}"
+            raise InputError(f"it is for {build}: predict this build, or judge it where that build is")
         if (name, base) not in self._metadata:
             self._metadata[name, base] = read_metadata(dataset, base)
         return self._metadata[name, base]
@@ -166,10 +164,9 @@ class Judge:
             self._tasks[place] = task_named(metadata, named.protocol, named.unlabelled)
         task = self._tasks[place]
         if (known := task.content_id()) != task_id:
-            raise InputError(
-                f"{named.protocol} of this dataset is the task {known[:16]}, and the submission has "
-                f"{task_id[:16]}: the protocol has another version, or its rows were changed"
-            )
+            tasks = f"is the task {known[:16]}, and the submission has {task_id[:16]}"
+            hint = "the protocol has another version, or its rows were changed"
+            raise InputError(f"{named.protocol} of this dataset {tasks}: {hint}")
         if is_leaky(task) and not card.leaks:
             raise InputError(f"{task.describe()} has origins on two sides: its card says leaks = true")
         return task
@@ -202,18 +199,15 @@ class _Judged:
         seeds = {seed for of in self.tests.values() for seed in of} or {0}
         for name, of in self.tests.items():
             if missing := seeds - set(of):
-                raise InputError(
-                    f"{task.describe()} is tested on {', '.join(self.tests)}, and predictions for seed "
-                    f"{min(missing)} of {name} are missing: give one for each key"
-                )
+                lost = f"predictions for seed {min(missing)} of {name} are missing: give one for each key"
+                raise InputError(f"{task.describe()} is tested on {', '.join(self.tests)}, and {lost}")
 
     def _place(self, part: Part) -> None:
         if part.set in self.tests:
             if (first := self.tests[part.set].setdefault(part.seed, part)) != part:
-                raise InputError(
-                    f"{part.set}, seed {part.seed}, has predictions of two models, trial {first.trial} step "
-                    f"{first.step} and trial {part.trial} step {part.step}: give those of the chosen one"
-                )
+                models = [f"trial {of.trial} step {of.step}" for of in (first, part)]
+                where = f"{part.set}, seed {part.seed}, has predictions of two models"
+                raise InputError(f"{where}, {' and '.join(models)}: give those of the chosen one")
         elif part.set not in (*self.select, FIT):
             known = [*self.tests, *self.select, FIT]
             hint = f"It is for {self.task.describe()}."
@@ -259,10 +253,9 @@ class _Judged:
         labels += ["unknown"] if "universal" in self.task.metrics else []
         for name, rows in (count.values() for count in pc.value_counts(names).to_pylist()):
             if name not in labels:
-                raise InputError(
-                    f"{rows:,} predictions are {name if name is None else name[:60]!a}, which is not a label "
-                    f"of the task, character by character: it has {some(labels, 20)}"
-                )
+                shown = f"{rows:,} predictions are {name if name is None else name[:60]!a}"
+                hint = f"not a label of the task, character by character: it has {some(labels, 20)}"
+                raise InputError(f"{shown}, which is {hint}")
 
     def _check_fit(self) -> None:
         """Refuse training on an origin of the test."""
@@ -271,19 +264,16 @@ class _Judged:
             rows = metadata.rows_of(keys)
             if strange := int((rows < 0).sum()):
                 example = keys[int(np.argmax(rows < 0))].as_py()
-                raise InputError(
-                    f"{strange:,} keys of {FIT} are not in {metadata.name}, such as {example!a:.80}: list "
-                    "those of this dataset, and say the others in trained_on"
-                )
+                unknown = f"{strange:,} keys of {FIT} are not in {metadata.name}, such as {example!a:.80}"
+                raise InputError(f"{unknown}: list those of this dataset, and say the others in trained_on")
             trained = set(metadata.origin[rows].tolist())
             for name in self.tests:
                 shared = trained & set(metadata.origin[self.task.sets[name].indices].tolist())
                 if shared and not (self.card.leaks and is_leaky(self.task)):
                     example = metadata.origin_names[min(shared)].as_py()
-                    raise InputError(
-                        f"it was trained on {len(shared):,} origins of {name}, such as {example!a:.80}: "
-                        "train without their rows, whatever their nuisance"
-                    )
+                    leak = f"{len(shared):,} origins of {name}, such as {example!a:.80}"
+                    hint = "train without their rows, whatever their nuisance"
+                    raise InputError(f"it was trained on {leak}: {hint}")
 
     def _repeat(self) -> tuple[int, int]:
         """Repeat the stated selection: among how many models and trials; none where it cannot be repeated."""
@@ -305,18 +295,15 @@ class _Judged:
         chosen = {run.seed: (selected.trial, run.step) for run in selected.runs}
         for name, seeds in self.tests.items():
             if set(seeds) != set(chosen):
-                raise InputError(
-                    f"{name} has the seeds {some(sorted(seeds), 9)}, and the trial that {self.card.rule} "
-                    f"chooses ({selected.trial}) has {some(sorted(chosen), 9)}: give the predictions of each"
-                )
+                best = f"the trial that {self.card.rule} chooses ({selected.trial})"
+                given, wanted = some(sorted(seeds), 9), some(sorted(chosen), 9)
+                raise InputError(f"{name} has the seeds {given}, and {best} has {wanted}: give each")
             for seed, part in seeds.items():
                 if (part.trial, part.step) != chosen[seed]:
-                    trial, step = chosen[seed]
-                    raise InputError(
-                        f"test-tuned: {self.card.rule}, repeated on its own candidates, chooses trial "
-                        f"{trial} step {step} for seed {seed}, and {name} has predictions of trial "
-                        f"{part.trial} step {part.step}"
-                    )
+                    (trial, step), rule = chosen[seed], f"test-tuned: {self.card.rule}"
+                    model = f"trial {trial} step {step} for seed {seed}"
+                    given = f"{name} has predictions of trial {part.trial} step {part.step}"
+                    raise InputError(f"{rule}, repeated on its own candidates, chooses {model}, and {given}")
 
     def _records(self, parts: Sequence[Part]) -> Records:
         """The candidates as records: what the bench selects from."""
@@ -361,7 +348,6 @@ def _check_claims(card: Card, entries: Sequence[Entry]) -> None:
             exponent = Decimal(repr(claimed)).as_tuple().exponent
             half = 0.5 * 10.0 ** int(exponent) if isinstance(claimed, float) else 0.0
             if not abs(claimed - value) <= half + 1e-9:
-                raise InputError(
-                    f"its card claims {name} {claimed:g} on {of}, and its predictions give {number(value)} "
-                    f"({entry.set}, mean over {len(entry.seeds)} seeds; shares, not percent)"
-                )
+                over = f"{entry.set}, mean over {len(entry.seeds)} seeds; shares, not percent"
+                result = f"its predictions give {number(value)} ({over})"
+                raise InputError(f"its card claims {name} {claimed:g} on {of}, and {result}")

@@ -37,10 +37,8 @@ def from_predictions(
         if not equals or name not in tests:
             name, path = tests[0], text
             if len(tests) > 1:
-                raise InputError(
-                    f"{task.describe()} is tested on {', '.join(tests)}: give predictions of each, as in "
-                    f"{name}={text}"
-                )
+                hint = f"give predictions of each, as in {name}={text}"
+                raise InputError(f"{task.describe()} is tested on {', '.join(tests)}: {hint}")
         rows, predicted = predicted_rows(task, name, path)
         once = np.unique(rows, return_index=True)[1]  # a row that was drawn twice has one key
         parts.append(rows_of(Part(task_id, name, seeds[name]), task, rows[once], predicted[once]))
