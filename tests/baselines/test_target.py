@@ -477,8 +477,8 @@ def test_label_shift_is_undone(name):
     x[data.target, 3] += 1
     x[np.arange(len(x)), truth] -= 0.8  # classes overlap
     data = with_x(data, x)
-    erm = trainer_of(make_method("erm"), data, backbone="linear", steps=150, learning_rate=0.05)
-    corrected = trainer_of(make_method(name), data, backbone="linear", steps=150, learning_rate=0.05)
+    erm = trainer_of(make_method("erm"), data, backbone="linear", steps=60, learning_rate=0.05)
+    corrected = trainer_of(make_method(name), data, backbone="linear", steps=60, learning_rate=0.05)
     erm.run()
     corrected.run()
     accuracy = [(one.scores(data.target).argmax(1) == truth[data.target]).mean() for one in (erm, corrected)]
