@@ -31,8 +31,9 @@ from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.labelling.agreement import agreements, alpha
 from shiftdata.labelling.purposes import FILTER
 from shiftdata.labelling.table import Key, latest, read_labels, settled
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import wilson
+from shiftdata.tables import aligned
 
 Goal: TypeAlias = Literal["f1", "accuracy", "precision", "rejection"]
 Side: TypeAlias = Literal["least", "most"]
@@ -85,7 +86,7 @@ class Calibration(Record):
             for name, (share, low, high) in self.figures.items()
         ]
         bound = f"at {self.side} {self.threshold:.6g}"
-        return "\n".join([table([bound, "kept", "dropped"], confusion), *figures, f"f1 {number(self.f1)}"])
+        return "\n".join([aligned([bound, "kept", "dropped"], confusion), *figures, f"f1 {number(self.f1)}"])
 
 
 def calibrate(

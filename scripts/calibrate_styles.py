@@ -51,7 +51,7 @@ from builders.recipe_files import load_recipe, recipe_path
 from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import read_strengths
-from shiftdata.baselines import Inputs, Training, fit
+from shiftdata.baselines import Training, fit
 from shiftdata.baselines.sources import SIDE
 from shiftdata.format.schema import split_of_fold
 from shiftdata.metrics import bootstrap_rows
@@ -163,9 +163,8 @@ class Pictures:
         """What a network that learns some targets from train content says of the validation content."""
         train = np.tile(self.content.train, len(targets))
         x = np.concatenate([self.pixels[style] for style in targets])
-        inputs = Inputs(x, np.arange(len(x)))
         wanted = np.concatenate(list(targets.values()))
-        model = fit(inputs, np.flatnonzero(train), wanted[train], training=Training(steps=STEPS), seed=seed)
+        model = fit(x, np.flatnonzero(train), wanted[train], training=Training(steps=STEPS), seed=seed)
         guesses = model.predict(np.flatnonzero(~train)).reshape(len(targets), -1)
         return dict(zip(targets, guesses, strict=True))
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
 
 import shiftdata as sd
-from shiftdata.pictures import INK, PADDING, PAPER, font
+from shiftdata.charts import INK, PADDING, PAPER, font
 from shiftdata.tasks import Evaluation
 
 BUILD = Path(__file__).resolve().parent.parent / "build"

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from shiftdata.bench import Records
 from shiftdata.bench.records import runs_of
 from shiftdata.bench.reporting.scores import scores_of
-from shiftdata.bench.reporting.statistics import student_test
 from shiftdata.bench.selection import RULES, run_scores
 from shiftdata.bench.sweep import PRESETS
 from shiftdata.metrics import selection_leakage
-from shiftdata.metrics.records import markdown
+from shiftdata.metrics.differences import student_test
+from shiftdata.tables import markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "findings"
@@ -249,16 +249,6 @@ def claims(there: Mapping[str, Records]) -> list[list[str]]:
     return body
 
 
-def severities(records: Records) -> list[list[str]]:
-    """The accuracy of each model at each severity, and its mean drop."""
-    body = []
-    for one in scores_of(records, "last")[0]:
-        steps = [name for name in one.figures if name.startswith("accuracy@")]
-        cells = [f"{one.figures[name].mean():.1f}" for name in (*steps, "mean_drop")]
-        body.append([one.selected.study.backbone, *cells, f"{len(one.seeds)}"])
-    return [["model", *(name.removeprefix("accuracy@") for name in steps), "mean drop", "seeds"], *body]
-
-
 def about_of(name: str, ran: str) -> str:
     """What a sweep was, and what the preset of its name is now where that is something else."""
     ships = tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8"))["about"]
@@ -307,8 +297,6 @@ def written() -> str:
     parts = ["## What was run", "", markdown(*_table(costs(RECORDS / name for name in there))), ""]
     header = ["paper", "claim", "contrast", "points", "95 % interval", "tasks", "here"]
     parts += ["## Claims", "", markdown(header, claims(there)), ""]
-    if "cns-models" in there:
-        parts += ["## Accuracy over severity, %", "", markdown(*_table(severities(there["cns-models"]))), ""]
     return "\n".join(parts)
 
 

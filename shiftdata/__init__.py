@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shiftdata.baselines import train
-    from shiftdata.bench.board import leaderboard
+    from shiftdata.bench.leaderboard import leaderboard
     from shiftdata.dataset import OpenDataset, open_dataset
     from shiftdata.errors import (
         ChangedError,
@@ -38,7 +38,7 @@ __version__ = "0.1.0"
 #: Which module has each name.
 _HOMES = {
     "baselines": "train",
-    "bench.board": "leaderboard",
+    "bench.leaderboard": "leaderboard",
     "dataset": "OpenDataset open_dataset",
     "errors": "ChangedError InputError IntegrityError MissingExtraError NotFoundError"
     " ShiftdataError StorageError",

@@ -23,7 +23,7 @@ from shiftdata.cli.app import main
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.exporting.folders import read_back
 from shiftdata.format.manifest import Manifest
-from shiftdata.format.names import csv_cell, from_csv_cell
+from shiftdata.tables import csv_cell, from_csv_cell
 from tests.test_faults import own_recipe
 from tests.tiny import edit_manifest
 

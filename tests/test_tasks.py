@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
+from shiftdata.charts import MANY, SIDE
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.pictures import MANY, SIDE
 from shiftdata.protocols import parse_protocol, protocols, severity
 from shiftdata.stable import hash64
 from tests.properties import share

@@ -18,12 +18,12 @@ from PIL import Image, ImageDraw
 
 from builders.describe.written import batches, picked
 from builders.filters import judged_rows, overview
+from shiftdata.charts import INK, PADDING, PAPER, Panel, draw_panels, font, margins, on_end, panel_of
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
 from shiftdata.format.manifest import Manifest
 from shiftdata.format.paths import data_prefix, metadata_file, protocol_file
 from shiftdata.format.schema import SPLITS
-from shiftdata.pictures import INK, PADDING, PAPER, Panel, draw, font, margins, on_end, panel_of
 from shiftdata.stable import hash64
 
 CELL = 72
@@ -158,7 +158,7 @@ def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
         drawn[PREVIEW] = contact_sheet(folder, manifest, cell=56, most=(12, 14))
     panels = _panels(folder, manifest)
     if panels:
-        drawn["groups.png"] = draw(panels)
+        drawn["groups.png"] = draw_panels(panels)
     if f"filters/{manifest.default_base}.parquet" in manifest.files:
         drawn["filters.png"] = overview(judged_rows(folder, manifest.default_base))
     for name, picture in drawn.items():

@@ -16,10 +16,11 @@ from PIL import Image
 
 from builders.filters.rules import SCORE, scores_of
 from builders.filters.scorers import Floats
+from shiftdata.charts import drawn_figure, new_figure
 from shiftdata.errors import InputError, not_found
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import Z
-from shiftdata.pictures import drawn_figure, new_figure
+from shiftdata.tables import aligned
 
 #: The stages of CNS-Bench's table 4, and the last one, which it does not count.
 STAGES = {"base": "(ii) base", "easy": "(iii) easy", "passes": "(iv) pass", "kept": "kept"}
@@ -64,7 +65,7 @@ class Stages(Record):
         columns = zip(self.severities, self.counts.T.tolist(), strict=True)
         rows = [[f"{step:g}", *(f"{count:,}" for count in counts)] for step, counts in columns]
         listed = _listed("not rendered at every severity", self.holes)
-        return "\n".join([table(["severity", *self.stages], rows), *listed])
+        return "\n".join([aligned(["severity", *self.stages], rows), *listed])
 
 
 @dataclass(frozen=True, eq=False)

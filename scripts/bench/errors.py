@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 import shiftdata as sd
-from shiftdata.bench.scoring import scores_of
+from shiftdata.bench.leaderboard.judging import scores_of
 from shiftdata.metadata import Metadata, metadata_from_table
-from shiftdata.metrics.records import table
+from shiftdata.tables import aligned
 from shiftdata.tasks import Task
 
 LABELS, STYLES, ACCURACY, OF_ORIGINS = 20, 4, 0.7, 1 / 3
@@ -134,7 +134,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     lines = [line for name, task in tasks() for line in simulate(name, task, options.models, options.seed)]
     header = ["task", "figure", "n", "sd", "sem / sd", "interval", "leaderboard", "paired", "groups"]
-    print(table(header, lines))
+    print(aligned(header, lines))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.label_shift import EstimationError, LabelShiftWarning, estimate_marginal
-from shiftdata.metrics.records import table
 from shiftdata.stable import rng
+from shiftdata.tables import aligned
 
 CLASSES, APART, ALPHAS = (3, 5, 10), (1.5, 2.5, 4.0, 6.0), (0.3, 0.5, 1.0, 3.0)
 SCALES = {"calibrated": 1.0, "overconfident x3": 3.0, "underconfident": 0.4}
@@ -135,7 +135,7 @@ def main() -> None:
             "L1",
             "s",
         ]
-        print(table(header, lines), flush=True)
+        print(aligned(header, lines), flush=True)
 
 
 if __name__ == "__main__":

@@ -180,10 +180,7 @@ def ratios(
 
 def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Path) -> None:
     """Bars: pictures a second with two workers, as run and with the same decoder; lines: all rounds."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from shiftdata.charts import drawn_figure, new_figure
 
     warm = {
         job[:2]: list(rate.values())
@@ -192,7 +189,8 @@ def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Pa
     }
     names = list(dict.fromkeys(name for name, _ in warm))[::-1]
     end = 1.15 * max(max(rate) for (name, _), rate in warm.items() if name != CACHED)
-    figure, axes = pyplot.subplots(figsize=(7.4, 0.8 + 0.42 * len(names)), layout="constrained")
+    figure = new_figure(7.4, 0.8 + 0.42 * len(names))
+    axes = figure.subplots()
     for shift, decoder, colour in ((0.2, "turbo", "#2b6ca3"), (-0.2, "Pillow", "#b9c4cd")):
         rates = [
             (place + shift, warm[name, decoder])
@@ -222,7 +220,7 @@ def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Pa
     axes.set_xlabel(f"pictures a second: {pictures}, shuffled, 2 workers, after the first epoch")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=2)
-    figure.savefig(path, dpi=120)
+    drawn_figure(figure).save(path)
 
 
 def shown(each: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""Every reference method on one task: processor seconds beside ERM's, and tensors it keeps as steps go by.
+"""Every reference method on one task: processor seconds next to ERM's, and tensors it keeps as steps go by.
 
 python scripts/bench/methods.py DOMAINS [--steps 100] [--only mcd uniot] [--backbone small-cnn]
 
@@ -19,10 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from shiftdata.baselines.inputs import as_batch
 
 import shiftdata as sd
-from shiftdata.baselines import METHODS, Inputs, Trainer, Training, make_method, read_inputs
+from shiftdata.baselines import METHODS, Source, Trainer, Training, make_method, source_of
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.sets import TaskSets
 
@@ -30,9 +29,10 @@ from shiftdata.baselines.sets import TaskSets
 def live() -> float:
     """Megabytes of the tensors that something still refers to."""
     gc.collect()
-    kept = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
-    storages = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in kept}
-    return sum(storages.values()) / 1e6
+    tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)]
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    sizes: dict[int, int] = {storage.data_ptr(): storage.nbytes() for storage in storages}
+    return sum(sizes.values()) / 1e6
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Bench:
     """A task with several domains, and unlabelled rows of another."""
 
     task: sd.Task
-    inputs: Inputs
+    source: Source
     backbone: str
 
     def measure(self, name: str, training: Training) -> tuple[float, float, float, float]:
@@ -48,23 +48,23 @@ class Bench:
         method = make_method(name)
         # One task for all: those that want classes of the target's own get the rows that DANN would.
         sets = TaskSets.of(self.task, make_method("dann") if "unknown" in method.needs else method, None)
-        data = sets.data(self.inputs, training, 0)
-        x = self.inputs.x[self.inputs.positions(data.rows)]
-        network, prepare, _ = build(self.backbone, as_batch(x), data.classes)
+        data = sets.data(self.source, training, 0)
+        sample = next(iter(self.source.loader(data.rows[:2], batch_size=2)))[0]
+        fit = self.source.lines(data.rows)
+        network, prepare, _ = build(self.backbone, sample, data.classes, fit=fit)
         trainer = Trainer(method, network, prepare, data, training=training)
-        kept: list[float] = []
         begun = time.process_time()
         trainer.run(until=trainer.total_steps // 10)
         used = time.process_time() - begun
-        kept.append(live())
+        early = live()
         begun = time.process_time()
         trainer.run()
         used += time.process_time() - begun
-        kept.append(live())
+        late = live()
         rows = self.task.rows("test")
         outputs = np.append(self.task.label_ids, -1)
         right = outputs[trainer.scores(rows).argmax(1)] == self.task.metadata.label[rows]
-        return used, *kept, float(right.mean())
+        return used, early, late, float(right.mean())
 
 
 def main() -> None:
@@ -76,10 +76,10 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     task = sd.task(given.domains, "leave-one-domain-out", test="script").also("test", "unlabelled")
-    inputs = read_inputs(task.metadata, "scratch", *(task.rows(name) for name in task.sets))
-    bench = Bench(task, inputs, given.backbone)
+    source = source_of(task.metadata, "scratch", *(task.rows(name) for name in task.sets))
+    bench = Bench(task, source, given.backbone)
     print(f"{task.describe()}, {given.backbone}, {given.steps} steps")
-    print("| method | seconds | beside ERM | MB early | MB late | accuracy |")
+    print("| method | seconds | x ERM | MB early | MB late | accuracy |")
     print("|---|--:|--:|--:|--:|--:|")
     plain = Training(steps=given.steps)
     before = bench.measure("erm", plain)[0]

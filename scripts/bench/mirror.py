@@ -240,17 +240,15 @@ class Memory(threading.Thread):
 
 
 def picture(result: dict[str, Any], path: Path) -> None:
-    import matplotlib
+    from shiftdata.charts import drawn_figure, new_figure
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 2.6), layout="constrained")
+    figure = new_figure(6, 2.6)
+    axes = figure.subplots()
     axes.plot(*zip(*result["rss"], strict=True), color="#2b6cb0")
     axes.set(xlabel="seconds", ylabel="resident memory, MB", ylim=(0, None))
     axes.set_title(f"{result['readers']} readers of {result['gb']:.1f} GB", loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120)
+    drawn_figure(figure).save(path)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from shiftdata.tables import aligned
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from check_published import Report, check
 
-from shiftdata.metrics.records import table
 from shiftdata.papers import published, published_tables
 
 
@@ -47,7 +48,7 @@ def main() -> None:
         )
         total = [sum(pair) for pair in zip(total, (tried, by_arithmetic, by_all), strict=True)]
     lines.append(["all", str(total[0]), share(total[1], total[0]), share(total[2], total[0])])
-    print(table(["table", "errors", "arithmetic", "with hashes"], lines))
+    print(aligned(["table", "errors", "arithmetic", "with hashes"], lines))
 
 
 def planted(rows: pa.Table, name: str, most: int, draw: random.Random) -> Iterator[pa.Table]:

@@ -11,8 +11,6 @@ are the package's own.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -23,8 +21,8 @@ from check_published import cns_bench, domainbed_v2, everywhere, nico, rlsbench,
 from check_published.cells import Book
 from check_published.judging import VERDICTS, Finding, Verdict
 from shiftdata.errors import InputError, not_found
-from shiftdata.metrics.records import table as aligned
 from shiftdata.papers.numbers import KEY, fingerprint, numbers, published_tables, read_number
+from shiftdata.tables import aligned, csv_text
 
 _CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
     sma.checks,
@@ -92,12 +90,9 @@ class Report:
 
     def to_csv(self) -> str:
         """Every finding, one a line."""
-        buffer = io.StringIO()
         names = [one.name for one in fields(Finding)]
-        writer = csv.DictWriter(buffer, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(one.to_dict() for one in self.findings)
-        return buffer.getvalue()
+        rows = (one.to_dict() for one in self.findings)
+        return csv_text([names, *([row[name] for name in names] for row in rows)])
 
     def to_markdown(self) -> str:
         """What is inconsistent, then what depends on an assumption, as a table."""

@@ -32,7 +32,7 @@ class FrozenFeatures:
     modality, size = "image", 96
 
     def __init__(self) -> None:
-        require("efficientnet_lite_pytorch", "frozen features")
+        require("efficientnet_lite_pytorch", "EfficientNet-Lite0")
         self.fingerprint = fingerprint()
 
     @cached_property

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
 import torch
@@ -267,56 +267,35 @@ class Wrapper(Method):
         if inner.variant != inner.variants[0]:
             self.variant = inner.variant  # what a record says: the one that is not the default
         self.hyper = inner.hyper | self.hyper
-        self.needs, self.sampler = inner.needs, inner.sampler
-        self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views
-        self.trains_on_select, self.several_moves = inner.trains_on_select, inner.several_moves
+        for name in (
+            "needs",
+            "sampler",
+            "strong_views",
+            "target_strong_views",
+            "trains_on_select",
+            "several_moves",
+        ):
+            setattr(self, name, getattr(inner, name))
 
     def setup(self, network: Network, known: Setup) -> None:
         super().setup(network, known)
         self.inner.setup(network, known)
 
-    def stages(self) -> Sequence[Stage]:
-        return self.inner.stages()
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
-        self.inner.begin(stage, trainer)
+def _handed_on(name: str) -> Callable[..., Any]:
+    """Make the method of a wrapper that calls the inner method's."""
 
-    def trained(self, stage: Stage) -> list[nn.Parameter]:
-        return self.inner.trained(stage)
+    def call(self: Wrapper, *given: Any) -> Any:
+        return getattr(self.inner, name)(*given)
 
-    def loss(self, batch: Batch) -> Tensor:
-        return self.inner.loss(batch)
+    return wraps(getattr(Method, name))(call)
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        return self.inner.step(batch, trainer)
 
-    def after_step(self, batch: Batch) -> None:
-        self.inner.after_step(batch)
-
-    def evaluated(self, step: int, loss: float) -> None:
-        self.inner.evaluated(step, loss)
-
-    def finish(self, trainer: Trainer) -> None:
-        self.inner.finish(trainer)
-
-    def correct(self, trainer: Trainer) -> None:
-        self.inner.correct(trainer)
-
-    def report(self) -> dict[str, Any]:
-        return self.inner.report()
-
-    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
-        return self.inner.target_rows(trainer, shuffled, epoch, begins)
-
-    def reads_target(self, stage: Stage) -> bool:
-        return self.inner.reads_target(stage)
-
-    def predict(self, x: Tensor) -> Tensor:
-        return self.inner.predict(x)
-
-    def predict_source(self, x: Tensor) -> Tensor:
-        return self.inner.predict_source(x)
-
+for _name in (
+    *("stages", "begin", "trained", "loss", "step", "after_step", "evaluated", "finish", "correct", "report"),
+    *("target_rows", "reads_target", "predict", "predict_source"),
+):
+    setattr(Wrapper, _name, _handed_on(_name))
 
 #: Methods of one's own, by name.
 _OWN: dict[str, type[Method]] = {}

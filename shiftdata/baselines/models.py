@@ -64,7 +64,8 @@ class Scaled:
         x = torch.as_tensor(x)
         if self.mean.device != x.device:  # at the first batch alone
             self.mean, self.scale = self.mean.to(x.device), self.scale.to(x.device)
-        return torch.nan_to_num((x - self.mean) * self.scale, posinf=0.0, neginf=0.0)
+        # In float32, whatever an array of the user's has.
+        return torch.nan_to_num((x - self.mean).float() * self.scale, posinf=0.0, neginf=0.0)
 
 
 class Standardised(Scaled):

@@ -1,29 +1,38 @@
-"""What one run is, as data: a task, a method with its numbers, a backbone, how it is trained, a seed."""
+"""One training: what it is as data, its identity, and its run, with every evaluation, cost and failure."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from shiftdata import __version__
-from shiftdata.baselines import Training, make_method
-from shiftdata.baselines.frozen import fingerprint
-from shiftdata.baselines.method import Method, code_of
+from shiftdata.baselines import DivergedError, Training, make_method, train
+from shiftdata.baselines.frozen import PRETRAINING, fingerprint
+from shiftdata.baselines.head_runs import first_stage
+from shiftdata.baselines.heads import HeadSpec, train_grid
+from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES, efficientnet_weights
-from shiftdata.errors import InputError
-from shiftdata.files import sha256_of
-from shiftdata.metadata import Metadata, read_metadata
-from shiftdata.protocols import task as task_of
-from shiftdata.protocols.named import parse_protocol
+from shiftdata.baselines.run import Run
+from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.executors.cost import measured
+from shiftdata.files import remove, sha256_of
+from shiftdata.metadata import read_metadata
+from shiftdata.metrics.arrays import IntArray
+from shiftdata.protocols import task as make_task
 from shiftdata.stable import content_hash
-from shiftdata.tasks import OnEmpty, Task
+from shiftdata.tasks import OnEmpty, Role, Task
 from shiftdata.tasks.making import restrict
 
 #: The backbone of linear heads on frozen features, n-grams or columns, hundreds of them trained at once.
@@ -34,9 +43,9 @@ HEADS = "heads"
 class TaskSpec:
     """A task as a sweep names it: where the dataset is, and its protocol as the command line writes it.
 
-    `unlabelled` is a set that methods see without labels besides, such as the test where methods adapt to it.
-    With `held_out` nothing of that training domain is fitted, and its rows of the set to select by are what
-    remains of that: the task that scores a setting for leave-one-domain-out selection.
+    `unlabelled` is a set that methods see without labels as well, such as the test where methods adapt to it.
+    With `held_out` that training domain leaves the training set, and its rows alone stay in the validation
+    set: the task that scores a setting for leave-one-domain-out selection.
     """
 
     dataset: str
@@ -45,23 +54,18 @@ class TaskSpec:
     unlabelled: str = ""
     held_out: str = ""
     on_empty: OnEmpty = "error"
-    #: The base whose train rows are fitted in the place of the task's own; then the last step counts.
-    trained_on: str = ""
 
     def make(self) -> Task:
         """The task; what it asks for and the dataset lacks is an `InputError`."""
-        metadata = base_of(self.dataset, self.base)
-        split = self.protocol if self.protocol.isidentifier() else None
-        task = task_of(metadata, split or parse_protocol(self.protocol), on_empty=self.on_empty)
+        task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
         if self.unlabelled:
             task = task.also(self.unlabelled, "unlabelled")
         return without_domain(task, self.held_out) if self.held_out else task
 
 
-@lru_cache(maxsize=4)
-def base_of(dataset: str, base: str | None) -> Metadata:
-    """A base of a dataset; the runs on it share it."""
-    return read_metadata(dataset, base)
+#: A base and a task, which the runs on it share.
+base_of = lru_cache(maxsize=4)(read_metadata)
+task_of = lru_cache(maxsize=4)(TaskSpec.make)
 
 
 def without_domain(task: Task, domain: str) -> Task:
@@ -70,10 +74,10 @@ def without_domain(task: Task, domain: str) -> Task:
     (number,) = task.metadata.numbers("nuisance", [domain])
     task = restrict(task, [[(column, "!=", number)]], to=[fit])
     task = restrict(task, [[(column, "==", number)]], to=[select])
-    kept = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
-    if not all(len(rows) for rows in kept.values()):
+    sets = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
+    if not all(len(rows) for rows in sets.values()):
         raise InputError(f"{domain} cannot be left out for selection: it has no rows in {select}")
-    return replace(task, sets=kept, history=(*task.history, f"without {column} {domain}"))
+    return replace(task, sets=sets, history=(*task.history, f"without {column} {domain}"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,45 +100,26 @@ class Job:
     @property
     def study(self) -> str:
         """The number of what competes: all trials and seeds of a method on a task share it."""
-        task = replace(self.task, held_out="")
-        place = [task.dataset.rstrip("/").rsplit("/", 1)[-1], task.base or "", task.protocol]
-        place += [task.unlabelled, task.trained_on]
+        dataset = self.task.dataset.rstrip("/").rsplit("/", 1)[-1]
+        place = [dataset, self.task.base or "", self.task.protocol, self.task.unlabelled]
         return content_hash(self.sweep, *place, self.method, self.variant, self.backbone)[:32]
 
-    def made_method(self) -> Method:
-        return make_method(self.method, variant=self.variant, **dict(self.hyper))
 
-
-@dataclass(frozen=True, kw_only=True)
-class TaskFacts:
+@lru_cache(maxsize=1024)
+def facts_of(spec: TaskSpec) -> dict[str, str]:
     """What a task is, without its rows; where there is none, `refused` says why."""
-
-    dataset: str
-    content_id: str
-    base: str
-    task: str
-    task_id: str = ""
-    #: The content of the base that is trained on, if it is another one.
-    trained_on: str = ""
-    refused: str = ""
-
-    @classmethod
-    def of(cls, spec: TaskSpec) -> TaskFacts:
-        metadata = base_of(spec.dataset, spec.base)
-        assert metadata.dataset is not None  # it has a name
-        manifest = metadata.dataset.manifest
-        facts = cls(
-            dataset=metadata.name,
-            content_id=manifest.base(metadata.base).content_id,
-            base=metadata.base,
-            task=spec.protocol,
-            trained_on=manifest.base(spec.trained_on).content_id if spec.trained_on else "",
-        )
-        try:
-            task = spec.make()
-            return replace(facts, task=task.describe(), task_id=task.content_id())
-        except InputError as error:
-            return replace(facts, refused=str(error))
+    metadata = base_of(spec.dataset, spec.base)
+    assert metadata.dataset is not None  # it has a name
+    facts = {
+        "dataset": metadata.name,
+        "base": metadata.base,
+        "content_id": metadata.dataset.manifest.base(metadata.base).content_id,
+    }
+    try:
+        task = spec.make()
+        return facts | {"task": task.describe(), "task_id": task.content_id()}
+    except InputError as error:
+        return facts | {"task": spec.protocol, "task_id": "", "refused": str(error)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,59 +139,251 @@ class Identity:
         return content_hash(json.dumps(self.about, sort_keys=True))
 
 
-def identity(job: Job, facts: TaskFacts, device: str = "cpu") -> Identity:
+def identity(job: Job, device: str = "cpu") -> Identity:
     """What determines the run of a job."""
-    about: dict[str, Any] = {
-        "sweep": job.sweep,
-        "dataset": facts.dataset,
-        "base": facts.base,
-        "content_id": facts.content_id,
-        "protocol": job.task.protocol,
-        "unlabelled": job.task.unlabelled,
-        "held_out": job.task.held_out,
-        "task_id": facts.task_id,
-        "trained_on": facts.trained_on,
-        "method": job.method,
-        "variant": job.variant,
+    facts = facts_of(job.task)
+    kind = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
+    about: dict[str, Any] = {name: facts[name] for name in ("dataset", "base", "content_id", "task_id")}
+    about |= {name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")}
+    about |= {
+        name: getattr(job, name) for name in ("sweep", "method", "variant", "backbone", "trial", "seed")
+    }
+    about |= {
         "hyper": dict(job.hyper),
-        "backbone": job.backbone,
         "backbone_hash": backbone_hash(job.backbone),
         "training": asdict(job.training),
-        "trial": job.trial,
-        "seed": job.seed,
-        "device": device_class(device),
+        "device": f"{device.partition(':')[0]} {kind}",  # of which equal numbers can be expected
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
-    refused = facts.refused
+    refused = facts.get("refused", "")
     try:
-        method = job.made_method()
+        method = make_method(job.method, variant=job.variant, **dict(job.hyper))
         about |= {"hyper": method.hyper, **code_of(method)}
     except InputError as error:
         refused = refused or str(error)
-    return Identity(job=job, task=facts.task, about=about, refused=refused)
+    return Identity(job=job, task=facts["task"], about=about, refused=refused)
 
 
 @lru_cache
 def backbone_hash(name: str) -> str:
     """The weights that a backbone begins with; nothing for one that is drawn."""
     if name in (HEADS, "linear", "mlp", "mlp-bn"):
-        return _frozen()
-    if name in BACKBONES and BACKBONES[name].pretraining:
-        return sha256_of(efficientnet_weights())
-    return ""
+        try:
+            return fingerprint()
+        except ImportError:  # texts and tables need no frozen network, so its package may be missing
+            return ""
+    pretrained = name in BACKBONES and BACKBONES[name].pretraining
+    return sha256_of(efficientnet_weights()) if pretrained else ""
 
 
-@lru_cache
-def _frozen() -> str:
-    """The network of frozen features; texts and tables need none, so its package may be missing."""
-    try:
-        return fingerprint()
-    except ImportError:
-        return ""
+#: Steps between two checkpoints of a run that has more of them than this.
+SAVE_EVERY = 500
 
 
-def device_class(device: str) -> str:
-    """What kind of device equal numbers can be expected of."""
-    if device.startswith("cuda"):
-        return f"cuda {torch.cuda.get_device_name(device)}"
-    return f"{device} {platform.machine()}"
+@dataclass(frozen=True)
+class Unit:
+    """What one process does at a time: a run, or heads of one task that are trained together."""
+
+    runs: tuple[Identity, ...]
+
+    @property
+    def name(self) -> str:
+        return content_hash(*(run.id for run in self.runs))[:32]
+
+    def __str__(self) -> str:
+        job, more = self.runs[0].job, f" and {len(self.runs) - 1:,} more" if len(self.runs) > 1 else ""
+        where = f"{job.method} on {job.task.dataset} {job.task.protocol}"
+        return f"{where}, trial {job.trial}, seed {job.seed}{more}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all units share: the sweep's folder, the device, the commit of the code, modules to import.
+
+    `rank` is where checkpoints of this process's runs are kept; two ranks never share one.
+    """
+
+    folder: Path
+    device: str = "cpu"
+    commit: str = ""
+    imports: tuple[str, ...] = ()
+    rank: int = 0
+
+    def start(self) -> Callable[[Unit], list[dict[str, Any]]]:
+        """Load what units need, and give what does one."""
+        import_methods(self.imports)
+        return self.rows_of
+
+    def rows_of(self, unit: Unit) -> list[dict[str, Any]]:
+        """Do a unit: a row of records for each of its runs, however it ended."""
+        rows = [_row(self, run, status="refused", reason=run.refused) for run in unit.runs if run.refused]
+        left = [run for run in unit.runs if not run.refused]
+        try:
+            if left:
+                rows += (_heads if left[0].job.backbone == HEADS else _network)(self, left)
+            return rows
+        except Exception as error:
+            status, reason = reason_of(error)
+            return rows + [_row(self, run, status=status, reason=reason) for run in left]
+
+    def rows_lost(self, unit: Unit, reason: str) -> list[dict[str, Any]]:
+        """The rows of a unit whose process died again and again."""
+        status = "out of memory" if "SIGKILL" in reason else "error"
+        return [_row(self, run, status=status, reason=reason) for run in unit.runs]
+
+
+def reason_of(error: Exception) -> tuple[str, str]:
+    """What a record says of an error; one that other runs would meet as well is raised again."""
+    text = str(error)
+    if isinstance(error, DivergedError):
+        return "diverged", text
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in text:
+        return "out of memory", f"lower batch, or use fewer workers: {text}"
+    if isinstance(error, InputError):
+        return "refused", text
+    if isinstance(error, ShiftdataError | OSError):
+        raise error  # the dataset, the disk or an extra: not this run's fault
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return "error", f"{type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    (identity,) = runs
+    job, task = identity.job, task_of(identity.job.task)
+    folder = setting.folder / "running" / str(setting.rank) / identity.id[:32]
+    with measured() as cost:
+        run = train(
+            task,
+            job.method,
+            variant=job.variant,
+            backbone=job.backbone,
+            training=job.training,
+            seed=job.seed,
+            device=setting.device,
+            test_steps=bool(job.training.evaluate_every),
+            folder=folder if job.training.steps > SAVE_EVERY else None,
+            save_every=SAVE_EVERY,
+            **dict[str, Any](job.hyper),
+        )
+    remove(folder)
+    if setting.device.startswith("cuda"):
+        cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
+    cost["examples"] = job.training.steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
+    about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
+    judged = _judged(setting, identity, task, _predicted(run, task, job.training.steps))
+    return [_row(setting, identity, about, **cost, **judged)]
+
+
+def _predicted(run: Run, task: Task, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]]:
+    """The labels predicted for each set at each evaluation, the validation set as rows of the source."""
+    validation, tests = _sets(task, "select")[:1], _sets(task, "test")
+    last, labels = max([steps, *(entry["step"] for entry in run.history)]), run.model.outputs
+
+    def tested(predicted: IntArray) -> dict[str, IntArray]:
+        return {name: predicted[np.searchsorted(run.rows, task.rows(name))] for name in tests}
+
+    for entry in run.history:
+        if entry["step"] < last:
+            predicted = {}
+            for name in validation:
+                known = np.isin(task.metadata.label[task.rows(name)], task.label_ids)
+                # A label that training does not know is wrong whatever the model says.
+                predicted[name] = np.full(len(known), labels[0], np.int64)
+                predicted[name][known] = labels[entry["predicted"].numpy()]
+            yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
+    source = {name: run.model.predict_source(task.rows(name)) for name in validation}
+    yield last, source | tested(run.predicted)
+
+
+def _sets(task: Task, role: Role) -> list[str]:
+    return [name for name, rows in task.sets.items() if rows.role == role and len(rows)]
+
+
+def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
+    task, training = task_of(runs[0].job.task), runs[0].job.training
+    numbers = ("learning_rate", "weight_decay", "momentum")
+    specs = [
+        HeadSpec(
+            method=run.job.method,
+            seed=run.job.seed,
+            hyper=dict(run.job.hyper),
+            **{name: getattr(run.job.training, name) for name in numbers},
+        )
+        for run in runs
+    ]
+    with measured() as cost:
+        grid = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
+    cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}
+    cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
+    opened = task.metadata.dataset
+    pictures = opened is not None and opened.manifest.roles.modality == "image"
+    about = {"pretraining": PRETRAINING if pictures else "", "trained_together": len(runs)}
+    about |= {"trains_on_select": False}
+    rows = []
+    for place, run in enumerate(runs):
+        if place in grid.results.failed:
+            reason = grid.results.failed[place]
+            rows.append(_row(setting, run, about, status="diverged", reason=reason, **cost))
+            continue
+        begins = first_stage(specs[place], training.steps)
+        predicted = (
+            (step, {name: grid.predicted(place, name, number) for name in grid.sets})
+            for number, step in enumerate(grid.results.steps)
+            if step > begins or step == training.steps
+        )
+        rows.append(_row(setting, run, about, **cost, **_judged(setting, run, task, predicted)))
+    return rows
+
+
+def _judged(
+    setting: Setting, run: Identity, task: Task, predicted: Iterable[tuple[int, Mapping[str, IntArray]]]
+) -> dict[str, Any]:
+    """The evaluations of a run, and what it predicted at each."""
+    evaluations, labels = [], []
+    for step, sets in predicted:
+        results = {name: task.evaluate(of, name) for name, of in sets.items()}
+        write_task(setting.folder, run.about["task_id"], results)
+        evaluations += [evaluated(step, result) for result in results.values()]
+        labels += [of.tolist() for of in sets.values()]
+    return {"evaluations": evaluations, "predicted": labels}
+
+
+def _row(
+    setting: Setting,
+    run: Identity,
+    about: Mapping[str, Any] | None = None,
+    *,
+    status: str = DONE,
+    reason: str = "",
+    **measured: Any,
+) -> dict[str, Any]:
+    return {
+        **{name: value for name, value in run.about.items() if name in SCHEMA.names},
+        "id": run.id,
+        "study": run.job.study,
+        "task": run.task,
+        "hyper": json.dumps(run.about["hyper"], sort_keys=True),
+        "training": json.dumps(asdict(run.job.training), sort_keys=True),
+        "about": json.dumps({**run.about, **(about or {})}, sort_keys=True),
+        "status": status,
+        "reason": reason,
+        "commit": setting.commit,
+        "evaluations": [],
+        "predicted": [],
+        **measured,
+    }
+
+
+def import_methods(modules: Sequence[str]) -> None:
+    """Import the modules that register methods of one's own: from here on their names are known."""
+    here = str(Path.cwd())
+    if modules and here not in sys.path:  # the command `shiftdata` does not look there by itself
+        sys.path.append(here)
+    for name in modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            hint = f"run this in the folder that has {name.partition('.')[0]}, or put that into PYTHONPATH"
+            raise InputError(
+                f"the sweep imports {name}, and that fails in {here} ({error}): {hint}"
+            ) from error

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,80 +26,13 @@ from shiftdata.metrics.records import plain
 from shiftdata.tasks import Evaluation, Role
 from shiftdata.tasks.official import Figure
 
-RECORDS, TASKS = "records", "tasks"
+RECORDS, TASKS, SWEEP = "records", "tasks", "sweep.json"
 DONE = "done"
-#: How often files that go while they are read are listed again.
+#: How often files that vanish while they are read are listed again.
 TRIES = 20
-#: How a run can end. What is in none of these is not complete: it runs still, or was stopped.
-STATUSES = (DONE, "diverged", "refused", "out of memory", "error")
-
-_FIGURE = pa.struct(
-    [
-        ("name", pa.string()),
-        ("value", pa.float64()),
-        ("sem", pa.float64()),
-        ("n", pa.int64()),
-        ("of", pa.string()),
-        ("origins", pa.int64()),
-    ]
-)
-EVALUATION = pa.struct(
-    [
-        ("step", pa.int32()),
-        ("set", pa.string()),
-        ("figures", pa.list_(_FIGURE)),
-        ("correct", pa.list_(pa.int32())),  # of each cell of the set, in the task's order
-    ]
-)
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),  # the hash of everything that determines the run
-        ("sweep", pa.string()),
-        ("study", pa.string()),  # what competes for one number: the trials and seeds of a method on a task
-        ("trial", pa.int32()),
-        ("seed", pa.int32()),
-        ("held_out", pa.string()),  # the training domain left out, of runs that only select
-        ("dataset", pa.string()),
-        ("content_id", pa.string()),
-        ("protocol", pa.string()),
-        ("task", pa.string()),
-        ("task_id", pa.string()),
-        ("method", pa.string()),
-        ("variant", pa.string()),
-        ("backbone", pa.string()),
-        ("hyper", pa.string()),  # JSON, as are the next two
-        ("training", pa.string()),
-        ("about", pa.string()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("seconds", pa.float64()),
-        ("processor_seconds", pa.float64()),
-        ("examples", pa.int64()),
-        ("peak_memory", pa.int64()),
-        ("commit", pa.string()),
-        ("evaluations", pa.list_(EVALUATION)),
-        ("predicted", pa.list_(pa.list_(pa.int16()))),  # of each evaluation; null where it was not kept
-    ]
-)
-#: Columns by which records are chosen.
-CHOICES: tuple[str, ...] = (
-    "sweep",
-    "study",
-    "trial",
-    "seed",
-    "held_out",
-    "dataset",
-    "content_id",
-    "protocol",
-    "task",
-    "task_id",
-)
-CHOICES += ("method", "variant", "backbone", "status", "commit")
-STUDY = ("sweep", "dataset", "content_id", "protocol", "task", "task_id", "method", "variant", "backbone")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(NamedTuple):
     """What competes for one number: the trials and seeds of a method on a task."""
 
     id: str
@@ -112,6 +45,41 @@ class Study:
     method: str
     variant: str
     backbone: str
+
+
+STUDY = Study._fields[1:]
+#: Where a run stands in its study; `held_out` is the training domain left out, of runs that only select.
+PLACE = ("trial", "seed", "held_out")
+#: Columns by which records are chosen.
+CHOICES = ("study", *STUDY, *PLACE, "status", "commit")
+
+_FIGURE = pa.struct(
+    {"name": pa.string(), "value": pa.float64(), "sem": pa.float64(), "n": pa.int64(), "of": pa.string()}
+    | {"origins": pa.int64()}
+)
+EVALUATION = pa.struct(
+    {
+        "step": pa.int32(),
+        "set": pa.string(),
+        "figures": pa.list_(_FIGURE),
+        "correct": pa.list_(pa.int32()),  # of each cell of the set, in the task's order
+    }
+)
+#: `id` is the hash of everything that determines the run; `hyper`, `training` and `about` are JSON.
+_TEXTS = ("id", "study", *STUDY, "held_out", "hyper", "training", "about", "status", "reason", "commit")
+SCHEMA = pa.schema(
+    {name: pa.string() for name in _TEXTS}
+    | {name: pa.int32() for name in ("trial", "seed")}
+    | {name: pa.float64() for name in ("seconds", "processor_seconds")}
+    | {name: pa.int64() for name in ("examples", "peak_memory")}
+    | {
+        "evaluations": pa.list_(EVALUATION),
+        "predicted": pa.list_(pa.list_(pa.int16())),  # of each evaluation; null where it was not kept
+    }
+)
+#: Rows without predictions, with their file and their row of it.
+_READ = [name for name in SCHEMA.names if name != "predicted"]
+_WITHOUT = pa.schema([*map(SCHEMA.field, _READ), ("_file", pa.int64()), ("_row", pa.int64())])
 
 
 class Records:
@@ -128,30 +96,22 @@ class Records:
         self._columns: dict[str, list[Any]] = {}
 
     @classmethod
-    def read(cls, *places: str | Path) -> Records:
+    def read(cls, *folders: str | Path) -> Records:
         """The records of some folders, merged: a run that is in several is there once.
 
         Two different runs of one study, trial and seed are refused: they are of sweeps with the same name
         that were changed between them, or of machines with other versions.
         """
-        folders = [Path(one) for one in places]
-        for folder in folders:
-            if not (folder / RECORDS).is_dir():
-                raise InputError(f"{folder} has no folder {RECORDS}: give the folder of a sweep")
-        files, tables = _tables(folders)
-        file = np.repeat(np.arange(len(files)), [len(one) for one in tables])
-        row = np.concatenate([np.zeros(0, np.int64), *(np.arange(len(one)) for one in tables)])
-        empty = SCHEMA.remove(SCHEMA.get_field_index("predicted")).empty_table()
-        runs = pa.concat_tables([empty, *tables], promote_options="permissive")
-        runs = runs.append_column("_file", pa.array(file, pa.int64()))
-        runs = _once(runs.append_column("_row", pa.array(row, pa.int64())))
-        tasks = {}
-        for path in sorted(path for folder in folders for path in (folder / TASKS).glob("*.json")):
-            task_id, sets = read_task(path)
-            tasks[task_id] = sets
-        made = cls(runs, tasks, files)
-        made._check_alike()
-        return made
+        paths = [Path(folder) for folder in folders]
+        for path in paths:
+            if not (path / RECORDS).is_dir():
+                raise InputError(f"{path} has no folder {RECORDS}: give the folder of a sweep")
+        files, tables = _tables(paths)
+        runs = _once(pa.concat_tables([_WITHOUT.empty_table(), *tables], promote_options="permissive"))
+        tasks = dict(read_task(path) for folder in paths for path in sorted((folder / TASKS).glob("*.json")))
+        records = cls(runs, tasks, files)
+        records._check_alike()
+        return records
 
     def __len__(self) -> int:
         return int(self.runs.num_rows)
@@ -167,14 +127,19 @@ class Records:
             for value in values:
                 if value not in known:
                     raise not_found(name, str(value), map(str, known))
-            mask &= pc.is_in(self.runs[name], pa.array(values, SCHEMA.field(name).type)).to_numpy()
+            mask &= np.isin(np.array(self.column(name), object), values)
         return Records(self.runs.filter(pa.array(mask)), self.tasks, self._places)
 
     @property
     def files(self) -> Iterator[tuple[Path, IntArray]]:
         """Each file that was read, with its rows that are among these runs."""
         file, row = (self.runs[name].to_numpy() for name in ("_file", "_row"))
-        yield from ((path, row[file == at]) for at, path in enumerate(self._places))
+        yield from ((path, row[file == number]) for number, path in enumerate(self._places))
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders that these records were read from."""
+        return list(dict.fromkeys(path.parent.parent for path in self._places))
 
     def column(self, name: str) -> list[Any]:
         """A value a run."""
@@ -184,10 +149,9 @@ class Records:
 
     def studies(self) -> list[Study]:
         """The studies, in the order of their first run."""
-        rows = self.runs.select(["study", *STUDY]).to_pylist()
         first: dict[str, Study] = {}
-        for row in rows:
-            first.setdefault(row["study"], Study(id=row.pop("study"), **row))
+        for study in map(Study, *map(self.column, ("study", *STUDY))):
+            first.setdefault(study.id, study)
         return list(first.values())
 
     @cached_property
@@ -195,41 +159,33 @@ class Records:
         """Every evaluation of every run as a table, and where those of each run begin."""
         lists = self.runs["evaluations"].combine_chunks()
         sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        flat = lists.flatten()
-        columns = {one: flat.field(one) for one in ("step", "set", "figures", "correct")}
-        return pa.table(columns), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        flat = pa.Table.from_struct_array(lists.flatten())
+        return flat, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @cached_property
     def places(self) -> list[dict[tuple[str, int], int]]:
         """For each run the place of its evaluations in `_evaluations`, by set and step."""
         table, begins = self._evaluations
-        names, steps = table["set"].to_pylist(), table["step"].to_pylist()
+        keys = list(zip(table["set"].to_pylist(), table["step"].to_pylist(), strict=True))
         return [
-            {(names[at], steps[at]): at for at in range(begin, end)}
+            {keys[place]: place for place in range(begin, end)}
             for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)
         ]
 
     def correct(self, places: Sequence[int]) -> IntArray:
         """Right rows of each cell, a line an evaluation; all must be of one set."""
-        lists = self._correct.take(pa.array(places, pa.int64()))
+        lists = self._lists("correct").take(pa.array(places, pa.int64()))
         return np.asarray(lists.flatten().to_numpy().reshape(len(places), -1), np.int64)
-
-    @cached_property
-    def _correct(self) -> pa.ListArray:
-        return self._evaluations[0]["correct"].combine_chunks()
 
     def figures(self, places: Sequence[int]) -> pa.Table:
         """The official figures of some evaluations: one line each, with its `place` among those asked for."""
-        lists = self._evaluations[0]["figures"].combine_chunks().take(pa.array(places, pa.int64()))
+        lists = self._lists("figures").take(pa.array(places, pa.int64()))
         sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        flat = lists.flatten()
-        columns = {one.name: flat.field(one.name) for one in _FIGURE}
-        return pa.table({"place": np.repeat(np.arange(len(places)), sizes)} | columns)
+        table = pa.Table.from_struct_array(lists.flatten())
+        return table.add_column(0, "place", pa.array(np.repeat(np.arange(len(places)), sizes)))
 
-    @property
-    def folders(self) -> list[Path]:
-        """The folders that these records were read from."""
-        return list(dict.fromkeys(path.parent.parent for path in self._places))
+    def _lists(self, name: str) -> pa.ListArray:
+        return self._evaluations[0][name].combine_chunks()
 
     def steps(self, run: int) -> list[int]:
         """The steps after which a run was evaluated."""
@@ -239,18 +195,17 @@ class Records:
         """What a run was worth on a set (default: the first that tests) after a step (default: the last)."""
         place, empty = self._place(run, name, step)
         row = self._evaluations[0].slice(place, 1).to_pylist()[0]
-        figures = {one["name"]: _figure(one) for one in row["figures"]}
+        figures = {figure["name"]: _figure(figure) for figure in row["figures"]}
         cells = replace(empty.cells, correct=np.array(row["correct"], np.int64), clusters=None)
         return replace(empty, figures=figures, cells=cells)
 
     def predicted(self, run: int, name: str | None = None, step: int | None = None) -> IntArray | None:
         """The number of the label predicted for each row of `task.rows(set)`; None where it was not kept."""
         place, _ = self._place(run, name, step)
-        file, row = (self.runs[one][run].as_py() for one in ("_file", "_row"))
+        file, row = (self.column(column)[run] for column in ("_file", "_row"))
         stored = _read_predicted(self._places[file])[row]
-        within = place - int(self._evaluations[1][run])
-        kept = stored.as_py() and stored[within].values
-        return np.asarray(kept.to_numpy(), np.int64) if kept is not None and len(kept) else None
+        labels = stored.as_py() and stored[place - int(self._evaluations[1][run])].values
+        return np.asarray(labels.to_numpy(), np.int64) if labels is not None and len(labels) else None
 
     def task_of(self, run: int) -> Mapping[str, Evaluation]:
         """The sets of a run's task, each as an evaluation without a right row."""
@@ -258,36 +213,32 @@ class Records:
 
     def sets_of(self, run: int, role: Role) -> list[str]:
         """The sets of a run's task with a role, that were evaluated."""
-        known = self.task_of(run)
-        there = {name for name, _ in self.places[run]}
-        return [name for name, one in known.items() if one.role == role and name in there]
+        evaluated = {name for name, _ in self.places[run]}
+        return [name for name, of in self.task_of(run).items() if of.role == role and name in evaluated]
 
     def _place(self, run: int, name: str | None, step: int | None) -> tuple[int, Evaluation]:
         if not 0 <= run < len(self):
             raise InputError(f"there is no run {run}: these records have {len(self):,}")
         steps = self.steps(run)
         if not steps:
-            status, reason = (self.runs[one][run].as_py() for one in ("status", "reason"))
+            status, reason = (self.column(column)[run] for column in ("status", "reason"))
             raise InputError(f"run {run} was not evaluated ({status}): {reason}")
         name = name or next(iter(self.sets_of(run, "test")), None)
         step = steps[-1] if step is None else step
         if name is None or (name, step) not in self.places[run]:
-            known = ", ".join(sorted({one for one, _ in self.places[run]}))
-            raise InputError(
-                f"run {run} has no evaluation of {name} after step {step}: sets {known}; steps {steps}"
-            )
+            known = ", ".join(sorted({of for of, _ in self.places[run]}))
+            where = f"{name} after step {step}"
+            raise InputError(f"run {run} has no evaluation of {where}: sets {known}; steps {steps}")
         return self.places[run][name, step], self.task_of(run)[name]
 
     def _check_alike(self) -> None:
         """Refuse two different runs in one place of a study."""
         places: dict[tuple[Any, ...], int] = {}
-        for run, key in enumerate(
-            zip(*map(self.column, ("study", "trial", "seed", "held_out")), strict=True)
-        ):
-            if (other := places.setdefault(key, run)) != run:
-                one, two = (json.loads(self.runs["about"][at].as_py()) for at in (other, run))
-                differ = [name for name in one.keys() | two.keys() if one.get(name) != two.get(name)]
-                shown = ", ".join(f"{name} {one.get(name)} and {two.get(name)}" for name in sorted(differ))
+        for run, key in enumerate(zip(*map(self.column, ("study", *PLACE)), strict=True)):
+            if (first := places.setdefault(key, run)) != run:
+                old, new = (json.loads(self.column("about")[of]) for of in (first, run))
+                differ = sorted(name for name in old | new if old.get(name) != new.get(name))
+                shown = ", ".join(f"{name} {old.get(name)} and {new.get(name)}" for name in differ)
                 raise InputError(
                     f"two runs of {self.column('method')[run]} on {self.column('protocol')[run]}, "
                     f"trial {key[1]}, seed {key[2]}, differ in {shown:.300}: read their folders apart, "
@@ -297,38 +248,33 @@ class Records:
 
 def _figure(stored: Mapping[str, Any]) -> Figure:
     """A figure as it was; one without origins has an error that took rows for independent: it is left out."""
-    value, n, of, sem = (_known(stored[key]) for key in ("value", "n", "of", "sem"))
+    # What is not defined is stored as null.
+    value, sem = (np.nan if stored[key] is None else stored[key] for key in ("value", "sem"))
     origins = stored["origins"]
-    return Figure(value, n, of, np.nan if origins is None else sem, origins or 0)
-
-
-def _known(value: Any) -> Any:
-    """What is not defined is stored as null."""
-    return np.nan if value is None else value
+    return Figure(value, stored["n"], stored["of"], np.nan if origins is None else sem, origins or 0)
 
 
 def _tables(folders: Sequence[Path]) -> tuple[list[Path], list[pa.Table]]:
     """The files of some folders, and their rows without predictions.
 
-    A file may go while they are read, where another process has just put all of them into one.
+    A file may vanish while they are read, where another process has just put all of them into one.
     """
-    columns = [name for name in SCHEMA.names if name != "predicted"]
     for _ in range(TRIES):
         files = sorted(path for folder in folders for path in (folder / RECORDS).glob("*.parquet"))
         with suppress(FileNotFoundError):
-            return files, [_read(path, columns) for path in files]
-    raise InputError(
-        f"files of {', '.join(map(str, folders))} go while they are read: wait for what writes them"
-    )
+            return files, [_read(path, number) for number, path in enumerate(files)]
+    raise InputError(f"files of {folders} vanish while they are read: wait for what writes them")
 
 
-def _read(path: Path, columns: list[str]) -> pa.Table:
+def _read(path: Path, number: int) -> pa.Table:
     try:
-        return pq.read_table(path, columns=columns)
+        table = pq.read_table(path, columns=_READ)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path} is not a file of records: {error}") from error
+    table = table.append_column("_file", pa.array(np.full(len(table), number)))
+    return table.append_column("_row", pa.array(np.arange(len(table))))
 
 
 @lru_cache(maxsize=1)
@@ -340,23 +286,21 @@ def _read_predicted(path: Path) -> pa.ChunkedArray:
 def _once(runs: pa.Table) -> pa.Table:
     """Each run once: one that was done before one that failed and was tried again, else the first."""
     order = np.argsort(np.array(runs["status"].to_pylist(), object) != DONE, kind="stable")
-    first: dict[str, int] = {}
-    ids = runs["id"].to_pylist()
-    for at in order.tolist():
-        first.setdefault(ids[at], at)
-    return runs.take(pa.array(sorted(first.values()), pa.int64()))
+    ids = np.array(runs["id"].to_pylist(), object)[order]
+    first = np.unique(ids.astype(str), return_index=True)[1]
+    return runs.take(pa.array(np.sort(order[first])))
 
 
-def write_runs(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_runs(path: Path, rows: pa.Table | Iterable[Mapping[str, Any]]) -> None:
     """Write some runs, whole or not at all."""
-    table = pa.Table.from_pylist([dict(one) for one in rows], SCHEMA)
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], SCHEMA)
     with whole_file(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=True)
+        pq.write_table(table, temporary, compression="zstd")
 
 
 def evaluated(step: int, result: Evaluation) -> dict[str, Any]:
     """An evaluation as a record stores it."""
-    figures = [{"name": name, **one.to_dict()} for name, one in result.figures.items()]
+    figures = [{"name": name, **figure.to_dict()} for name, figure in result.figures.items()]
     return {"step": step, "set": result.set, "figures": figures, "correct": result.cells.correct.tolist()}
 
 
@@ -366,9 +310,9 @@ def write_task(folder: Path, task_id: str, results: Mapping[str, Evaluation]) ->
     if path.exists():
         return
     sets = {}
-    for name, one in results.items():
-        nothing = replace(one.cells, correct=np.zeros_like(one.cells.n))
-        sets[name] = replace(one, figures={}, cells=nothing).to_dict()
+    for name, result in results.items():
+        nothing = replace(result.cells, correct=np.zeros_like(result.cells.n))
+        sets[name] = replace(result, figures={}, cells=nothing).to_dict()
     write_text(path, json.dumps({"task_id": task_id, "sets": plain(sets)}, indent=1) + "\n")
 
 
@@ -376,11 +320,10 @@ def read_task(path: Path) -> tuple[str, dict[str, Evaluation]]:
     """A task's hash, and the empty evaluation of each of its sets."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return stored["task_id"], {name: Evaluation.from_dict(one) for name, one in stored["sets"].items()}
+        return stored["task_id"], {name: Evaluation.from_dict(of) for name, of in stored["sets"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} does not describe a task ({error!r}): take it from where the sweep ran"
-        ) from error
+        hint = "take it from where the sweep ran"
+        raise InputError(f"{path} does not describe a task ({error!r}): {hint}") from error
 
 
 def runs_of(records: Records) -> Iterator[tuple[Study, list[int]]]:

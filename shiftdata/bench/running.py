@@ -1,14 +1,19 @@
-"""Run a sweep into a folder of records: here, in a pool, on Ray, as one of several ranks. They are equal."""
+"""Run a sweep into a folder of records: here, in a pool, on Ray, as one of several ranks. They are equal.
+
+Which runs a sweep needs is a function of the records there are: kill it anywhere, and it goes on.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +21,120 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata import __version__
-from shiftdata.bench.plan import Plan
-from shiftdata.bench.records import DONE, RECORDS, SCHEMA, Records, write_runs
-from shiftdata.bench.selection import select
-from shiftdata.bench.sweep import Sweep, plain_sweep
-from shiftdata.bench.training import Setting, Unit, rows_lost, start
+from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, task_of
+from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
+from shiftdata.bench.selection import rule_of, run_scores, select
+from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
 from shiftdata.errors import InputError
 from shiftdata.executors import ALONE, Executor, Here, LostError, Rank, Ranks
-from shiftdata.files import locked, remove, whole_file, write_text
+from shiftdata.files import locked, remove, write_text
 from shiftdata.stable import content_hash
 
-SWEEP, LOCK = "sweep.json", ".lock"
+LOCK = ".lock"
 #: What may differ between a sweep and the one that its folder was begun with: more of the same.
-MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports")
-#: Where a run stands in its study, and what of a run is the code of its method.
-PLACE, CODE = ("trial", "seed", "held_out"), ("code_version", "own_code")
+MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
+#: Heads that are trained together at most.
+TOGETHER = 1000
+#: What records say of a study: each trial's score by its first seed (nan: it failed), and the best trial.
+Past: TypeAlias = tuple[Mapping[int, float], int]
+
+
+def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[Identity]:
+    """Every run that is known to be needed, done or not; those that depend on others once these are done."""
+    past = {} if records is None else _past(records, sweep.search)
+    return [
+        identity(part, device)
+        for spec, method, backbone in sweep.studies()
+        for job in _study(sweep, spec, method, backbone, past)
+        for part in _parts(sweep, job)
+    ]
+
+
+def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
+    """What is left to do, cut so that how much is done already moves no border."""
+    together: dict[object, list[Identity]] = {}
+    for run in runs:
+        job = run.job
+        heads = job.backbone == HEADS and not run.refused
+        key = (job.task, job.training.steps, job.training.evaluate_every) if heads else run.id
+        together.setdefault(key, []).append(run)
+    left = [
+        tuple(run for run in of[begin : begin + TOGETHER] if run.id not in done)
+        for of in together.values()
+        for begin in range(0, len(of), TOGETHER)
+    ]
+    return [Unit(runs) for runs in left if runs]
+
+
+def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
+    """The run itself, and one without each of the training domains where models are selected so."""
+    yield job
+    if any(rule_of(rule).held_out for rule in sweep.rules) and "refused" not in facts_of(job.task):
+        task = task_of(job.task)
+        for domain in np.unique(task.metadata.nuisance[task.rows(task.set_of("fit"))]).tolist():
+            yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
+
+
+def _study(
+    sweep: Sweep, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
+) -> Iterator[Job]:
+    """The jobs of a study that are known: its trials so far, then the further seeds of the best."""
+    search = sweep.search
+    start = Job(
+        sweep=sweep.name,
+        task=spec,
+        method=method.name,
+        variant=method.variant,
+        backbone=backbone,
+        training=sweep.training,
+    )
+    scores, best = past.get(start.study, ({}, -1))
+    jobs = []
+    for trial, settings in enumerate(_settings(search, start, method, scores)):
+        training, own = applied(start.training, settings)
+        hyper = tuple(sorted({**method.hyper, **dict(own)}.items()))
+        jobs.append(replace(start, training=training, hyper=hyper, trial=trial))
+    each = search.seeds if search.seeds_of == "each" else 1
+    yield from (replace(job, seed=seed) for job in jobs for seed in range(each))
+    if search.seeds_of == "best" and best >= 0 and len(scores) >= search.trials:
+        yield from (replace(jobs[best], seed=seed) for seed in range(1, search.seeds))
+
+
+def _settings(
+    search: Search, job: Job, method: MethodSpec, scores: Mapping[int, float]
+) -> list[dict[str, float]]:
+    """The settings of each trial that can begin."""
+    if search.kind == "defaults":
+        return [{}]
+    space = search.space_of(job.method)
+    space = {name: hyper for name, hyper in space.items() if name not in method.hyper}
+    names = f"{job.task.protocol} {job.backbone}", f"{job.method}@{job.variant}"
+    if search.kind == "random":
+        return [drawn(space, search.seed, names[1], trial) for trial in range(search.trials)]
+    settings: list[dict[str, float]] = []
+    while len(settings) < search.trials and all(trial in scores for trial in range(len(settings))):
+        past = [(setting, scores[trial]) for trial, setting in enumerate(settings)]
+        settings.append(suggested(space, search.seed, names, past))
+    return settings
+
+
+def _past(records: Records, search: Search) -> dict[str, Past]:
+    """What is known of each study's trials, where the search asks for it."""
+    if search.kind != "tpe" and search.seeds_of == "each":
+        return {}
+    rule, columns = rule_of(search.rule), [records.column(name) for name in (*PLACE, "status")]
+    first = records.where(seed=0) if 0 in records.column("seed") else records
+    best = {selected.study.id: selected.trial for selected in select(first, search.rule)}
+    past: dict[str, Past] = {}
+    for study, runs in runs_of(records):
+        scores: dict[int, float] = {}
+        for run in runs:
+            trial, seed, domain, status = (column[run] for column in columns)
+            if seed == 0 and not domain:
+                scored = search.kind == "tpe" and status == DONE
+                scores[trial] = max(run_scores(records, [run], rule)[run].values()) if scored else math.nan
+        past[study.id] = scores, best.get(study.id, -1)
+    return past
 
 
 @dataclass(frozen=True)
@@ -77,41 +181,37 @@ def run_sweep(
     """
     folder = Path(folder)
     _begin(sweep, folder)
-    plan, executor, again = Plan(sweep, device), executor or Here(), set(retry)
+    executor = executor or Here()
     setting = Setting(folder.absolute(), device, code_commit(), sweep.imports, rank.number)
-    _drop_other_code(folder, plan)
+    _drop_other_code(folder, sweep, device)
+    if rank.world > 1:
+        executor = Ranks(executor, rank, partial(_missing, folder))
     tried: set[str] = set()
+
+    def record(unit: Unit, rows: Sequence[Mapping[str, Any]]) -> None:
+        write_runs(folder / RECORDS / f"{unit.name}.parquet", rows)
+        tried.update(run.id for run in unit.runs)
+
     while True:
-        records = read_records(folder)
-        runs = plan.runs(records)
-        ended = _ended(records, {one.id for one in runs})
-        done = {one for one, status in ended.items() if status not in again or one in tried}
-        units = plan.units(runs, done)
+        _, runs, ended = _state(sweep, folder, device)
+        units = units_of(runs, {run for run, how in ended.items() if how not in retry or run in tried})
         if not units:
             break
-        some = executor
-        if rank.world > 1:
-            some = Ranks(executor, rank, partial(_missing, folder))
         try:
-            for unit, rows in some.run(partial(start, setting), units):
-                write_runs(_file(folder, unit), rows)
-                tried |= {one.id for one in unit.runs}
+            for unit, rows in executor.run(setting.start, units):
+                record(unit, rows)
                 ended |= {row["id"]: row["status"] for row in rows}
                 on_unit(unit, Progress(len(runs), Counter(ended.values())))
         except LostError as error:
-            lost: Unit = error.job
-            write_runs(_file(folder, lost), rows_lost(setting, lost, str(error)))
-            tried |= {one.id for one in lost.runs}
+            record(error.job, setting.rows_lost(error.job, str(error)))
     remove(folder / "running" / str(rank.number))
-    _finish(sweep, folder, [one.id for one in runs])
+    _finish(sweep, folder, [run.id for run in runs])
     return Records.read(folder)
 
 
 def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progress:
     """How far a sweep is, which runs failed, and why."""
-    records = read_records(Path(folder))
-    runs = Plan(sweep, device).runs(records)
-    ended = _ended(records, {one.id for one in runs})
+    records, runs, ended = _state(sweep, Path(folder), device)
     failed: dict[str, list[str]] = {}
     names = ("id", "status", "method", "task", "trial", "seed", "reason")
     for row in [] if records is None else records.runs.select(names).to_pylist():
@@ -121,139 +221,133 @@ def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progre
     return Progress(len(runs), Counter(ended.values()), failed)
 
 
+def _state(sweep: Sweep, folder: Path, device: str) -> tuple[Records | None, list[Identity], dict[str, str]]:
+    """What there is, which runs are needed, and how those ended that did."""
+    records = read_records(folder)
+    runs = needed(sweep, records, device)
+    statuses = {} if records is None else dict(zip(*map(records.column, ("id", "status")), strict=True))
+    return records, runs, {run.id: statuses[run.id] for run in runs if run.id in statuses}
+
+
 def read_records(folder: Path) -> Records | None:
     """The records of a folder, if it has any."""
     return Records.read(folder) if any((folder / RECORDS).glob("*.parquet")) else None
-
-
-def _ended(records: Records | None, known: set[str]) -> dict[str, str]:
-    """How each of the runs that are asked for ended, if it did."""
-    if records is None:
-        return {}
-    ids = zip(records.column("id"), records.column("status"), strict=True)
-    return {one: status for one, status in ids if one in known}
-
-
-def _begin(sweep: Sweep, folder: Path) -> None:
-    """Keep what was asked, and refuse a folder that was begun with something else."""
-    mine, path = plain_sweep(sweep), folder / SWEEP
-    if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        kept = [{name: one for name, one in of.items() if name not in MAY_GROW} for of in (before, mine)]
-        for of in kept:  # more trials and seeds are more of the same, too
-            of["search"] = {
-                name: one for name, one in of["search"].items() if name not in ("trials", "seeds")
-            }
-        differ = [name for name in kept[1] if kept[0].get(name) != kept[1][name]]
-        if differ:
-            shown = "; ".join(f"{name}: {kept[0].get(name)} there, {kept[1][name]} here" for name in differ)
-            raise InputError(f"{folder} was begun as another sweep ({shown:.400}): give it another folder")
-    write_text(path, json.dumps(mine, indent=1) + "\n")
-    (folder / RECORDS).mkdir(exist_ok=True)
-
-
-def _drop_other_code(folder: Path, plan: Plan) -> None:
-    """Remove the records of runs that are to be trained again as the code of their method has changed."""
-    with locked(folder / LOCK, f"another process changes the records of {folder}", wait=600):
-        records = read_records(folder)
-        if records is None:
-            return
-        runs = plan.runs(records)
-        known = {(one.job.study, *(one.about[name] for name in PLACE)): one for one in runs}
-        places = zip(*(records.column(name) for name in ("study", *PLACE)), strict=True)
-        old = []
-        for run, place in enumerate(places):
-            now, about = known.get(place), json.loads(records.column("about")[run])
-            if now and any(now.about.get(name) != about.get(name) for name in CODE):
-                old.append(records.column("id")[run])
-        for path, rows in records.files if old else ():
-            table = pq.read_table(path, schema=SCHEMA).take(pa.array(rows))
-            with whole_file(path) as temporary:
-                pq.write_table(
-                    table.filter(pc.invert(pc.is_in(table["id"], pa.array(old)))),
-                    temporary,
-                    compression="zstd",
-                )
-
-
-def _file(folder: Path, unit: Unit) -> Path:
-    return folder / RECORDS / f"{unit.name}.parquet"
 
 
 def _missing(folder: Path, units: Sequence[Unit]) -> Iterable[Unit]:
     """Those that no rank has done by now."""
     records = read_records(folder)
     done = set() if records is None else set(records.column("id"))
-    return [unit for unit in units if not all(one.id in done for one in unit.runs)]
+    return [unit for unit in units if not all(run.id in done for run in unit.runs)]
+
+
+def _begin(sweep: Sweep, folder: Path) -> None:
+    """Keep what was asked, and refuse a folder that was begun with something else."""
+    plain, path = plain_sweep(sweep), folder / SWEEP
+    if path.exists():
+        begun, asked = (
+            {name: value for name, value in (of | of["search"]).items() if name not in (*MAY_GROW, "search")}
+            for of in (json.loads(path.read_text(encoding="utf-8")), plain)
+        )
+        differ = [
+            f"{name}: {begun.get(name)} there, {asked[name]} here"
+            for name in asked
+            if begun.get(name) != asked[name]
+        ]
+        if differ:
+            shown = f"{'; '.join(differ):.400}"
+            raise InputError(f"{folder} was begun as another sweep ({shown}): give it another folder")
+    write_text(path, json.dumps(plain, indent=1) + "\n")
+    (folder / RECORDS).mkdir(exist_ok=True)
+
+
+def _drop_other_code(folder: Path, sweep: Sweep, device: str) -> None:
+    """Remove the records of runs that are to be trained again as the code of their method has changed."""
+    with locked(folder / LOCK, f"another process changes the records of {folder}", wait=600):
+        records = read_records(folder)
+        if records is None:
+            return
+        known = {
+            (run.job.study, *(run.about[name] for name in PLACE)): code_in(run.about)
+            for run in needed(sweep, records, device)
+        }
+        code = [code_in(json.loads(about)) for about in records.column("about")]
+        places = zip(*map(records.column, ("study", *PLACE)), strict=True)
+        mask = [known.get(place, of) == of for place, of in zip(places, code, strict=True)]
+        if not all(mask):
+            _replace(folder, records, _whole(records).filter(pa.array(mask)))
+
+
+def code_in(about: Mapping[str, Any]) -> list[Any]:
+    """What of a run is the code of its method."""
+    return [about.get("code_version"), about.get("own_code")]
 
 
 def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
-    """Once all is there: one file of records, with the predictions of what the sweep's rules choose.
-
-    Another rank may do the same after this one, or write a run that it was doing too: files are merged, each
-    run once, and only those that were read go.
-    """
+    """Once all is there: one file of records, with the predictions of what the sweep's rules choose."""
     with locked(folder / LOCK, f"{folder} is being finished by another process", wait=600):
         if sweep.keep == "all":
             return
         records = Records.read(folder)
+        ids = records.column("id")
         chosen = {
-            (one.run, one.step) for rule in sweep.rules for made in select(records, rule) for one in made.runs
+            (ids[run.run], run.step)
+            for rule in sweep.rules
+            for selected in select(records, rule)
+            for run in selected.runs
         }
-        keep: dict[str, set[int]] = {}
-        for run, step in chosen:
-            keep.setdefault(records.column("id")[run], set()).add(step)
-        every = {
-            (task, name)
-            for task, sets in records.tasks.items()
-            for name, one in sets.items()
-            if sweep.keep == "select" and one.role == "select"
+        sets = {
+            (task_id, name)
+            for task_id, of in records.tasks.items()
+            for name, result in of.items()
+            if sweep.keep == "select" and result.role == "select"
         }
-        tables = [
-            _pruned(pq.read_table(path, schema=SCHEMA).take(pa.array(rows)), keep, every)
-            for path, rows in records.files
-        ]
-        whole = pa.concat_tables(tables)
-        ids, places = whole["id"].to_pylist(), {one: place for place, one in enumerate(order)}
-        whole = whole.take(pa.array(sorted(range(len(ids)), key=lambda at: places.get(ids[at], len(places)))))
-        one_file = folder / RECORDS / f"all-{content_hash(*sorted(ids))[:32]}.parquet"
-        with whole_file(one_file) as temporary:
-            pq.write_table(whole, temporary, compression="zstd")
-        for path, _ in records.files:
-            if path != one_file:
-                path.unlink(missing_ok=True)
+        table = _pruned(_whole(records), chosen, sets)
+        places = {run: place for place, run in enumerate(order)}
+        by_order = [places.get(run, len(places)) for run in table["id"].to_pylist()]
+        _replace(folder, records, table.take(pa.array(np.argsort(by_order, kind="stable"))))
 
 
-def _pruned(table: pa.Table, keep: dict[str, set[int]], every: set[tuple[str, str]]) -> pa.Table:
+def _whole(records: Records) -> pa.Table:
+    """The rows of some records with their predictions, in the same order."""
+    tables = [pq.read_table(path, schema=SCHEMA).take(pa.array(rows)) for path, rows in records.files]
+    return pa.concat_tables(tables)
+
+
+def _replace(folder: Path, records: Records, table: pa.Table) -> None:
+    """Put a table in the place of the files of some records.
+
+    Another rank may do the same after this one, or write a run that it was doing too: files are merged, each
+    run once, and only those that were read go.
+    """
+    whole = folder / RECORDS / f"all-{content_hash(*sorted(table['id'].to_pylist()))[:32]}.parquet"
+    write_runs(whole, table)
+    for path, _ in records.files:
+        if path != whole:
+            path.unlink(missing_ok=True)
+
+
+def _pruned(table: pa.Table, steps: set[tuple[str, int]], sets: set[tuple[str, str]]) -> pa.Table:
     """The rows with the predictions of some steps of some runs, and with all of some sets of tasks."""
     evaluations, predicted = (table[name].combine_chunks() for name in ("evaluations", "predicted"))
     sizes = pc.fill_null(pc.list_value_length(evaluations), 0).to_numpy()
-    ids, tasks = (np.repeat(np.array(table[one].to_pylist(), object), sizes) for one in ("id", "task_id"))
-    steps, sets = (evaluations.flatten().field(one).to_pylist() for one in ("step", "set"))
-    chosen = [
-        step in keep.get(one, ()) or (task, name) in every
-        for one, task, step, name in zip(ids.tolist(), tasks.tolist(), steps, sets, strict=True)
-    ]
+    ids, tasks = (np.repeat(np.array(table[name].to_pylist(), object), sizes) for name in ("id", "task_id"))
+    flat = evaluations.flatten()
+    keys = zip(ids, tasks, flat.field("step").to_pylist(), flat.field("set").to_pylist(), strict=True)
+    mask = [(run, step) in steps or (task, name) in sets for run, task, step, name in keys]
     kind = SCHEMA.field("predicted").type
-    kept = pc.if_else(pa.array(chosen, pa.bool_()), predicted.flatten(), pa.scalar(None, kind.value_type))
+    values = pc.if_else(pa.array(mask, pa.bool_()), predicted.flatten(), pa.scalar(None, kind.value_type))
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-    at = table.schema.get_field_index("predicted")
-    return table.set_column(at, SCHEMA.field("predicted"), pa.ListArray.from_arrays(offsets, kept, type=kind))
+    column = pa.ListArray.from_arrays(offsets, values, type=kind)
+    return table.set_column(table.schema.get_field_index("predicted"), SCHEMA.field("predicted"), column)
 
 
 @cache
 def code_commit() -> str:
     """The commit of this checkout, "+" where files differ from it; of an installed package its version."""
-    here = Path(__file__).parent
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
     try:
-        asked = [
-            ["rev-parse", "--short=12", "HEAD"],
-            ["status", "--porcelain", "-uno", "--", str(here.parent)],
-        ]
-        commit, changed = (
-            subprocess.run(["git", "-C", str(here), *one], capture_output=True, text=True, check=True).stdout
-            for one in asked
-        )
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return f"shiftdata {__version__}"
-    return commit.strip() + ("+" if changed.strip() else "")

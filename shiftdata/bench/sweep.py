@@ -1,37 +1,159 @@
-"""A sweep as data: tasks x methods x backbones, a search for each, and how much it may cost."""
+"""Sweeps as data: tasks x methods x backbones, and a search of the settings that each trial tries.
+
+Trials try the defaults first, then drawn settings or TPE's. A drawn number depends on
+the search's seed, the method, the trial and the hyper-parameter's name, and on nothing else: another
+hyper-parameter, trial or method changes none of the others.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
-import sys
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from shiftdata.baselines import TRAINING, Hyper, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
-from shiftdata.bench.job import HEADS, TaskSpec
-from shiftdata.bench.search import Search
+from shiftdata.baselines.method import Wrapper
+from shiftdata.bench.job import HEADS, TaskSpec, import_methods
+from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError, NotFoundError, not_found
+from shiftdata.extras import require
+from shiftdata.format.typed import record
+from shiftdata.stable import hash64, uniform
+
+Kind: TypeAlias = Literal["defaults", "random", "tpe"]
+#: Trials that TPE draws at random before it models what came of them.
+STARTUP = 5
+TRAINING_NUMBERS = frozenset(
+    field.name for field in fields(Training) if field.type in ("int", "float") and field.name != "threads"
+)
+#: The settings of trials, each with its score.
+Past: TypeAlias = Sequence[tuple[Mapping[str, float], float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How the settings of a study's trials are chosen.
+
+    `seeds` are how many each trial has; with `seeds_of` "best" the trials have one each, and only the chosen
+    one gets the others. `rule` chooses it, and is what TPE makes larger. `space` gives ranges to numbers of
+    the training (`learning_rate`, `weight_decay`, ..), and replaces those of methods.
+    """
+
+    kind: Kind = "defaults"
+    trials: int = 1
+    seeds: int = 1
+    seeds_of: Literal["each", "best"] = "each"
+    seed: int = 0
+    rule: str = "iid"
+    space: Mapping[str, Hyper] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.seeds < 1:
+            raise InputError(f"trials={self.trials}, seeds={self.seeds}: give 1 or more of each")
+        if self.kind == "tpe" and self.rule in ("last", "leave-one-domain-out"):
+            raise InputError(f"tpe needs a score of each run, which {self.rule} gives not: take another rule")
+        if self.kind == "defaults" and self.trials > 1:
+            raise InputError("search 'defaults' has one trial: choose random or tpe for more")
+
+    def space_of(self, method: str) -> dict[str, Hyper]:
+        """What a search of a method varies: its own numbers that have a range, and those of `space`."""
+        own = method_space(method)
+        ranged = {name: hyper for name, hyper in own.items() if hyper.choices or hyper.low is not None}
+        return ranged | {
+            name: hyper for name, hyper in self.space.items() if name in own or name in TRAINING_NUMBERS
+        }
+
+
+def method_space(name: str) -> dict[str, Hyper]:
+    """The hyper-parameters of a method and of the wrappers around it."""
+    method = make_method(name)
+    space: dict[str, Hyper] = {}
+    while isinstance(method, Wrapper):
+        space |= method.space()
+        method = method.inner
+    return space | method.space()
+
+
+def drawn(space: Mapping[str, Hyper], seed: int, method: str, trial: int) -> dict[str, float]:
+    """The settings of a random trial; trial 0 has the defaults."""
+    if trial == 0:
+        return {}
+    return {name: _at(hyper, uniform(seed, "search", method, trial, name)) for name, hyper in space.items()}
+
+
+def _at(hyper: Hyper, share: float) -> float:
+    """The value at a share of a range."""
+    if hyper.choices:
+        return hyper.choices[int(share * len(hyper.choices))]
+    assert hyper.low is not None  # ranges have both
+    assert hyper.high is not None
+    ratio, width = hyper.high / hyper.low if hyper.log else 1.0, hyper.high - hyper.low
+    return math.exp(math.log(hyper.low) + share * math.log(ratio)) if hyper.log else hyper.low + share * width
+
+
+def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], past: Past) -> dict[str, float]:
+    """TPE's settings for the trial that follows some others, by optuna.
+
+    `names` are the study and the method, `past` the settings and the score of each trial so far (nan where it
+    failed). The study gets all of it again each time, so that records are its only memory: a sweep that was
+    killed goes on as if it had not been. The defaults need not be in their ranges, so optuna never sees them.
+    """
+    trial = len(past)
+    if trial < STARTUP:
+        return drawn(space, seed, names[1], trial)
+    optuna = require("optuna", "the search 'tpe'")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    spaces = {
+        name: optuna.distributions.CategoricalDistribution(hyper.choices)
+        if hyper.choices
+        else optuna.distributions.FloatDistribution(hyper.low, hyper.high, log=hyper.log)
+        for name, hyper in space.items()
+    }
+    sampler = optuna.samplers.TPESampler(
+        seed=hash64(seed, "tpe", names[0], trial) % 2**32, n_startup_trials=STARTUP
+    )
+    study, states = optuna.create_study(direction="maximize", sampler=sampler), optuna.trial.TrialState
+    for settings, score in past:
+        if settings.keys() == space.keys():
+            failed = math.isnan(score)
+            study.add_trial(
+                optuna.trial.create_trial(
+                    params=dict(settings),
+                    distributions=spaces,
+                    value=None if failed else score,
+                    state=states.FAIL if failed else states.COMPLETE,
+                )
+            )
+    return {name: float(value) for name, value in study.ask(spaces).params.items()}
+
+
+def applied(
+    training: Training, settings: Mapping[str, float]
+) -> tuple[Training, tuple[tuple[str, float], ...]]:
+    """A training with a trial's settings, and those settings that are the method's."""
+    whole = {field.name for field in fields(Training) if field.type == "int"}
+    mine: dict[str, Any] = {
+        name: round(value) if name in whole else value
+        for name, value in settings.items()
+        if name in TRAINING_NUMBERS
+    }
+    return replace(training, **mine), tuple(sorted((name, settings[name]) for name in settings.keys() - mine))
+
 
 PRESETS = Path(__file__).parent / "presets"
 #: What linear heads are trained with: all rows in one batch, as `train_heads` does.
 HEAD_TRAINING = Training(
     steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
 )
-KEYS = frozenset(
-    ("name", "about", "datasets", "methods", "backbones", "rules", "tasks", "training", "search", "hyper")
-) | {"leave_domains_out", "keep", "imports"}
-
-#: What an entry of [[tasks]] may have besides the parameters of its protocol.
-OF_A_TASK = ("base", "unlabelled", "on_empty", "trained_on")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +167,9 @@ class MethodSpec:
     @classmethod
     def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
         name, _, variant = text.partition("@")
-        made = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
-        make_method(made.name, variant=made.variant, **made.hyper)  # a wrong name is said here
-        return made
+        spec = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
+        make_method(spec.name, variant=spec.variant, **spec.hyper)  # refuses a wrong name here
+        return spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +177,8 @@ class Sweep:
     """Many studies with one search; `rules` are those that its results are reported under.
 
     Predictions are kept of the chosen runs, or with `keep` "select" also of every run on the set to select
-    by, so that others can repeat the selection, or "all". With `leave_domains_out` each trial is also trained
-    without each training domain, for the rule leave-one-domain-out.
+    by, so that others can repeat the selection, or "all". With the rule leave-one-domain-out each trial is
+    trained without each training domain as well.
     """
 
     name: str
@@ -67,7 +189,6 @@ class Sweep:
     training: Training = TRAINING
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
-    leave_domains_out: bool = False
     keep: Literal["chosen", "select", "all"] = "chosen"
     imports: tuple[str, ...] = ()
 
@@ -76,22 +197,17 @@ class Sweep:
             raise InputError(f"the sweep {self.name} needs a task, a method and a backbone")
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if self.keep not in ("chosen", "select", "all"):
-            raise not_found("keep", self.keep, ("chosen", "select", "all"))
         if HEADS in self.backbones:
             self._check_heads()
 
     def _check_heads(self) -> None:
-        for one in self.methods:
-            if one.name not in HEAD_METHODS:
-                raise not_found(
-                    "method of linear heads", one.name, HEAD_METHODS, "Others train with `linear`."
-                )
+        for method in self.methods:
+            if method.name not in HEAD_METHODS:
+                hint = "Others train with `linear`."
+                raise not_found("method of linear heads", method.name, HEAD_METHODS, hint)
         same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
         if any(getattr(self.training, name) != value for name, value in same.items()):
-            raise InputError(
-                f"the backbone heads trains with {same}: give the sweep these, or another backbone"
-            )
+            raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
 
     def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
         return itertools.product(self.tasks, self.methods, self.backbones)
@@ -123,138 +239,96 @@ def presets() -> list[str]:
 
 def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = "the sweep") -> Sweep:
     """A sweep of plain data, as a .toml file has it."""
+    keys = {field.name for field in fields(Sweep)} | {"datasets", "hyper"}
     for key in raw:
-        if key not in KEYS:
-            raise not_found(f"key of {where}", key, KEYS)
+        if key not in keys:
+            raise not_found(f"key of {where}", key, keys)
     for key in ("tasks", "methods"):
         if not raw.get(key):
             raise InputError(f"{where} has no {key}: see `shiftdata sweep --help`")
-    import_methods(_texts(raw.get("imports", ())))
-    places = list(datasets) or list(raw.get("datasets", ()))
-    tasks = [spec for one in raw["tasks"] for spec in _tasks(one, places, where)]
-    backbones = _texts(raw.get("backbones", "small-cnn"))
-    start = HEAD_TRAINING if HEADS in backbones else TRAINING
-    hyper = raw.get("hyper", {})
+    given = {name: value for name, value in raw.items() if name not in ("datasets", "hyper")}
+    given |= {name: _texts(raw[name]) for name in ("backbones", "rules", "imports") if name in raw}
+    import_methods(given.get("imports", ()))
+    hyper, search = raw.get("hyper", {}), raw.get("search", {})
     for text in hyper:
         if text not in raw["methods"]:
             raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
-    return Sweep(
-        name=raw["name"],
-        about=raw.get("about", ""),
-        tasks=tuple(dict.fromkeys(tasks)),
-        methods=tuple(MethodSpec.of(text, hyper) for text in raw["methods"]),
-        backbones=backbones,
-        training=_made(Training, raw.get("training", {}), f"[training] of {where}", start),
-        search=_search(raw.get("search", {}), where),
-        rules=_texts(raw.get("rules", "iid")),
-        leave_domains_out=bool(raw.get("leave_domains_out", False)),
-        keep=raw.get("keep", "chosen"),
-        imports=_texts(raw.get("imports", ())),
-    )
+    start = HEAD_TRAINING if HEADS in given.get("backbones", ()) else TRAINING
+    places = datasets or raw.get("datasets", ())
+    given |= {
+        "tasks": list(dict.fromkeys(spec for entry in raw["tasks"] for spec in _tasks(entry, places, where))),
+        "methods": [MethodSpec.of(text, hyper) for text in raw["methods"]],
+        "training": vars(start) | raw.get("training", {}),
+        "search": vars(Search()) | search | {"space": _space(search.get("space", {}), where)},
+    }
+    plain = plain_sweep(Sweep(name="", tasks=given["tasks"], methods=given["methods"]))
+    return _typed(plain | given, where)
 
 
-def import_methods(modules: Sequence[str]) -> None:
-    """Import the modules that register methods of one's own: from here on their names are known."""
-    here = str(Path.cwd())
-    if modules and here not in sys.path:  # the command `shiftdata` does not look there by itself
-        sys.path.append(here)
-    for name in modules:
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise InputError(
-                f"the sweep imports {name}, and that fails in {here} ({error}): run this in the folder that "
-                f"has {name.partition('.')[0]}, or put that folder into PYTHONPATH"
-            ) from error
+def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
+    """The sweep of plain data that has every field."""
+    try:
+        return record(Sweep, json.loads(json.dumps(plain, default=vars)))
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _made(kind: type[Any], given: Mapping[str, Any], where: str, start: Any = None) -> Any:
-    names = [one.name for one in fields(kind)]
-    for key in given:
-        if key not in names:
-            raise not_found(f"key of {where}", key, names)
-    try:
-        return kind(**given) if start is None else replace(start, **given)
-    except TypeError as error:
-        raise InputError(f"{where}: {error}") from error
-
-
-def _search(given: Mapping[str, Any], where: str) -> Search:
+def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
     space = {}
-    for name, one in given.get("space", {}).items():
-        if isinstance(one, list):
-            space[name] = Hyper(one[0], choices=tuple(one))
-        elif {"low", "high"} <= set(one) <= {"low", "high", "log"}:
-            space[name] = Hyper(one["low"], **one)
+    for name, values in given.items():
+        if isinstance(values, list):
+            space[name] = Hyper(values[0], choices=tuple(values))
+        elif {"low", "high"} <= set(values) <= {"low", "high", "log"}:
+            space[name] = Hyper(values["low"], **values)
         else:
-            raise InputError(
-                f"{where}: the space of {name} is a list of values, or low, high and log, got {one}"
-            )
-    search: Search = _made(Search, {**given, "space": space}, f"[search] of {where}")
-    return search
+            raise InputError(f"{where}: the space of {name} is a list, or low, high and log, got {values}")
+    return space
 
 
 def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
     """The tasks of an entry: of each dataset, one for each combination of the parameters' values."""
     params = dict(given)
-    about = {
-        name: params.pop(name) for name in ("base", "unlabelled", "on_empty", "trained_on") if name in params
-    }
+    about = {name: params.pop(name) for name in ("base", "unlabelled", "on_empty") if name in params}
     places = _texts(params.pop("dataset", datasets))
     protocol, canonical = params.pop("protocol", None), params.pop("canonical", None)
     if (protocol is None) == (canonical is None):
         raise InputError(f'a task of {where} needs protocol = or canonical =, such as canonical = "uda_*"')
     if not places:
         raise InputError(f"{where} names no dataset: give datasets = [...], or --dataset")
+    values = [value if isinstance(value, list) else [value] for value in params.values()]
+    points = [zip(params, point, strict=True) for point in itertools.product(*values)]
+    texts = [" ".join([str(protocol), *(f"{name}={value}" for name, value in point)]) for point in points]
     for place in places:
-        if canonical is not None:
-            yield from (
-                TaskSpec(dataset=place, protocol=one, **about) for one in _canonical(place, canonical)
-            )
-            continue
-        values = [one if isinstance(one, list) else [one] for one in params.values()]
-        for point in itertools.product(*values):
-            text = " ".join(
-                [protocol, *(f"{name}={value}" for name, value in zip(params, point, strict=True))]
-            )
+        for text in texts if canonical is None else _canonical(place, canonical):
             yield TaskSpec(dataset=place, protocol=text, **about)
 
 
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
     """The protocols of a dataset's canonical splits whose names fit a pattern."""
     splits = open_dataset(place).manifest.canonical_splits
-    chosen = [one for one in splits if any(fnmatchcase(one.name, two) for two in _texts(patterns))]
+    chosen = [of.protocol for of in splits if any(fnmatchcase(of.name, text) for text in _texts(patterns))]
     if not chosen:
-        raise not_found(f"canonical split of {place}", str(patterns), [one.name for one in splits])
-    return [one.protocol for one in chosen]
+        raise not_found(f"canonical split of {place}", str(patterns), [of.name for of in splits])
+    return chosen
 
 
 def plain_sweep(sweep: Sweep) -> dict[str, Any]:
     """A sweep as JSON can say it, every task by itself: what a folder of records keeps."""
-    made: dict[str, Any] = json.loads(json.dumps(sweep, default=_plain))
-    return made
+    plain: dict[str, Any] = json.loads(json.dumps(sweep, default=vars))
+    return plain
 
 
-def _plain(value: Any) -> Any:
-    return {one.name: getattr(value, one.name) for one in fields(value)}
-
-
-def restored(plain: Mapping[str, Any]) -> Sweep:
-    """The sweep that `plain_sweep` gave, its methods imported."""
+def kept_sweep(folder: Path) -> Sweep:
+    """The sweep that a folder was begun with, its methods imported."""
+    path = folder / SWEEP
+    if not path.is_file():
+        raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")
+    plain = json.loads(path.read_text(encoding="utf-8"))
     import_methods(plain["imports"])
-    search = dict(plain["search"])
-    search["space"] = {
-        name: Hyper(**{**one, "choices": tuple(one["choices"])}) for name, one in search["space"].items()
-    }
-    made = {
-        "tasks": tuple(TaskSpec(**one) for one in plain["tasks"]),
-        "methods": tuple(MethodSpec(**one) for one in plain["methods"]),
-        "training": Training(**plain["training"]),
-        "search": Search(**search),
-    }
-    made |= {name: tuple(plain[name]) for name in ("backbones", "rules", "imports")}
-    return Sweep(**{**plain, **made})
+    return _typed(plain, f"{path}, of another version")

@@ -40,7 +40,7 @@ def command(
     places: tuple[str, ...], data: Path | None, form: str | None, out: Path | None, check: bool
 ) -> int:
     """Rank submissions on each task, by what their predictions are worth, and say which are refused."""
-    from shiftdata.bench.board import leaderboard
+    from shiftdata.bench.leaderboard import leaderboard
 
     board = leaderboard(*places, data=data)
     ending = {".html": "html", ".csv": "csv"}.get(out.suffix if out else "", "markdown")

@@ -9,12 +9,12 @@ import click
 
 from shiftdata.bench.records import Records
 from shiftdata.bench.reporting import Report, difference, report
-from shiftdata.bench.reporting.figures import CAPTIONS, charts_of, write_figures
+from shiftdata.bench.reporting.making import CAPTIONS
 from shiftdata.bench.selection import RULES
+from shiftdata.charts import WIDTHS
 from shiftdata.cli.verbs import progress, verb
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
-from shiftdata.papers.figures import WIDTHS
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": str,
@@ -76,7 +76,7 @@ def command(
 ) -> None:
     """Report on sweeps: tables like the papers', every number with its n, seeds, rule, dataset and commit.
 
-    Nothing is trained or selected anew on other data: a report reads records, and takes seconds.
+    Nothing is trained or selected again on other data: a report reads records, and takes seconds.
     """
     form = form or (ENDINGS.get(out.suffix, "text") if out else "text")
     if folders[0] == "diff":
@@ -89,8 +89,8 @@ def command(
     else:
         made = report(Records.read(*folders), rules, baseline=baseline)
     if figures is not None:
-        with progress("figures", len(list(charts_of(made))), "chart") as bar:
-            names = write_figures(made, figures, float(width), bar.update)
+        with progress("figures", len(made.charts), "chart") as bar:
+            names = made.write_figures(figures, float(width), bar.update)
         print(f"{figures}: {len(names):,} figures as SVG and PDF, {CAPTIONS}")
     if out is not None:
         write_text(out, FORMATS[form](made))

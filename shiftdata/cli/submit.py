@@ -10,6 +10,7 @@ import click
 
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
+from shiftdata.files import whole_file
 from shiftdata.metadata import read_metadata
 
 
@@ -33,7 +34,7 @@ from shiftdata.metadata import read_metadata
 @click.option("--dataset", metavar="NAME", help="Of your own predictions; of a sweep: which of its datasets.")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
 @click.option("--predictions", multiple=True, metavar="[SET=]FILE", help="Repeatable: sets, and their seeds.")
-@click.option("--unlabelled", default="", metavar="SET", help="What the method saw without labels besides.")
+@click.option("--unlabelled", default="", metavar="SET", help="What the method saw without labels as well.")
 @click.option("--card", type=Path, metavar="FILE", help="The method card, in TOML.")
 @click.option("--method", metavar="NAME", help="Of a sweep.")
 @click.option("--variant", metavar="NAME", help="Of a sweep.")
@@ -63,9 +64,11 @@ def command(
 ) -> None:
     """Write predictions by key, and how they were made, as one file; it is checked before it is written."""
     from shiftdata.bench import Records
-    from shiftdata.bench.board import cell
-    from shiftdata.bench.card import template
-    from shiftdata.bench.submitting import checked, from_predictions, from_records
+    from shiftdata.bench.leaderboard.board import cell
+    from shiftdata.bench.leaderboard.card import template
+    from shiftdata.bench.leaderboard.judging import Judge
+    from shiftdata.bench.leaderboard.submission import Submission
+    from shiftdata.bench.leaderboard.submitting import from_predictions, from_records
 
     if card_template:
         print(template(), end="")
@@ -77,14 +80,17 @@ def command(
             raise InputError("--predictions go with --dataset and --card: `--card-template` prints a card")
         metadata = read_metadata(dataset if data is None else data / dataset, base)
         made = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
-        entries = checked(made, out, metadata.dataset)
+        judge = Judge(data, *([] if metadata.dataset is None else [metadata.dataset]))
     else:
         if rule is None or not words:
             raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
         given = {"method": method, "variant": variant, "backbone": backbone, "dataset": dataset}
         records = Records.read(*words).where(**{name: one for name, one in given.items() if one})
         made = from_records(records, rule, data=data, card=card, m=m, ties=ties)
-        entries = checked(made, out, data=data)
+        judge = Judge(data)
+    with whole_file(out) as temporary:  # judged as a leaderboard does: a file that is refused is not written
+        made.write(temporary)
+        entries = judge.judge(Submission.read(temporary), out.name)
     for one in entries:
         scores = ", ".join(f"{name} {cell(score)}" for name, score in one.scores.items() if "@" not in name)
         print(

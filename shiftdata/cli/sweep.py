@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ MOST = 20
       steps = 800
       evaluate_every = 100
       [search]
-      kind = "random"                                       # defaults, random, grid, tpe
+      kind = "random"                                       # defaults, random, tpe
       trials = 10
       seeds = 3
       seeds_of = "best"                                     # or "each" trial
@@ -90,7 +89,7 @@ def command(
     stopped goes on when the same command is run again.
     """
     require("torch", "a sweep")
-    from shiftdata.bench import progress_of, read_sweep, run_sweep
+    from shiftdata.bench import kept_sweep, progress_of, read_sweep, run_sweep
 
     if sum(one is not None for one in (sweep, resume, status)) > 1:
         raise InputError("give a sweep, or --resume FOLDER, or --status FOLDER")
@@ -120,16 +119,6 @@ def command(
     print_progress(now)
     print(f"{folder}: shiftdata report {folder} shows it")
     return 1 if now.failed and not now.left and not now.recorded["done"] else None  # nothing came of it
-
-
-def kept_sweep(folder: Path) -> Any:
-    """The sweep that a folder was begun with."""
-    from shiftdata.bench.sweep import restored
-
-    path = folder / "sweep.json"
-    if not path.is_file():
-        raise InputError(f"{folder} has no sweep.json: give the --folder of a sweep")
-    return restored(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _executor(workers: int | None, ray: str | None) -> Executor | None:

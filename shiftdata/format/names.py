@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Any
 
 from shiftdata.errors import InputError
 
@@ -46,24 +45,6 @@ def shown(text: str) -> str:
     a b 'a\x1b[2J'
     """
     return ascii(text) if line_fault(text) else text
-
-
-#: What a spreadsheet takes for the beginning of a formula, behind the quotes that were put before it.
-FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")
-
-
-def csv_cell(value: Any) -> Any:
-    """A value as a cell of a CSV file: a text that a spreadsheet would run gets a single quote before it.
-
-    >>> csv_cell("=1+1"), csv_cell("'=1"), csv_cell("cat"), csv_cell(-1.5)
-    ("'=1+1", "''=1", 'cat', -1.5)
-    """
-    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
-
-
-def from_csv_cell(text: str) -> str:
-    """The text that `csv_cell` wrote."""
-    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def check_names(what: str, names: Iterable[str], where: str) -> None:

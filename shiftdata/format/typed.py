@@ -32,7 +32,7 @@ def record(cls: type[T], raw: Any, where: str = "") -> T:
     hints = _hints(kind)
     inside = f"{where}." if where else ""
     if unknown := sorted(set(raw) - set(hints)):
-        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field")
+        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field: known are {', '.join(hints)}")
     if missing := sorted(set(hints) - set(raw)):
         raise ValueError(f"{inside}{missing[0]} is missing")
     return cls(**{name: _value(hints[name], one, inside + name) for name, one in raw.items()})
@@ -50,16 +50,23 @@ def _value(hint: Any, raw: Any, where: str) -> Any:
         return raw
     if origin is Mapping and isinstance(raw, dict):
         return {_text(key, where): _value(inner[1], one, f"{where}.{key:.60}") for key, one in raw.items()}
-    if origin is tuple and isinstance(raw, list) and len(raw) == len(inner):
-        return tuple(_value(of, one, where) for of, one in zip(inner, raw, strict=True))
-    if origin in (Sequence, list) and isinstance(raw, list):
-        return [_value(inner[0], one, where) for one in raw]
+    if origin in (Sequence, list, tuple) and isinstance(raw, list):
+        return _items(origin, inner, raw, where)
     if hint is float and type(raw) is int and abs(raw) < LARGEST:
         return raw
     if type(raw) is hint:
         return _plain(raw, where)
     wanted = " or ".join(map(repr, inner)) if origin is Literal else getattr(hint, "__name__", str(hint))
     raise ValueError(f"{where} is {_shown(raw)}, not a {wanted}")
+
+
+def _items(origin: Any, inner: Sequence[Any], raw: Sequence[Any], where: str) -> Any:
+    fixed = origin is tuple and inner[-1] is not ...
+    hints = inner if fixed else [inner[0]] * len(raw)
+    if len(hints) != len(raw):
+        raise ValueError(f"{where} is a list of {len(raw)}, not a tuple of {len(hints)}")
+    values = [_value(hint, one, where) for hint, one in zip(hints, raw, strict=True)]
+    return tuple(values) if origin is tuple else values
 
 
 def _one_of(hints: Sequence[Any], raw: Any, where: str) -> Any:

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shiftdata.bench.records import RECORDS, Records, Study
-from shiftdata.bench.running import SWEEP
+from shiftdata.bench.records import RECORDS, SWEEP, Records, Study
 from shiftdata.bench.selection import select
 from shiftdata.errors import InputError
 from shiftdata.tasks import Task

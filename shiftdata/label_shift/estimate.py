@@ -15,7 +15,8 @@ from shiftdata.label_shift.evidence import Evidence
 from shiftdata.label_shift.intervals import DEFAULT, Replicates, replicate
 from shiftdata.metrics import Interval, Resampling
 from shiftdata.metrics.arrays import FloatArray, as_floats, check_lengths
-from shiftdata.metrics.records import number, table
+from shiftdata.metrics.records import number
+from shiftdata.tables import aligned
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class MarginalEstimate:
         ]
         header = ["label", "share", f"{100 * DEFAULT.level:g} % interval", "source"]
         head = f"{self.method}, {len(known.labels):,} source and {len(known.target):,} target rows"
-        return "\n".join([head, table(header, rows), *([f"note: {self.caveat}"] if self.caveat else [])])
+        return "\n".join([head, aligned(header, rows), *([f"note: {self.caveat}"] if self.caveat else [])])
 
     def __str__(self) -> str:
         return self.table()

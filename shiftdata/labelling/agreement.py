@@ -15,8 +15,9 @@ from shiftdata.labelling.purposes import Purpose
 from shiftdata.labelling.table import Key
 from shiftdata.metrics import Interval, bootstrap_rows
 from shiftdata.metrics.arrays import IntArray
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import Z, wilson
+from shiftdata.tables import aligned
 
 Floats: TypeAlias = NDArray[np.float64]
 #: Keys that a text lists.
@@ -127,7 +128,7 @@ class Agreement(Record):
             *([f"linearly weighted kappa {self.weighted}"] if self.weighted else []),
         ]
         body = [[name, *map(str, row)] for name, row in zip(self.labels, self.counts.tolist(), strict=True)]
-        lines.append(table([f"{self.first} (down), {self.second} (across)", *self.labels], body))
+        lines.append(aligned([f"{self.first} (down), {self.second} (across)", *self.labels], body))
         for key, mine, other in self.differ[:MOST_LISTED]:
             lines.append(f"{' / '.join(key)}: {mine}, {other}")
         if more := len(self.differ) - MOST_LISTED:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.files import open_regular
-from shiftdata.format.names import from_csv_cell, line_fault
+from shiftdata.format.names import line_fault
 from shiftdata.labelling.purposes import STYLES
 from shiftdata.labelling.table import Key, read_labels
 from shiftdata.labelling.work import Item, Shown
 from shiftdata.stable import ranks
+from shiftdata.tables import from_csv_cell
 
 LISTED, LABELS, SHEETS = "styles.tsv", "labels.csv", "sheets"
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from shiftdata.errors import InputError
-from shiftdata.format.names import csv_cell, from_csv_cell, line_fault
+from shiftdata.format.names import line_fault
+from shiftdata.tables import csv_text, from_csv_cell
 
 COLUMNS = ("key", "label", "who", "when")
 PAIR_COLUMNS = ("key", "other", "label", "who", "when")
@@ -43,14 +44,7 @@ def columns_for(pairs: bool) -> tuple[str, ...]:
 
 def line_of(row: Row) -> str:
     """A row as it stands in a file."""
-    return as_text([(*row.key, row.label, row.who, row.when)])
-
-
-def as_text(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as CSV of which a spreadsheet runs nothing."""
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows([csv_cell(cell) for cell in row] for row in rows)
-    return stream.getvalue()
+    return csv_text([(*row.key, row.label, row.who, row.when)])
 
 
 def read_labels(path: Path, allowed: Collection[str], *, pairs: bool = False) -> list[Row]:

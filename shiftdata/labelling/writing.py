@@ -12,7 +12,8 @@ from pathlib import Path
 from shiftdata.errors import ChangedError, StorageError
 from shiftdata.files import clear_when_full, locked, write_text
 from shiftdata.labelling.purposes import Purpose
-from shiftdata.labelling.table import Key, Row, as_text, columns_for, latest, line_of, read_labels
+from shiftdata.labelling.table import Key, Row, columns_for, latest, line_of, read_labels
+from shiftdata.tables import csv_text
 
 
 class LabelFile:
@@ -26,7 +27,7 @@ class LabelFile:
         self._changes: dict[str, list[tuple[Key, str]]] = {}
         for row in self.rows:
             self._count(row)
-        text = as_text([columns_for(purpose.pairs)]) + "".join(map(line_of, self.rows))
+        text = csv_text([columns_for(purpose.pairs)]) + "".join(map(line_of, self.rows))
         if (
             not path.exists() or path.read_bytes() != text.encode()
         ):  # as a spreadsheet or a killed process left it
@@ -91,7 +92,7 @@ class LabelFile:
 
     def _write_all(self) -> None:
         """Write the table anew where it is not as it should be: a spreadsheet or a killed process left it."""
-        text = as_text([columns_for(self.purpose.pairs)]) + "".join(map(line_of, self.rows))
+        text = csv_text([columns_for(self.purpose.pairs)]) + "".join(map(line_of, self.rows))
         if not self.path.exists() or self.path.read_bytes() != text.encode():
             write_text(self.path, text)
         self._size = len(text.encode())

@@ -207,8 +207,9 @@ def solarised(picture: Image.Image, strength: float) -> Image.Image:
 def hue_turned(picture: Image.Image, turns: float) -> Image.Image:
     """Turn the hue, of which Pillow has 256 values."""
     hue, saturation, value = picture.convert("HSV").split()
-    hue = hue.point([(old + int(255 * turns)) % 256 for old in range(256)])
-    return Image.merge("HSV", (hue, saturation, value)).convert("RGB")
+    turn = int(255 * turns) % 256
+    turned = hue.point([*range(turn, 256), *range(turn)])
+    return Image.merge("HSV", (turned, saturation, value)).convert("RGB")
 
 
 def warped(

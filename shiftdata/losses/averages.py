@@ -17,7 +17,7 @@ from torch import Tensor
 from shiftdata.errors import InputError
 from shiftdata.losses.reduce import State
 
-__all__ = ["EMA", "SWAD", "WeightAverage", "ema_", "ema_decay"]
+__all__ = ["EMA", "SWAD", "WeightAverage", "ema_"]
 
 
 def flat(tensors: Iterable[Tensor]) -> Tensor:
@@ -68,14 +68,15 @@ class Average(State):
             yield
 
 
-def ema_decay(step: int, decay: float) -> float:
-    """Return min(1 - 1 / (step + 1), decay): the first of `step` = 1, 2, .. updates count as a plain mean."""
-    return min(1 - 1 / (step + 1), decay)
-
-
 @torch.no_grad()
-def ema_(averages: Iterable[Tensor], parameters: Iterable[Tensor], decay: float) -> None:
-    """Move averages, in place: m <- decay m + (1 - decay) theta."""
+def ema_(
+    averages: Iterable[Tensor], parameters: Iterable[Tensor], decay: float, step: int | None = None
+) -> None:
+    """Move averages, in place: m <- d m + (1 - d) theta, d = decay, or min(1 - 1 / (step + 1), decay).
+
+    With `step` = 1, 2, .. the first updates are a plain mean (mean teacher; Tarvainen and Valpola, 2017).
+    """
+    decay = decay if step is None else min(1 - 1 / (step + 1), decay)
     for average, parameter in zip(averages, parameters, strict=True):
         average.lerp_(parameter, 1 - decay)
 
@@ -83,7 +84,7 @@ def ema_(averages: Iterable[Tensor], parameters: Iterable[Tensor], decay: float)
 class EMA(Average):
     """The exponential moving average m <- decay m + (1 - decay) theta, from the weights given on.
 
-    `warm_up` limits the decay to `ema_decay`, as the mean teacher of Tarvainen and Valpola (2017) does.
+    With `warm_up` step t has the decay min(1 - 1 / (t + 1), decay).
     """
 
     def __init__(self, parameters: Iterable[Tensor], decay: float = 0.999, warm_up: bool = False) -> None:
@@ -94,8 +95,8 @@ class EMA(Average):
     def update(self, parameters: Iterable[Tensor]) -> None:
         """Take the weights after a step into account."""
         self.steps += 1
-        decay = (1 - 1 / (self.steps + 1)).clamp(max=self.decay) if self.warm_up else self.decay
-        self.average += (1 - decay) * (flat(parameters) - self.average)
+        rate = (1 / (self.steps + 1)).clamp(min=1 - self.decay) if self.warm_up else 1 - self.decay
+        self.average += rate * (flat(parameters) - self.average)
 
     def value(self) -> Tensor:
         return self.average

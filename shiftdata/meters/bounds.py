@@ -18,7 +18,8 @@ from shiftdata.meters.concept import ConceptShift, Fits, share
 from shiftdata.meters.covariate import CovariateShift, covariate_shift
 from shiftdata.meters.sides import Mask, Origins, codes_of
 from shiftdata.metrics import Interval
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, number
+from shiftdata.tables import aligned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ class Bounds(Record):
         differences = f"min {self.minimum_less_covariate:+.4f}, max {self.maximum_less_covariate:+.4f}"
         return "\n".join(
             [
-                table(["term", "value", "low", "high", "is"], rows),
+                aligned(["term", "value", "low", "high", "is"], rows),
                 f"theorem 4.2: target error at most  {number(self.upper)}{_empty(self.upper >= 1)}",
                 f"theorem 4.3: target error at least {number(self.lower)}{_empty(self.lower <= 0)}",
                 f"measured target error of {self.hypothesis}: {'within' if within else 'outside'} both",

@@ -14,8 +14,9 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, IntArray, as_floats, check_lengths
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import Convention, MeanSEM, mean_sem, spread
+from shiftdata.tables import aligned
 
 #: Combinations of test domains that are tried at most for one K.
 MOST_COMBINATIONS = 100_000
@@ -53,7 +54,7 @@ class SelectionLeakage(Record):
         for k, accuracy, leak, relative in zip(self.k, self.oracle, self.leakage, self.relative, strict=True):
             change = f"{100 * relative:.0f}%" if np.isfinite(relative) else "-"
             rows.append([f"oracle K={k}", *map(number, [*accuracy, accuracy.mean(), leak]), change])
-        return table(["selection", *names, "mean", "leakage", "change"], rows)
+        return aligned(["selection", *names, "mean", "leakage", "change"], rows)
 
 
 @dataclass(frozen=True)

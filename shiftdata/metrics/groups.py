@@ -21,7 +21,7 @@ from shiftdata.metrics.arrays import (
 )
 from shiftdata.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.metrics.clusters import Clusters
-from shiftdata.metrics.records import Record, markdown, number, table
+from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import (
     Convention,
     GroupStatistic,
@@ -35,6 +35,7 @@ from shiftdata.metrics.statistics import (
     wilson,
     worst_of,
 )
+from shiftdata.tables import aligned, markdown
 
 #: Groups that `str` shows at most.
 MOST_LINES = 20
@@ -207,7 +208,7 @@ class GroupAccuracy(Record):
         if len(self.n) > MOST_LINES:
             shown = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:MOST_LINES].tolist()
             lines.append(f"the {MOST_LINES} worst of them:")
-        return "\n".join([*lines, table(*self._lines(shown))])
+        return "\n".join([*lines, aligned(*self._lines(shown))])
 
     def differing(self) -> dict[str, IntArray]:
         """The column `origins` of tables, where it does not repeat the rows."""

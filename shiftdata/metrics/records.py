@@ -1,4 +1,4 @@
-"""What all results share: plain fields, JSON, a table to look at."""
+"""What all results share: plain fields, JSON, figures and names as text."""
 
 from __future__ import annotations
 
@@ -51,24 +51,3 @@ def some(names: Sequence[Any], most: int = 3) -> str:
     ('dove, gull, hawk, ...', 'dove')
     """
     return ", ".join([*map(str, names[:most]), *(["..."] if len(names) > most else [])])
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text in columns, the first to the left, the others to the right.
-
-    >>> print(table(["group", "n"], [["0", "12"], ["17", "3"]]))
-    group   n
-    0      12
-    17      3
-    """
-    lines = [header, *rows]
-    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
-    return "\n".join(
-        "  ".join([line[0].ljust(first), *map(str.rjust, line[1:], others)]).rstrip() for line in lines
-    )
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text as a Markdown table, the first column to the left, the others to the right."""
-    lines = [header, ["---", *["--:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)

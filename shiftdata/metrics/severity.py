@@ -23,8 +23,9 @@ from shiftdata.metrics.arrays import (
     check_lengths,
     one_of,
 )
-from shiftdata.metrics.records import Record, number, table
+from shiftdata.metrics.records import Record, number
 from shiftdata.metrics.statistics import accuracies, count_correct
+from shiftdata.tables import aligned
 
 #: What the counts of a histogram are divided by.
 #: `failures`: all failures, those at scale 0 too (the paper's table 3).
@@ -83,7 +84,7 @@ class SeverityAccuracy(Record):
         """One line a shift, one column a severity, and the mean."""
         header = ["shift", *(f"{severity:g}" for severity in self.severities)]
         rows = zip([*self.shifts, "mean"], [*self.accuracy, self.mean], strict=True)
-        return table(header, [[str(name), *map(number, row)] for name, row in rows])
+        return aligned(header, [[str(name), *map(number, row)] for name, row in rows])
 
 
 def severity_accuracy(
@@ -195,7 +196,7 @@ class FailurePoints(Record):
         for name, part in [*parts, ("all", self)] if len(parts) > 1 else parts:
             figures = [part.mean(), *part.histogram()]
             rows.append([name, f"{part.n:,}", f"{part.never:,}", *map(number, figures)])
-        return table(header, rows)
+        return aligned(header, rows)
 
 
 def failure_points(

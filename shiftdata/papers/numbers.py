@@ -69,8 +69,8 @@ def published_tables(paper: str | None = None) -> tuple[PublishedTable, ...]:
     if paper is not None and paper not in PAPERS:
         raise not_found("paper", paper, PAPERS)
     listed = json.loads((DATA / "tables.json").read_text(encoding="utf-8"))
-    tables = [PublishedTable(**one | {"left_out": tuple(one["left_out"])}) for one in listed]
-    return tuple(one for one in tables if paper in (None, one.paper))
+    tables = [PublishedTable(**of | {"left_out": tuple(of["left_out"])}) for of in listed]
+    return tuple(table for table in tables if paper in (None, table.paper))
 
 
 @cache

@@ -9,8 +9,9 @@ import numpy as np
 
 from shiftdata.errors import InputError
 from shiftdata.metrics import RankAgreement, rank_agreement, ranks
-from shiftdata.metrics.records import number, table
+from shiftdata.metrics.records import number
 from shiftdata.papers.results import Results
+from shiftdata.tables import Table
 
 #: Metrics of which less is better; of all others more is.
 LESS_IS_BETTER = frozenset(
@@ -39,43 +40,29 @@ class Ranking:
     """
 
     metric: str
-    columns: Mapping[str, tuple[str, ...]]
     standings: Mapping[str, tuple[Standing, ...]]
     agreement: Mapping[str, RankAgreement]
     changes: Mapping[str, Mapping[str, float]]
 
     def __str__(self) -> str:
         """One line a method: value and rank in each set, and the places gained against the first."""
-        return "\n".join([table(self.header, self.body), *self.notes])
+        table = self.table("")
+        return "\n".join([*(block.text() for block in table.blocks), *table.notes])
 
-    @property
-    def header(self) -> list[str]:
-        header = [self.metric]
-        for place, name in enumerate(self.standings):
-            header += [name, "rank", *(["change"] if place else [])]
-        return header
-
-    @property
-    def body(self) -> list[list[str]]:
-        """Every method, by its rank in the first set that has it."""
-        sets = [sorted(standings, key=lambda one: one.rank) for standings in self.standings.values()]
-        return [self._line(method) for method in dict.fromkeys(one.method for of in sets for one in of)]
-
-    @property
-    def notes(self) -> list[str]:
-        """How far each further set agrees with the first."""
-        first = next(iter(self.standings))
-        return [f"{name} against {first}: {one}" for name, one in self.agreement.items()]
-
-    def _line(self, method: str) -> list[str]:
-        cells = [method]
-        for place, name in enumerate(self.standings):
-            one = next((one for one in self.standings[name] if one.method == method), None)
-            cells += ["-", "-"] if one is None else [number(one.value, 2), f"{one.rank:g}"]
-            if place:
-                gained = self.changes.get(name, {}).get(method)
-                cells.append("-" if gained is None else f"{gained:+g}")
-        return cells
+    def table(self, title: str) -> Table:
+        """Every method, by its rank in the first set that has it; how far each set agrees with the first."""
+        ordered = (sorted(of, key=lambda standing: standing.rank) for of in self.standings.values())
+        lines = {standing.method: [standing.method] for of in ordered for standing in of}
+        header, (first, *_) = [self.metric], self.standings
+        for name, standings in self.standings.items():
+            ranks = {of.method: [number(of.value, 2), f"{of.rank:g}"] for of in standings}
+            gained = {method: f"{places:+g}" for method, places in self.changes.get(name, {}).items()}
+            header += [name, "rank", *(["change"] if name != first else [])]
+            for method, cells in lines.items():
+                cells += ranks.get(method, ["-", "-"])
+                cells += [gained.get(method, "-")] if name != first else []
+        notes = [f"{name} against {first}: {agreed}." for name, agreed in self.agreement.items()]
+        return Table.plain(title, header, lines.values(), notes)
 
 
 def ranking(first: Results, *others: Results, names: Sequence[str] | None = None) -> Ranking:
@@ -93,13 +80,13 @@ def ranking(first: Results, *others: Results, names: Sequence[str] | None = None
     SWAD      79.27     1  87.20     1      +0
     ERM       76.50     2  84.00     2      +0
     RSC       75.93     3      -     -       -
-    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods)
+    mine against paper: Spearman 1.0000, Kendall 1.0000 (2 methods).
     """
     sets = [first, *others]
     if names is not None and (len(names) != len(sets) or len(set(names)) < len(names)):
         raise InputError(f"{len(sets)} sets of results need as many different names, got {list(names)}")
     labels = list(names or [f"set {place}" for place in range(1, len(sets) + 1)])
-    metrics = {metric for one in sets for metric in one.rows["metric"].to_pylist()}
+    metrics = {metric for results in sets for metric in results.rows["metric"].to_pylist()}
     if len(metrics) != 1:
         raise InputError(
             f"a ranking ranks one metric, these results have {', '.join(sorted(metrics)) or 'none'}: "
@@ -107,8 +94,7 @@ def ranking(first: Results, *others: Results, names: Sequence[str] | None = None
         )
     (metric,) = metrics
     lower = metric in LESS_IS_BETTER
-    read = {label: _values(one, label) for label, one in zip(labels, sets, strict=True)}
-    values = {label: means for label, (means, _) in read.items()}
+    values = {label: _values(results, label) for label, results in zip(labels, sets, strict=True)}
     standings = {label: _ranked(means, lower) for label, means in values.items()}
     agreement, changes = {}, {}
     for label in labels[1:]:
@@ -117,8 +103,7 @@ def ranking(first: Results, *others: Results, names: Sequence[str] | None = None
             both = [[values[name][method] for method in shared] for name in (labels[0], label)]
             agreement[label] = rank_agreement(*both, lower_is_better=lower)
             changes[label] = dict(zip(shared, agreement[label].change.tolist(), strict=True))
-    columns = {label: shared_columns for label, (_, shared_columns) in read.items()}
-    return Ranking(metric, columns, standings, agreement, changes)
+    return Ranking(metric, standings, agreement, changes)
 
 
 def _ranked(means: Mapping[str, float], lower: bool) -> tuple[Standing, ...]:
@@ -126,14 +111,14 @@ def _ranked(means: Mapping[str, float], lower: bool) -> tuple[Standing, ...]:
     return tuple(map(Standing, means, means.values(), order))
 
 
-def _values(results: Results, label: str) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Each method's mean over the columns that all methods have, and those columns."""
+def _values(results: Results, label: str) -> dict[str, float]:
+    """Each method's mean over the columns that all methods have."""
     cells: dict[str, dict[str, float]] = {}
     for row in results:
         if row["method"] is None:
             continue
-        other = row["column"] if row["method"] == row["row"] else row["row"]
-        where = ", ".join(name for name in (row["part"], other) if name)
+        across = row["column"] if row["method"] == row["row"] else row["row"]
+        where = ", ".join(name for name in (row["part"], across) if name)
         of_method = cells.setdefault(row["method"], {})
         if where in of_method:
             raise InputError(
@@ -142,8 +127,8 @@ def _values(results: Results, label: str) -> tuple[dict[str, float], tuple[str, 
         of_method[where] = row["value"]
     if not cells:
         raise InputError(f"{label}: none of these numbers belongs to a method")
-    shared = set.intersection(*(set(one) for one in cells.values()))
+    shared = set.intersection(*map(set, cells.values()))
     if not shared:
         raise InputError(f"{label}: no column has a number for each of {', '.join(cells)}")
-    columns = tuple(one for one in next(iter(cells.values())) if one in shared)
-    return {name: float(np.mean([one[column] for column in columns])) for name, one in cells.items()}, columns
+    columns = [column for column in next(iter(cells.values())) if column in shared]
+    return {name: float(np.mean([of[column] for column in columns])) for name, of in cells.items()}

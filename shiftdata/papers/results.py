@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +11,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.names import csv_cell
-from shiftdata.metrics.records import table as aligned
-from shiftdata.papers.numbers import KEY, PAPERS, SCHEMA, numbers, read_number, read_numbers
-from shiftdata.papers.tables import grids
+from shiftdata.papers.numbers import (
+    KEY,
+    PAPERS,
+    SCHEMA,
+    citation,
+    numbers,
+    published_tables,
+    read_number,
+    read_numbers,
+)
+from shiftdata.tables import Cell, Cells, Table, csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +67,9 @@ class Results:
         >>> mine.rows["printed"].to_pylist()
         ['84.9±0.4']
         """
-        return cls(pa.Table.from_pylist([_row(paper, table, same | dict(one)) for one in records], SCHEMA))
+        return cls(
+            pa.Table.from_pylist([_row(paper, table, same | dict(record)) for record in records], SCHEMA)
+        )
 
     def where(self, **chosen: str | int | Iterable[str]) -> Results:
         """The numbers whose paper, table, part, row, column, method, metric or unit is one of those given."""
@@ -70,7 +77,7 @@ class Results:
         for name, wanted in chosen.items():
             if name not in CHOICES:
                 raise not_found("name of results", name, CHOICES)
-            values = [str(wanted)] if isinstance(wanted, str | int) else [str(one) for one in wanted]
+            values = [str(wanted)] if isinstance(wanted, str | int) else [str(value) for value in wanted]
             known = set(rows[name].to_pylist()) - {None}
             for value in values:
                 if value not in known:
@@ -91,33 +98,31 @@ class Results:
         """Write the numbers as Parquet; `read` gives them back."""
         pq.write_table(self.rows, path, compression="zstd")
 
+    def tables(self) -> list[Table]:
+        """Each table as printed, with a block for each part."""
+        tables: dict[tuple[str, str], Cells] = {}
+        for row in self:
+            cells = tables.setdefault((row["paper"], row["table"]), {})
+            cells[row["part"], row["row"], row["column"]] = Cell(row["printed"], row["metric"], row["unit"])
+        return [Table.of(_title(*place), cells, drawn=place[1] != "text") for place, cells in tables.items()]
+
     def __str__(self) -> str:
-        parts, title = [], ""
-        for grid in grids(self.rows):
-            if grid.title != title:
-                title = grid.title
-                parts.append(title)
-            parts.append(aligned(grid.header, grid.body))
-        return "\n\n".join(parts) or "no numbers"
+        return "\n\n".join(table.text() for table in self.tables()) or "no numbers"
 
     def _repr_html_(self) -> str:
-        return "\n".join(grid.html() for grid in grids(self.rows))
+        return "\n".join(table.html() for table in self.tables())
 
     def to_csv(self) -> str:
         """One line a number, with a header."""
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, SCHEMA.names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self)
-        return buffer.getvalue()
+        return csv_text([SCHEMA.names, *(row.values() for row in self)])
 
     def to_markdown(self) -> str:
         """One Markdown table a block, as printed."""
-        return "\n\n".join(grid.markdown() for grid in grids(self.rows)) + "\n"
+        return "\n\n".join(table.markdown() for table in self.tables()) + "\n"
 
     def to_latex(self) -> str:
         """One LaTeX `tabular` a block (package booktabs), as printed."""
-        return "\n\n".join(grid.latex() for grid in grids(self.rows)) + "\n"
+        return "\n\n".join(table.latex() for table in self.tables()) + "\n"
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame, one row a number."""
@@ -126,9 +131,21 @@ class Results:
 
     def picture(self) -> Image.Image:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
-        from shiftdata.papers.charts import draw
+        from shiftdata.charts import chart, drawn_figure
 
-        return draw(self.rows)
+        cited = sorted(
+            {citation(paper) for paper in self.rows["paper"].unique().to_pylist() if paper in PAPERS}
+        )
+        return drawn_figure(chart(self.tables(), cited="\n".join(cited)))
+
+
+def _title(paper: str, table: str) -> str:
+    """The table, and its title where it is published."""
+    if paper not in PAPERS:
+        return ", ".join(name for name in (paper, table) if name)
+    name = table if table.startswith(("figure", "text")) else f"table {table}"
+    titles = [known.title for known in published_tables(paper) if known.table == table]
+    return f"{paper}, {name}" + (f": {titles[0]}" if titles else "")
 
 
 def published(
@@ -141,7 +158,7 @@ def published(
     >>> len(published("nico++", 3)), len(published("sma", metric="H-score", method="UniOT"))
     (36, 130)
     """
-    results = Results(pa.concat_tables([numbers(one) for one in ([paper] if paper else PAPERS)]))
+    results = Results(pa.concat_tables([numbers(name) for name in ([paper] if paper else PAPERS)]))
     return results.where(**({} if table is None else {"table": table}), **chosen)
 
 
@@ -149,8 +166,8 @@ def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(given) - set(SCHEMA.names)
     missing = {"column", "metric", "value"} - set(given)
     if unknown or missing:
-        what = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
-        raise InputError(f"a result {what}; it may have {', '.join(SCHEMA.names)}")
+        fault = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
+        raise InputError(f"a result {fault}; it may have {', '.join(SCHEMA.names)}")
     if not (given.get("row") or given.get("method")):
         raise InputError("a result needs the method (or the row) that it belongs to")
     printed = f"{given['value']}"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from shiftdata.charts import MOST_CELLS, Panel, bars, draw_panels, drawn_figure, lines, new_figure
 from shiftdata.errors import InputError
 from shiftdata.metrics.arrays import FloatArray, IntArray
-from shiftdata.pictures import MOST_CELLS, Panel, bars, draw, drawn_figure, lines, new_figure
 
 if TYPE_CHECKING:
     from shiftdata.tasks.evaluation import Evaluation
@@ -55,7 +55,7 @@ def draw_map(result: Evaluation, down: str, across: str) -> Image.Image:
     least, most = present.min(), present.max()
     each = f"n={least:,}" + (f" to {most:,}" if most > least else " each")
     title = f"{result.set}: accuracy in %, {result.n:,} rows, {each}"
-    return draw([Panel(title, rows, columns, accuracy, texts)])
+    return draw_panels([Panel(title, rows, columns, accuracy, texts)])
 
 
 def _figure(result: Evaluation) -> tuple[Any, Any]:

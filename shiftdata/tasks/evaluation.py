@@ -15,9 +15,10 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.metrics import FailurePoints, GroupAccuracy
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.metrics.clusters import Clusters
-from shiftdata.metrics.records import Record, markdown, number, plain, table
+from shiftdata.metrics.records import Record, number, plain
 from shiftdata.metrics.severity import severity_steps
 from shiftdata.metrics.statistics import accuracies
+from shiftdata.tables import aligned, markdown
 from shiftdata.tasks.official import Figure, Judged, accuracy_of, figures_of
 from shiftdata.tasks.predictions import UNKNOWN, predicted_rows
 from shiftdata.tasks.sets import Role
@@ -202,7 +203,7 @@ class Evaluation(Record):
 
     def __str__(self) -> str:
         head = f"{self.task}\nof {self.dataset}, {self.set} ({self.role}): {self.n:,} rows\n"
-        return "\n".join([head, table(*self._lines()), *self.notes])
+        return "\n".join([head, aligned(*self._lines()), *self.notes])
 
     __repr__ = __str__
 

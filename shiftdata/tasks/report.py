@@ -128,7 +128,7 @@ class Report:
         """
         import numpy as np
 
-        from shiftdata.pictures import draw, panel_of
+        from shiftdata.charts import draw_panels, panel_of
 
         counts = {name: np.array(one.counts) for name, one in self.sets.items()}
         most = max((int(of.max(initial=0)) for of in counts.values()), default=0)
@@ -139,4 +139,4 @@ class Report:
         panels = [panel for panel in every if panel is not None]
         if not panels:
             raise InputError(f"{self.task} has no set of few enough groups to draw: see the report instead")
-        return draw(panels)
+        return draw_panels(panels)

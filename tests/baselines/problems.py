@@ -89,12 +89,18 @@ def network_of(data: Data, backbone: str = "mlp", seed: int = 0) -> tuple[Networ
 
 
 def trainer_of(
-    method: Method, data: Data, *, backbone: str = "mlp", seed: int = 0, **settings: Any
+    method: Method,
+    data: Data,
+    *,
+    backbone: str = "mlp",
+    seed: int = 0,
+    device: str = "cpu",
+    **settings: Any,
 ) -> Trainer:
     """A trainer of a method on a problem; `settings` are those of `Training`."""
     network, prepare = network_of(data, backbone, seed)
     chosen = Training(**({"steps": 20, "batch": 30} | settings))
-    return Trainer(method, network, prepare, data, training=chosen, seed=seed)
+    return Trainer(method, network, prepare, data, training=chosen, seed=seed, device=device)
 
 
 def weights_of(trainer: Trainer) -> list[torch.Tensor]:

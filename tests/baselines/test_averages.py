@@ -128,7 +128,7 @@ def test_a_moving_average_is_its_formula(warm_up):
             decay * m + (1 - decay) * p.detach() for m, p in zip(expected, model.parameters(), strict=True)
         ]
         average.update(model.parameters())
-        losses.ema_(by_hand, model.parameters(), losses.ema_decay(step, 0.7) if warm_up else 0.7)
+        losses.ema_(by_hand, model.parameters(), 0.7, step if warm_up else None)
     own = [parameter.detach().clone() for parameter in model.parameters()]
     with average.applied(model.parameters()):
         for pair in zip(model.parameters(), expected, strict=True):

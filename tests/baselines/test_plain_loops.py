@@ -1,4 +1,4 @@
-"""Loops that somebody else would write, over the public loader, losses and samplers: they equal `sd.train`."""
+"""Loops of users over the public loader, losses and samplers equal `sd.train`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from shiftdata.baselines import Training, initial_network
 from shiftdata.loading.augment import Shift
 
 STEPS, BATCH = 20, 24
-TRAINING = Training(
-    steps=STEPS, batch=BATCH, optimizer="sgd", learning_rate=1e-3, schedule="constant", shift=2
-)
+PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e-3, "schedule": "constant"}
+TRAINING = Training(steps=STEPS, batch=BATCH, shift=2, **PLAIN)
 SGD: dict[str, Any] = {"lr": 1e-3, "momentum": 0.9, "weight_decay": 0.05}
 
 
@@ -29,15 +28,8 @@ def task(tiny) -> sd.Task:
 
 def batches(task: sd.Task, sampler: str, batch_size: int = BATCH) -> Iterator[Any]:
     """The batches of a training, epoch after epoch."""
-    loader = task.loader(
-        sampler=sampler,
-        batch_size=batch_size,
-        drop_last=True,
-        seed=0,
-        remap=True,
-        size=24,
-        transform=Shift(2),
-    )
+    options: dict[str, Any] = {"drop_last": True, "remap": True, "size": 24, "transform": Shift(2)}
+    loader = task.loader(sampler=sampler, batch_size=batch_size, seed=0, **options)
     while True:
         yield from loader
 
@@ -64,12 +56,17 @@ def coral(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
 def vrex(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
     for x, y, info in batches(task, "per-domain"):
         each = cross_entropy(network(prepare(x)), y, reduction="none")
-        yield each.mean() + 10.0 * losses.vrex(each, info["nuisance"])
+        yield each.mean() + losses.vrex(each, info["nuisance"])
 
 
 @pytest.mark.parametrize(
     ("method", "loop", "hyper"),
-    [("erm", erm, {}), ("group-dro", group_dro, {}), ("coral", coral, {}), ("vrex", vrex, {"anneal": 0.0})],
+    [
+        ("erm", erm, {}),
+        ("group-dro", group_dro, {}),
+        ("coral", coral, {}),
+        ("vrex", vrex, {"anneal": 0.0, "trade_off": 1}),
+    ],
 )
 def test_a_plain_loop_equals_the_trainer(task, method, loop, hyper):
     run = sd.train(task, method, side=24, training=TRAINING, **hyper)
@@ -86,3 +83,32 @@ def test_a_plain_loop_equals_the_trainer(task, method, loop, hyper):
         logits = np.concatenate([network(prepare(x)).numpy() for x, *_ in test])
     rows = np.searchsorted(run.rows, task.rows("test"))
     assert np.abs(logits - run.scores[rows]).max() < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of Lightning itself
+def test_a_lightning_module_equals_the_trainer(task):
+    """Its trainer drives the loader: shuffling, ranks and prefetching are the loader's own."""
+    lightning = pytest.importorskip("lightning")
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.network, self.prepare = initial_network(task, side=24)
+
+        def training_step(self, batch, number):
+            x, y, info = batch
+            z = self.network.features(self.prepare(x))
+            return cross_entropy(self.network.head(z), y) + losses.coral(z, info["nuisance"])
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), **SGD)
+
+    run = sd.train(task, "coral", side=24, training=TRAINING)
+    module = Module()
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = lightning.Trainer(max_steps=STEPS, accelerator="cpu", enable_model_summary=False, **quiet)
+    options: dict[str, Any] = {"drop_last": True, "remap": True, "size": 24, "transform": Shift(2)}
+    trainer.fit(module, task.loader(sampler="per-domain", batch_size=BATCH, seed=0, **options))
+    trained = run.model.scorer.network.state_dict()
+    for name, value in module.network.state_dict().items():
+        assert torch.allclose(value.double(), trained[name].double(), atol=1e-6), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import tracemalloc
 
@@ -109,6 +110,14 @@ def test_an_epoch_left_early_begins_again(task):
     loader.close()
 
 
+def test_an_epoch_is_over_with_its_last_batch(task):
+    """A caller that counts batches, as Lightning does, never asks for one more."""
+    counted, whole = (task.loader(sampler="shuffle", batch_size=32, seed=9) for _ in range(2))
+    first, second = (seen(itertools.islice(counted, len(counted))) for _ in range(2))
+    assert first == seen(whole)
+    assert second == seen(whole) != first
+
+
 @pytest.mark.parametrize("sampler", ["shuffle", "n-groups"])
 def test_resumed_at_every_cut_it_goes_on_as_if_nothing_had_happened(task, sampler):
     options = {"n_groups_per_batch": 4} if sampler == "n-groups" else {}
@@ -130,7 +139,9 @@ def test_resumed_at_every_cut_it_goes_on_as_if_nothing_had_happened(task, sample
         resumed = loader(workers=cut % 3)
         resumed.load_state_dict(state)
         resumed.set_epoch(state["epoch"])  # as training loops do: it changes nothing
-        assert seen(resumed) + seen(resumed) == uninterrupted[cut:]
+        # After the last batch the epoch is over: what is left is the next one.
+        left = seen(resumed) + (seen(resumed) if cut < len(whole) else [])
+        assert left == uninterrupted[cut:]
         assert resumed.state_dict()["epoch"] == 5
 
 

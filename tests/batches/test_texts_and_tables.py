@@ -79,7 +79,8 @@ def test_the_same_for_any_number_of_workers_in_any_epoch_and_resumed(task, sampl
         killed.close()
         resumed = loader()
         resumed.load_state_dict(state)
-        assert seen(resumed) + seen(resumed) == first[cut:] + second
+        left = seen(resumed) + (seen(resumed) if cut < len(whole) else [])
+        assert left == first[cut:] + second
 
 
 def test_ranks_share_an_epoch(task):

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import shiftdata as sd
-from shiftdata.bench.submission import Part, Submission, rows_of
+from shiftdata.bench.leaderboard.submission import Part, Submission, rows_of
 from shiftdata.tasks import Task
 
 GF = "group-fairness k=4 mu=0.2"

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from shiftdata.bench import Records, difference
-from shiftdata.bench.reporting.figures import CAPTIONS, write_figures
+from shiftdata.bench.reporting.making import CAPTIONS
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from tests.bench.synthetic import made_task, synthetic
@@ -118,4 +118,4 @@ def test_without_a_chart_there_is_nothing_to_write(sweep, tmp_path):
     line = ["report", "diff", str(sweep), str(sweep), "--figures", str(tmp_path / "none")]
     assert main(line) == 1
     with pytest.raises(InputError, match="has no chart"):
-        write_figures(difference(*[Records.read(sweep)] * 2), tmp_path / "none")
+        difference(*[Records.read(sweep)] * 2).write_figures(tmp_path / "none")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from shiftdata.baselines.method import _OWN, _source_hash
-from shiftdata.bench import Records, progress_of, read_sweep, run_sweep
-from shiftdata.cli.sweep import kept_sweep
+from shiftdata.bench import Records, kept_sweep, progress_of, read_sweep, run_sweep
 from shiftdata.errors import InputError
 
 MODULE = "methods_of_an_import_test"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shiftdata.bench.board import Board, leaderboard
-from shiftdata.bench.board_page import page_of
+from shiftdata.bench.leaderboard import leaderboard
+from shiftdata.bench.leaderboard.rendering import page_of
 from shiftdata.bench.reporting import report
 from shiftdata.errors import MissingExtraError
 from tests.bench.submissions import fair, part, submitted, written
@@ -25,7 +25,7 @@ def of():
 def first_lines(records, rules, **options):
     made = report(records, rules, **options)
     (table,) = made.sections[0].tables
-    return made, [[row, *cells] for row, cells in table.grids[0].lines]
+    return made, [[row, *cells] for row, *cells in table.blocks[0].body]
 
 
 def test_a_clear_lead_is_more_than_noise_and_says_over_whom(of, tmp_path):
@@ -53,7 +53,7 @@ def test_what_is_said_is_what_the_comparisons_say(of, tmp_path, best, said):
     records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1, seeds=6)
     made, (line,) = first_lines(records, ["last"])
     (compared,) = next(one for one in made.sections if one.title == "Paired comparisons").tables
-    verdict = dict(compared.grids[0].lines)["rwg"][2]
+    verdict = next(cells[2] for row, *cells in compared.blocks[0].body if row == "rwg")
     assert (verdict == "higher") == (said == "more than noise")
     assert line[1] == "rwg"
     assert line[4].startswith(said)
@@ -93,11 +93,11 @@ def test_oracles_are_marked(of, tmp_path):
     ("values", "less", "said"),
     [
         ([0.8, 0.7], False, "of its differences from all others, paired by origin, exclude 0."),
-        ([0.8, 0.75, 0.2], False, "interval of its difference from m1, paired by origin, includes 0: who is"),
+        ([0.8, 0.75, 0.2], False, "of its differences from m1, paired by origin, include 0: who is"),
         ([0.8, 0.8, 0.75], False, "from m1, m2, paired by origin, include 0: who is better is open."),
         ([0.8] * 6, False, "from m1, m2, m3 and 2 more, paired by origin, include 0: who is better is open."),
-        ([0.1, 0.15, 0.3], True, "from m1, paired by origin, includes 0: who is better is open."),
-        ([0.8, None], False, "from m1, paired by origin, includes 0: who is better is open."),
+        ([0.1, 0.15, 0.3], True, "from m1, paired by origin, include 0: who is better is open."),
+        ([0.8, None], False, "from m1, paired by origin, include 0: who is better is open."),
         ([0.8], False, "and alone."),
     ],
 )
@@ -113,8 +113,8 @@ def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatc
         score = replace(table.score(line), value=value or 0.5, influence=moved, reach=2.0)
         card = replace(line.entry.card, method=f"m{at}")
         lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
-    monkeypatch.setattr("shiftdata.bench.board_page.LESS", ("worst",) if less else ())
-    assert said in page_of(Board((replace(table, lines=tuple(lines)),), ()))
+    monkeypatch.setattr("shiftdata.bench.leaderboard.rendering.LESS", ("worst",) if less else ())
+    assert said in page_of([replace(table, lines=tuple(lines))], [])
 
 
 def test_a_page_without_its_library_says_what_to_install(of, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from shiftdata.bench.board import leaderboard
+from shiftdata.bench.leaderboard import leaderboard
 from shiftdata.bench.reporting import report
 from tests.bench.submissions import GF, fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic

@@ -50,15 +50,15 @@ def section(made, start):
 
 def grid(table, part=0):
     """A block as a mapping from row and column to what is printed."""
-    of = table.grids[part]
+    of = table.blocks[part]
     return {
-        (row, column): cell for row, cells in of.lines for column, cell in zip(of.columns, cells, strict=True)
+        (row, column): cell for row, *cells in of.body for column, cell in zip(of.columns, cells, strict=True)
     }
 
 
 def test_fairness_has_the_worst_group_over_mu_with_its_spread(fair):
     table = section(report(fair, ["iid-worst"]), "Group fairness").tables[0]
-    assert table.grids[0].header == ["K = 4, by mu", "0.2", "0.5"]
+    assert table.blocks[0].header == ("K = 4, by mu", "0.2", "0.5")
     runs = fair.where(method="group-dro", trial=0, protocol="group-fairness k=4 mu=0.2")
     chosen = next(one for one in report_scores(fair) if one.method == "group-dro" and one.params["mu"] == 0.2)
     worst = [100 * fair.evaluation(at.run, "test", at.step).worst for at in chosen.selected.runs]
@@ -97,19 +97,19 @@ def test_an_oracle_is_marked_wherever_its_numbers_are(fair):
     made = report(fair)  # the sweep's own rules
     marked = section(made, "Group fairness: table, heads, selected by oracle (oracle)")
     for table in marked.tables:
-        assert all(row.endswith("(oracle)") for of in table.grids for row, _ in of.lines)
+        assert all(row.endswith("(oracle)") for of in table.blocks for row, *_ in of.body)
     for line in csv.DictReader(io.StringIO(made.to_csv())):
         assert (line["oracle"] == "True") == (line["rule"] == "oracle (oracle)")
     ranked = section(made, "Ranks").tables[0]
-    assert "oracle (oracle)" in ranked.grids[0].columns
+    assert "oracle (oracle)" in ranked.blocks[0].columns
     compared = [one for one in section(made, "Paired").tables if "oracle" in one.title]
-    assert all(row.endswith("(oracle)") for one in compared for row, _ in one.grids[0].lines)
+    assert all(row.endswith("(oracle)") for one in compared for row, *_ in one.blocks[0].body)
 
 
 def test_adaptation_has_scenarios_in_rows_and_their_mean_with_its_error(uda):
     made = report(uda)
     table = section(made, "Domain adaptation").tables[0]
-    rows = [row for row, _ in table.grids[0].lines]
+    rows = [row for row, *_ in table.blocks[0].body]
     assert set(rows[:-1]) == {f"{a} → {b}" for a, b in PAIRS}
     assert rows[-1] == "mean"
     means = [one.main.mean() for one in report_scores(uda, "last") if one.method == "cdan"]
@@ -127,7 +127,7 @@ def test_a_mean_is_over_the_scenarios_that_all_methods_have(uda, tmp_path):
     first = [one.params["source"] for one in report_scores(uda, "last") if one.method == "erm"].index("kind0")
     assert grid(table)["mean", "erm"].startswith(f"{np.mean(np.delete(means, first)):.1f}")
     ranked = section(report(fewer, ["last"]), "Ranks").tables[0]
-    assert {row for row, _ in ranked.grids[0].lines} == {"erm", "cdan"}  # those that have every task
+    assert {row for row, *_ in ranked.blocks[0].body} == {"erm", "cdan"}  # those that have every task
 
 
 def test_domains_have_an_average_and_its_rank(tmp_path):
@@ -137,7 +137,7 @@ def test_domains_have_an_average_and_its_rank(tmp_path):
     records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1)
     table = section(report(records, ["iid"]), "Domain generalization").tables[0]
     cells = grid(table)
-    assert set(table.grids[0].columns) == {"kind0", "kind1", "kind2", "average", "rank"}
+    assert set(table.blocks[0].columns) == {"kind0", "kind1", "kind2", "average", "rank"}
     assert [cells[method, "rank"] for method in ("swad", "erm", "irm")] == ["1", "2", "3"]
     of_seeds = np.array(
         [one.main for one in report_scores(records, "iid") if one.method == "erm"]
@@ -162,7 +162,7 @@ def test_label_shift_is_relative_to_the_method_without_correction(tmp_path):
     tasks = {text: made_task(text, of) for text in ("label-shift alpha=1", "label-shift alpha=10")}
     records = synthetic(tmp_path, tasks=tasks, methods={"rs+rw": (0.8, 0.8), "erm": (0.7, 0.7)}, trials=1)
     accuracy, relative, error = section(report(records, ["last"]), "Label shift").tables
-    assert accuracy.grids[0].columns == ("10", "1")  # from mild to severe
+    assert accuracy.blocks[0].columns == ("10", "1")  # from mild to severe
     scores = {(one.method, one.params["alpha"]): one.main for one in report_scores(records, "last")}
     expected = mean_sem(scores["rs+rw", 1] - scores["erm", 1])  # paired by seed
     assert grid(relative)["rs+rw", "1"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
@@ -181,9 +181,9 @@ def test_continuous_shifts_have_accuracy_by_severity_and_failures(tmp_path):
     records, task = continuous(tmp_path)
     made = report(records, ["last"])
     along, drops, sums = section(made, "Continuous").tables
-    assert along.grids[0].columns == ("0", "1", "2")
-    assert drops.grids[0].columns == ("1", "2")
-    assert "mean failure point (severity)" in sums.grids[0].columns
+    assert along.blocks[0].columns == ("0", "1", "2")
+    assert drops.blocks[0].columns == ("1", "2")
+    assert "mean failure point (severity)" in sums.blocks[0].columns
     truth = Truth(records, Facts(records))
     truth._tasks[task.content_id()] = task
     (table,) = failure_tables(group_of(records, "last"), truth)
@@ -198,9 +198,9 @@ def test_continuous_shifts_have_accuracy_by_severity_and_failures(tmp_path):
 
 
 def group_of(records, rule):
-    from shiftdata.bench.reporting.making import _groups
+    from shiftdata.bench.reporting.making import groups_of
 
-    return _groups(records, Facts(records), [rule], "erm")[0][0]
+    return groups_of(records, Facts(records), [rule], "erm")[0][0]
 
 
 def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
@@ -209,8 +209,8 @@ def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
     records = synthetic(tmp_path, tasks=tasks, trials=1)
     made = report(records, ["last"])
     scenarios, parts = section(made, "Universal").tables
-    assert [row for row, _ in scenarios.grids[0].lines][-1] == "mean"
-    assert parts.grids[0].columns == ("known classes", "unknown classes", "H-score")
+    assert [row for row, *_ in scenarios.blocks[0].body][-1] == "mean"
+    assert parts.blocks[0].columns == ("known classes", "unknown classes", "H-score")
     fewer = without(records, "rwg", next(iter(tasks)))
     parts = section(report(fewer, ["last"]), "Universal").tables[1]
     shared = next(
@@ -223,7 +223,7 @@ def test_other_tasks_have_every_figure_by_task(tmp_path):
     task = made_task("a==kind0,kind1")
     made = report(synthetic(tmp_path, tasks={"a==kind0,kind1": task}, trials=1), ["last"])
     (table,) = section(made, "Other tasks").tables
-    assert {"accuracy", "worst group", "mean over groups"} <= set(table.grids[0].columns)
+    assert {"accuracy", "worst group", "mean over groups"} <= set(table.blocks[0].columns)
 
 
 def test_same_rows_are_compared_as_metrics_compare_does(fair):
@@ -241,14 +241,14 @@ def test_same_rows_are_compared_as_metrics_compare_does(fair):
     rows = task.rows("test")
     group = np.unique(task.metadata.group[rows], return_inverse=True)[1]
     found = compare(task.metadata.label[rows], a, b, groups=group, n_groups=16, statistic="worst").difference
-    line = next(cells for row, cells in made.tables[0].grids[0].lines if row == "group-dro")
-    assert line[-2:] == (f"{100 * found.estimate:+.2f}", f"{100 * found.low:+.2f} to {100 * found.high:+.2f}")
+    line = next(cells for row, *cells in made.tables[0].blocks[0].body if row == "group-dro")
+    assert line[-2:] == [f"{100 * found.estimate:+.2f}", f"{100 * found.low:+.2f} to {100 * found.high:+.2f}"]
     assert any("not on this machine" in note for note in made.notes)  # of the other task's dataset
 
 
 def test_failed_runs_are_named_with_their_reason(fair):
     table = section(report(fair), "Failures").tables[0]
-    ((reason, (count, which)),) = table.grids[0].lines
+    ((reason, count, which),) = table.blocks[0].body
     assert (reason, count) == ("diverged: the loss is nan after step 7", "2")
     assert "rwg on group-fairness@1(k=4, mu=0.5, seed=0), trial 1, seed 2" in which
 
@@ -265,7 +265,7 @@ def test_runs_that_are_missing_are_counted(tmp_path):
         table = pq.read_table(path)
         pq.write_table(table.slice(1), path)
     tables = section(report(Records.read(tmp_path), ["last"]), "Failures").tables
-    assert [cells for _, cells in tables[0].grids[0].lines] == [("2", "3")]
+    assert [cells for _, *cells in tables[0].blocks[0].body] == [["2", "3"]]
 
 
 def test_runs_that_only_select_are_not_those_asked_for(tmp_path):
@@ -273,16 +273,15 @@ def test_runs_that_only_select_are_not_those_asked_for(tmp_path):
     place = records.runs.schema.get_field_index("held_out")
     out = ["kind0" if one == "erm" else "" for one in records.column("method")]
     part = Records(records.runs.set_column(place, "held_out", [out]), records.tasks, records._places)
-    (table,) = Facts(part)._missing()
-    assert {(row.partition(" ")[0], *cells) for row, cells in table.grids[0].lines} == {("erm", "0", "3")}
+    assert {(row.partition(" ")[0], *cells) for row, *cells in Facts(part)._missing()} == {("erm", "0", "3")}
 
 
 def test_a_rule_that_cannot_choose_is_named_and_the_others_go_on(fair):
     made = report(fair, ["last", "iid"])
     assert section(made, "Group fairness: table, heads, selected by iid")
     refused = section(made, "Failures").tables[1]
-    assert refused.grids[0].lines[0][0].startswith("last: last chooses a step and not a trial")
-    assert refused.grids[0].lines[0][1][0] == "6"
+    assert refused.blocks[0].body[0][0].startswith("last: last chooses a step and not a trial")
+    assert refused.blocks[0].body[0][1] == "6"
 
 
 def test_rules_are_those_of_each_sweep_or_of_its_paper(tmp_path):
@@ -305,7 +304,7 @@ def test_csv_has_a_line_for_each_figure_that_says_all_of_it(fair):
 
 def test_markdown_and_latex_have_every_table(fair):
     made = report(fair)
-    blocks = sum(len(one.grids) for of in made.sections for one in of.tables)
+    blocks = sum(len(one.blocks) for of in made.sections for one in of.tables)
     assert made.to_markdown().count("| --- |") + made.to_markdown().count("| ---") >= blocks
     assert made.to_latex().count(r"\begin{tabular}") == blocks
     assert r"\%" in made.to_latex()
@@ -317,18 +316,21 @@ def test_ranks_between_backbones_are_compared(tmp_path):
     synthetic(tmp_path / "b", trials=1, backbone="small-cnn", sweep="b", methods=other)
     made = report(Records.read(tmp_path / "a", tmp_path / "b"), ["last"])
     table = next(one for one in section(made, "Ranks").tables if "backbone" in one.title)
-    assert {"heads", "small-cnn"} <= set(table.grids[0].columns)
+    assert {"heads", "small-cnn"} <= set(table.blocks[0].columns)
     assert table.notes[0].startswith("small-cnn against heads: Spearman -")
 
 
 def test_names_of_the_papers_are_theirs():
-    for paper, names in NAMES.items():
-        known = set(published(paper).rows["method"].to_pylist())
-        assert set(names) <= known
-        assert set(names.values()) <= set(METHODS)
+    assert set(NAMES) <= set(published().rows["method"].to_pylist())
+    assert set(NAMES.values()) <= set(METHODS)
     for kind in KINDS:
-        for board in boards(kind, kind.protocols[-1]):
-            assert len(set(board.results.rows["method"].to_pylist())) >= 3
+        for _, board in boards(kind, kind.protocols[-1]):
+            ours = {name.rpartition("+")[2] for name in board.rows["method"].to_pylist()}
+            assert len(ours & set(METHODS)) >= 3
+    (sma,) = (board for _, board in boards(kind_of("uda@1()"), "uda"))
+    assert set(sma.rows["method"].to_pylist()) == {"erm", "deepjdot", "dann", "cdan"}
+    (rlsbench,) = (board for _, board in boards(kind_of("label-shift@1()"), "label-shift"))
+    assert {"erm", "rw", "rs+dann", "rs+rw+dann", "cdan"} <= set(rlsbench.rows["method"].to_pylist())
     assert kind_of("canonical").name == "other tasks"
 
 

@@ -21,7 +21,7 @@ def section(made, title):
 
 
 def lines(made, title):
-    return [row for table in section(made, title).tables for row, _ in table.grids[0].lines]
+    return [row for table in section(made, title).tables for row, *_ in table.blocks[0].body]
 
 
 def test_a_sweep_does_not_differ_from_itself(before):
@@ -34,15 +34,15 @@ def test_what_moved_and_what_was_chosen_instead(before, tmp_path):
     skills = {"erm": METHODS["erm"], "rwg": (0.2, 0.2), "jtt": (0.9, 0.8)}
     after = synthetic(tmp_path, tasks=TASKS, methods=skills, commit="def456", steps=(10, 30))
     made = difference(before, after, ["iid"])
-    studies = section(made, "Studies").tables[0].grids[0].lines
-    assert [(row.partition(" ")[0], cells[0]) for row, cells in studies] == [
+    studies = section(made, "Studies").tables[0].blocks[0].body
+    assert [(row.partition(" ")[0], where) for row, where in studies] == [
         ("group-dro", "A alone"),
         ("jtt", "B alone"),
     ]
     assert any(row.startswith("rwg on") for row in lines(made, "Numbers that moved"))
-    assert lines(made, "Versions that differ") == ["commits"]
-    chosen = dict(section(made, "Selections that changed").tables[0].grids[0].lines)
-    rwg = next(cells for row, cells in chosen.items() if row.startswith("rwg"))
+    assert lines(made, "Versions that differ") == ["commit"]
+    chosen = section(made, "Selections that changed").tables[0].blocks[0].body
+    rwg = next(cells for row, *cells in chosen if row.startswith("rwg"))
     assert "steps" in rwg[1]
     assert "30" in rwg[2]
 
@@ -64,8 +64,8 @@ def test_a_move_within_the_spread_is_not_listed(before, tmp_path):
 def test_other_rows_of_one_name_are_said(before, tmp_path):
     after = synthetic(tmp_path, tasks=TASKS, content_id="d" * 64)
     (table,) = section(difference(before, after), "Studies").tables
-    assert len(table.grids[0].lines) == 3
-    assert table.grids[0].lines[0][1][0].startswith("both, of other data")
+    assert len(table.blocks[0].body) == 3
+    assert table.blocks[0].body[0][1].startswith("both, of other data")
 
 
 def test_the_command_line_ends_well_whatever_differs(before, tmp_path, capsys):

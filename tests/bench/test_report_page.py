@@ -7,10 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from shiftdata.bench.reporting import report
-from shiftdata.bench.reporting.page import page as page_of
-from shiftdata.bench.reporting.tables import Section, Table
-from shiftdata.papers.tables import Grid
+from shiftdata.bench.reporting import Report, report
+from shiftdata.bench.reporting.scores import Section
+from shiftdata.tables import Table
 from tests.bench.synthetic import made_task, synthetic
 from tests.protocols.made import metadata
 
@@ -92,7 +91,7 @@ def test_each_chart_says_what_it_shows_and_has_its_table(page):
     read = Page(page.to_html())
     assert len(read.charts) == 1
     assert "Accuracy, %, by test domain" in (read.charts[0]["aria-label"] or "")
-    assert read.elements.count("table") == sum(len(t.grids) for s in page.sections for t in s.tables)
+    assert read.elements.count("table") == sum(len(t.blocks) for s in page.sections for t in s.tables)
     assert len(read.ids) == len(set(read.ids))
 
 
@@ -118,6 +117,5 @@ def test_csv_runs_nothing_in_a_spreadsheet(tmp_path):
 
 
 def test_a_table_without_a_line_is_a_table():
-    grid = Grid("mine", "gains", "", ("1", "10"), ())
-    made = page_of("empty", [Section("Gains", (Table("Gains", (grid,)),))])
+    made = Report("empty", (Section("Gains", (Table.plain("Gains", ["", "1", "10"], []),)),), ()).to_html()
     assert made.count("<th") >= 3

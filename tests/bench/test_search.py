@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.baselines import METHODS, Hyper, Training, make_method
-from shiftdata.bench.search import Search, applied, drawn, method_space, suggested
+from shiftdata.bench.sweep import Search, applied, drawn, method_space, suggested
 from shiftdata.errors import InputError, NotFoundError
 
 RATE = Hyper(0.01, low=1e-4, high=1e-1, log=True)
@@ -68,7 +68,7 @@ def test_tpe_goes_on_over_trials_that_failed():
 def test_every_range_gives_numbers_that_the_method_takes(name):
     search = Search(kind="random", trials=3)
     for trial in range(1, 6):
-        settings = drawn(search.space_of(name, heads=False), 0, name, trial)
+        settings = drawn(search.space_of(name), 0, name, trial)
         make_method(name, **settings)
 
 
@@ -83,22 +83,11 @@ def test_settings_of_the_training_and_of_the_method_are_told_apart():
     assert own == (("eta", 0.2), ("up", 4))
 
 
-def test_a_grid_is_every_point():
-    space = {"learning_rate": Hyper(0.1, choices=(0.1, 0.01)), "up": Hyper(4, choices=(4, 20, 50))}
-    grid = Search(kind="grid", trials=6, space=space)
-    assert len(grid.grid("jtt", heads=True)) == 6
-    assert grid.grid("erm", heads=True) == [{"learning_rate": 0.1}, {"learning_rate": 0.01}]
-    with pytest.raises(InputError, match="needs the values of learning_rate"):
-        Search(kind="grid", trials=2, space={"learning_rate": RATE}).grid("erm", heads=True)
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"kind": "bayes"}, "random"),
         ({"kind": "random", "trials": 0}, "1 or more"),
         ({"trials": 3}, "one trial"),
-        ({"seeds_of": "worst"}, "best"),
         ({"kind": "tpe", "trials": 3, "rule": "last"}, "needs a score"),
     ],
 )

@@ -16,8 +16,8 @@ def tables(made):
     cells = [
         {
             (row, column): cell
-            for row, of in one.grids[0].lines
-            for column, cell in zip(one.grids[0].columns, of, strict=True)
+            for row, *of in one.blocks[0].body
+            for column, cell in zip(one.blocks[0].columns, of, strict=True)
         }
         for one in section.tables
     ]

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from shiftdata.bench.card import MOST_CARD, read_card, template
-from shiftdata.bench.judging import Judge
-from shiftdata.bench.submission import CARD, Part, Submission, fit_rows, rows_of
+from shiftdata.bench.leaderboard.card import MOST_CARD, read_card, template
+from shiftdata.bench.leaderboard.judging import Judge
+from shiftdata.bench.leaderboard.submission import CARD, Part, Submission, fit_rows, rows_of
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
 from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
@@ -122,7 +122,7 @@ WRONG = {
     "null": (_label(None), "1 predictions are None"),
     "nan": (_label("nan"), "are 'nan'"),
     "unknown": (_label("unknown"), "are 'unknown'"),
-    "space": (lambda made: _label(made.rows["prediction"][0].as_py() + " ")(made), "sign by sign"),
+    "space": (lambda made: _label(made.rows["prediction"][0].as_py() + " ")(made), "character by character"),
     "set": (lambda made: edited(made, set=["train"] * len(made.rows)), "unknown set of a submission 'train'"),
     "no such set": (lambda made: edited(made, set=["../x"] * len(made.rows)), "unknown set of a submission"),
     "task": (lambda made: edited(made, task_id=["0" * 64] * len(made.rows)), "card does not name"),
@@ -251,15 +251,15 @@ CARDS = {
     "saw the test": ({"saw_test": True}, "saw the test, and its rule is 'last'"),
     "look-alike rule": ({"rule": "\u043eracle"}, "unknown selection rule"),
     "other, empty": ({"rule": "other:  "}, "unknown selection rule"),
-    "path": ({"dataset": "../tiny"}, "give their names, no path"),
-    "absolute": ({"dataset": "/etc"}, "give their names, no path"),
-    "address": ({"dataset": "https://example.org/x"}, "give their names, no path"),
-    "base": ({"base": "../mini"}, "give their names, no path"),
+    "path": ({"dataset": "../tiny"}, "give the name, no path"),
+    "absolute": ({"dataset": "/etc"}, "give the name, no path"),
+    "address": ({"dataset": "https://example.org/x"}, "give the name, no path"),
+    "base": ({"base": "../mini"}, "give the name, no path"),
     "script": ({"url": "javascript:alert(1)"}, "give https://"),
     "url in quotes": ({"url": 'https://x/"onclick=1'}, "give https://"),
     "line": ({"method": "a\nb"}, "line break or control character"),
     "turned": ({"method": "a\u202eb"}, "control character"),
-    "long": ({"backbone": "x" * 2000}, "2,000 signs"),
+    "long": ({"backbone": "x" * 2000}, "2,000 characters"),
     "empty": ({"method": " "}, "method is"),
     "date": ({"date": "yesterday"}, "2026-01-31"),
     "trials": ({"trials": 0}, "1 or more"),
@@ -360,7 +360,7 @@ def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, m
 
 def test_a_file_that_unfolds_to_too_many_rows_is_refused_before_they_are_read(task, tmp_path, monkeypatch):
     path = written(tmp_path, "x.parquet", submitted(task))
-    monkeypatch.setattr("shiftdata.bench.submission.MOST_ROWS", 10)
+    monkeypatch.setattr("shiftdata.bench.leaderboard.submission.MOST_ROWS", 10)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("rows were read"))
     with pytest.raises(InputError, match="at most 10 rows are read; give it in several files"):
         Submission.read(path)
@@ -379,7 +379,7 @@ def test_equal_rows_do_not_fill_the_memory(task, tmp_path):
     }
     bomb = write_equal_rows(tmp_path / "bomb.parquet", row, 8_000_000, pq.read_schema(made).metadata)
     assert bomb.stat().st_size < 300_000
-    begin = "from pathlib import Path\nfrom shiftdata.bench.submission import Submission"
+    begin = "from pathlib import Path\nfrom shiftdata.bench.leaderboard.submission import Submission"
     code = "try:\n    Submission.read(Path(sys.argv[1])).parts\nexcept ValueError as error:\n    print(error)"
     bytes_more, printed = growth(begin, code, bomb)
     assert "8,000,000 rows" in printed
@@ -435,8 +435,8 @@ def test_what_a_leaderboard_refuses_is_not_written(tiny, task, tmp_path, capsys)
     assert cli([*line, card]) == 1
     assert "claims worst 0.999" in capsys.readouterr().err
     assert cli([*line, filled(tmp_path, **{'method = "my-method"': ""})]) == 1
-    assert "lacks method" in capsys.readouterr().err
+    assert "method is missing" in capsys.readouterr().err
     assert cli([*line, filled(tmp_path, **{"m = 3": "k = 3"})]) == 1
-    assert "unknown field of a card 'k'" in capsys.readouterr().err
+    assert "'k' is an unknown field" in capsys.readouterr().err
     assert not out.exists()
     assert list(tmp_path.glob(".*")) == []

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shiftdata.bench import presets, read_sweep, sweep_of
-from shiftdata.bench.job import TaskFacts, identity
-from shiftdata.bench.plan import Plan
-from shiftdata.bench.sweep import PRESETS, plain_sweep, restored
+from shiftdata.bench.job import facts_of, identity
+from shiftdata.bench.records import SWEEP
+from shiftdata.bench.running import needed
+from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.dataset import open_dataset
 from shiftdata.errors import InputError
@@ -29,7 +29,7 @@ SMALL = {
 def test_lists_are_alternatives(tiny):
     made = sweep_of(SMALL, [str(tiny)])
     assert [one.protocol for one in made.tasks] == [f"group-fairness k={k} mu=0.2" for k in (2, 4)]
-    assert len(Plan(made).runs(None)) == 4
+    assert len(needed(made, None)) == 4
     assert made.training.steps == 6
 
 
@@ -43,7 +43,7 @@ def test_canonical_splits_are_named_by_a_pattern(tiny):
 
 def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
     def ids(**changed):
-        return {one.id for one in Plan(sweep_of(SMALL | changed, [str(tiny)])).runs(None)}
+        return {one.id for one in needed(sweep_of(SMALL | changed, [str(tiny)]), None)}
 
     before = ids()
     assert ids() == before
@@ -59,24 +59,32 @@ def test_a_run_is_another_when_anything_that_determines_it_is(tiny):
     assert ids(**others[3]) > before  # the defaults are trial 0 of every search
 
 
-def test_the_data_of_a_run_is_part_of_its_id(tiny):
-    job = next(iter(Plan(sweep_of(SMALL, [str(tiny)])).runs(None))).job
-    facts = TaskFacts.of(job.task)
-    for name in ("content_id", "task_id", "dataset", "base", "trained_on"):
-        assert identity(job, replace(facts, **{name: "another"})).id != identity(job, facts).id
+def test_the_data_of_a_run_is_part_of_its_id(tiny, monkeypatch):
+    job = next(iter(needed(sweep_of(SMALL, [str(tiny)]), None))).job
+    facts = facts_of(job.task)
+    for name in ("content_id", "task_id", "dataset", "base"):
+        run = identity(job).id
+        with monkeypatch.context() as patched:
+            patched.setattr("shiftdata.bench.job.facts_of", lambda spec, name=name: facts | {name: "another"})
+            assert identity(job).id != run
 
 
 def test_an_other_content_is_another_run(tiny, other):
-    here, there = (Plan(sweep_of(SMALL, [str(place)])).runs(None) for place in (tiny, other))
+    here, there = (needed(sweep_of(SMALL, [str(place)]), None) for place in (tiny, other))
     assert not {one.id for one in here} & {one.id for one in there}
     assert {one.job.study for one in here} == {one.job.study for one in there}  # merging them is refused
 
 
-def test_a_sweep_is_kept_whole(tiny):
+def test_a_sweep_is_kept_whole(tiny, tmp_path):
     raw = SMALL | {"search": {"kind": "random", "trials": 3, "space": {"learning_rate": [0.1, 0.01]}}}
     made = sweep_of(raw, [str(tiny)])
-    again = restored(json.loads(json.dumps(plain_sweep(made))))
-    assert [one.id for one in Plan(again).runs(None)] == [one.id for one in Plan(made).runs(None)]
+    (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made)))
+    again = kept_sweep(tmp_path)
+    assert again == made
+    assert [one.id for one in needed(again, None)] == [one.id for one in needed(made, None)]
+    (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made) | {"colour": "red"}))
+    with pytest.raises(InputError, match="'colour' is an unknown field"):
+        kept_sweep(tmp_path)
 
 
 @pytest.mark.parametrize("name", presets())
@@ -103,7 +111,10 @@ def test_every_preset_is_a_sweep_of_methods_that_there_are(name, monkeypatch):
         ({"hyper": {"dann": {"slope": 1}}}, "method of"),
         ({"backbones": "heads", "methods": ["dann"]}, "linear heads"),
         ({"backbones": "heads", "training": {"batch": 8}}, "heads trains with"),
-        ({"keep": "some"}, "chosen"),
+        ({"training": {"steps": "3"}}, "training.steps is '3', not a int"),
+        ({"search": {"kind": "bayes"}}, "search.kind is 'bayes', not a 'defaults' or 'random'"),
+        ({"search": {"seeds_of": "worst"}}, "seeds_of is 'worst', not a 'each' or 'best'"),
+        ({"keep": "some"}, "keep is 'some', not a 'chosen' or 'select' or 'all'"),
     ],
 )
 def test_bad_sweeps_are_refused_with_what_is_allowed(tiny, changed, why):

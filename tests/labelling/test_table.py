@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from shiftdata.errors import ChangedError, InputError, LockedError, StorageError
 from shiftdata.labelling.purposes import DUPLICATES, FILTER, STYLES, purpose_of
-from shiftdata.labelling.table import Row, as_text, latest, line_of, read_labels, settled
+from shiftdata.labelling.table import Row, latest, line_of, read_labels, settled
 from shiftdata.labelling.writing import LabelFile, open_labels
+from shiftdata.tables import csv_text
 
 HEADER = "key,label,who,when\n"
 WHEN = "2026-11-23T20:00:00Z"
@@ -186,4 +187,4 @@ def test_purposes_are_known_by_their_labels() -> None:
     for labels in ([], ["keep", "good"], ["cat"]):
         with pytest.raises(InputError, match="not those of one purpose"):
             purpose_of(labels, "x.csv")
-    assert as_text([("a", "b")]) == "a,b\n"
+    assert csv_text([("a", "b")]) == "a,b\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from builders.albums.table_file import read_table_file
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
-from shiftdata.format.names import csv_cell, from_csv_cell
+from shiftdata.tables import csv_cell, from_csv_cell
 
 LISTED = "styles.tsv"
 #: Columns of the table that a bank of codes has too.

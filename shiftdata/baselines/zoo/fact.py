@@ -62,8 +62,7 @@ class FACT(OfPictures):
         return self.trade_off * math.exp(-5 * (1 - risen) ** 2)
 
     def after_step(self, batch: Batch) -> None:
-        decay = losses.ema_decay(batch.step + 1, self.decay)
-        losses.ema_(self.teacher.parameters(), self.network.parameters(), decay)
+        losses.ema_(self.teacher.parameters(), self.network.parameters(), self.decay, batch.step + 1)
 
     def _changed(self, batch: Batch) -> Tensor:
         """Return each row with amplitudes mixed with a partner's."""

@@ -6,7 +6,6 @@ difference(a, b)               what differs between two sweeps
 
 from __future__ import annotations
 
-from shiftdata.bench.reporting.diff import difference
-from shiftdata.bench.reporting.making import Report, report
+from shiftdata.bench.reporting.making import Report, difference, report
 
 __all__ = ["Report", "difference", "report"]

@@ -1,22 +1,29 @@
-"""Each method against a baseline, over the tasks and seeds that both have."""
+"""Each method against a baseline over the tasks and seeds of both; who is ahead, and what may be noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shiftdata.bench.reporting.kinds import Kind, title_of
-from shiftdata.bench.reporting.scores import Score, method_label, rule_label
-from shiftdata.bench.reporting.statistics import EXACT, holm, sign_flip, student_test
-from shiftdata.bench.reporting.tables import Section, Table, plain_table, span
+from shiftdata.bench.reporting.kinds import capital, title_of
+from shiftdata.bench.reporting.scores import Group, Score, Section, alike, rule_label, span
 from shiftdata.metrics.arrays import FloatArray
+from shiftdata.metrics.differences import EXACT, holm, sign_flip, student_test
+from shiftdata.tables import Table
 
 LEVEL = 0.05
-#: From so many differences on a sign-flip test can fall below `LEVEL`.
+#: From this many differences on a sign-flip test can fall below `LEVEL`.
 ENOUGH = math.ceil(math.log2(2 / LEVEL))
+SURE, UNSURE = "more than noise", "may be noise"
+AHEAD = (
+    "Ahead is the method with the highest mean over the tasks that most methods have. A lead, in points with "
+    f"its 95 % interval, is {SURE} where the paired comparison calls it higher after Holm's adjustment for "
+    "all methods. The first and the next were picked by these numbers, so their difference looks surer than "
+    "it is."
+)
 READING = (
     "A difference counts as higher or lower where the 95 % interval (Student's, over the mean difference of "
     f"each task, or over the seeds of a single one) excludes 0, Holm's p is below {LEVEL:g} and, of {ENOUGH} "
@@ -54,101 +61,140 @@ class Comparison:
         """Higher or lower where the interval excludes 0, and the tests agree that it does."""
         clear = self.low > 0 or self.high < 0  # nan is neither
         small = self.adjusted < LEVEL and (len(self.differences) < ENOUGH or self.flipped < LEVEL)
-        if not (clear and small):
-            return "undecided"
-        return "higher" if self.mean > 0 else "lower"
+        return "undecided" if not (clear and small) else "higher" if self.mean > 0 else "lower"
+
+    @property
+    def interval(self) -> str:
+        return f"{self.low:+.2f} to {self.high:+.2f}" if math.isfinite(self.low) else "-"
 
 
 def compared(scores: Sequence[Score], baseline: str) -> list[Comparison]:
     """Every method against the baseline by the kind's main figure."""
     values: dict[str, dict[tuple[str, str], dict[int, float]]] = {}
-    for one in scores:
-        place = (one.dataset, one.selected.study.task_id)
-        seeds = values.setdefault(one.method, {}).setdefault(place, {})
-        seeds.update(zip(one.seeds, one.main.tolist(), strict=True))
+    for score in scores:
+        of_task = values.setdefault(score.method, {}).setdefault((score.dataset, score.task_id), {})
+        of_task.update(score.by_seed)
     base = values.get(baseline, {})
-    found = []
+    comparisons = []
     for method, mine in values.items():
-        if method == baseline:
-            continue
-        tasks = [
-            [mine[task][seed] - base[task][seed] for seed in mine[task] if seed in base[task]]
-            for task in mine
+        pairs = [
+            [value - base[task][seed] for seed, value in seeds.items() if seed in base[task]]
+            for task, seeds in mine.items()
             if task in base
         ]
-        tasks = [[one for one in of if math.isfinite(one)] for of in tasks]
-        tasks = [of for of in tasks if of]
-        if tasks:
-            found.append(_comparison(method, tasks))
-    adjusted = holm([one.p for one in found])
-    return [
-        Comparison(**{**vars(one), "adjusted": value}) for one, value in zip(found, adjusted, strict=True)
-    ]
+        finite = [known for of in pairs if (known := [value for value in of if math.isfinite(value)])]
+        if finite and method != baseline:
+            comparisons.append(_comparison(method, finite))
+    adjusted = holm([pair.p for pair in comparisons])
+    return [replace(pair, adjusted=value) for pair, value in zip(comparisons, adjusted, strict=True)]
 
 
 def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
     """Seeds of one task share its rows, so tasks are what differs; of one task alone, seeds."""
     alone = len(tasks) == 1
     differences = np.array(tasks[0] if alone else [np.mean(of) for of in tasks])
-    low, high, p = student_test(differences)
-    return Comparison(
-        method, "seeds" if alone else "tasks", differences, sum(map(len, tasks)), low, high, p,
-        sign_flip(differences),
-    )  # fmt: skip
+    tested, flipped = student_test(differences), sign_flip(differences)
+    pairs = sum(map(len, tasks))
+    return Comparison(method, "seeds" if alone else "tasks", differences, pairs, *tested, flipped)
 
 
 def baseline_of(scores: Sequence[Score], name: str) -> str:
     """The label of the baseline among the methods of some scores: that of the name, else the first method."""
-    labels = {one.selected.study.method: method_label(one.selected) for one in reversed(scores)}
-    return labels.get(name, method_label(scores[0].selected))
+    labels = {score.selected.study.method: score.method for score in reversed(scores)}
+    return labels.get(name, scores[0].method)
 
 
-def comparison_section(groups: Mapping[tuple[Kind, str, str], Sequence[Score]], name: str) -> Section:
-    """A table for each kind, backbone and rule."""
-    tables, counted = [], 0
-    for (kind, backbone, rule), scores in groups.items():
-        baseline = baseline_of(scores, name)
-        found = compared(scores, baseline)
-        if found:
-            counted += len(found)
-            tables.append(_table(kind, backbone, rule, baseline, found, scores))
+def pooled(groups: Sequence[Group], baseline: str) -> list[Group]:
+    """Groups of a kind of task, a backbone and a rule as one, over families and datasets."""
+    pools = []
+    for same in alike(groups, "kind", "backbone", "rule"):
+        scores = tuple(score for group in same for score in group.scores)
+        datasets = ", ".join(dict.fromkeys(score.dataset for score in scores))
+        first = baseline_of(scores, baseline)
+        pools.append(replace(same[0], dataset=datasets, family="", scores=scores, baseline=first))
+    return pools
+
+
+def comparison_section(pools: Sequence[Group]) -> Section:
+    """Every method against the baseline, a table for each kind, backbone and rule."""
+    pairs = [(pool, of) for pool in pools if (of := compared(pool.scores, pool.baseline))]
+    counted = sum(len(of) for _, of in pairs)
     counts = (
-        f"Comparisons made: {counted:,}, in {len(tables):,} tables. Holm's adjustment is within each table: "
+        f"Comparisons made: {counted:,}, in {len(pairs):,} tables. Holm's adjustment is within each table: "
         f"who picks the best of all should multiply its p by {counted:,}."
     )
-    return Section("Paired comparisons", tuple(tables), (counts, *READING) if tables else ())
+    tables = tuple(_table(pool, of) for pool, of in pairs)
+    return Section("Paired comparisons", tables, (counts, *READING) if tables else ())
 
 
-def _table(
-    kind: Kind, backbone: str, rule: str, baseline: str, found: list[Comparison], scores: Sequence[Score]
-) -> Table:
-    where = f"{kind.name}, {backbone}, selected by {rule_label(rule)}"
-    title = f"{title_of(kind.main)} against {baseline}, points: {where}"
+def _table(pool: Group, comparisons: list[Comparison]) -> Table:
+    where = f"{pool.kind.name}, {pool.backbone}, selected by {rule_label(pool.rule)}"
+    title = f"{title_of(pool.kind.main)} against {pool.baseline}, points: {where}"
     header = ["method", "difference", "95 % interval", "verdict", "above 0", "p", "p, Holm", "p, sign flip"]
     body = []
-    for one in found:
-        above = f"{(one.differences > 0).sum()} of {len(one.differences)} {one.of}"
-        body.append(
-            [one.method, f"{one.mean:+.2f}", _interval(one), one.verdict, above]
-            + [_p(value) for value in (one.p, one.adjusted, one.flipped)]
-        )
-    pairs = sorted({one.pairs for one in found})
-    datasets = ", ".join(dict.fromkeys(one.dataset for one in scores))
-    notes = [
-        f"Comparisons: {len(found):,}, of {span(pairs)} pairs of runs with one seed. Datasets: {datasets}."
-    ]
-    if equal := [one.method for one in found if math.isnan(one.p) and len(one.differences) > 1]:
+    for pair in comparisons:
+        above = f"{(pair.differences > 0).sum()} of {len(pair.differences)} {pair.of}"
+        p = [
+            "-" if math.isnan(value) else f"{value:.3f}" if value >= 0.001 else "<0.001"
+            for value in (pair.p, pair.adjusted, pair.flipped)
+        ]
+        body.append([pair.method, f"{pair.mean:+.2f}", pair.interval, pair.verdict, above, *p])
+    pairs = span(pair.pairs for pair in comparisons)
+    counted = f"Comparisons: {len(comparisons):,}, of {pairs} pairs of runs with one seed."
+    notes = [f"{counted} Datasets: {pool.dataset}."]
+    if equal := [pair.method for pair in comparisons if math.isnan(pair.p) and len(pair.differences) > 1]:
         notes.append(
             f"No interval: all differences are equal, as of methods that draw nothing ({', '.join(equal)})."
         )
-    if any(len(one.differences) == 1 for one in found):
+    if any(len(pair.differences) == 1 for pair in comparisons):
         notes.append("One difference alone has no interval: give the sweep more seeds or tasks.")
-    return plain_table(f"{title[:1].upper()}{title[1:]}", header, body, notes)
+    return Table.plain(capital(title), header, body, notes)
 
 
-def _interval(one: Comparison) -> str:
-    return f"{one.low:+.2f} to {one.high:+.2f}" if math.isfinite(one.low) else "-"
+def overview(pools: Sequence[Group]) -> Section:
+    """What to read first, a line a rule for each kind and backbone: who is ahead, and how surely."""
+    tables: dict[str, list[list[str]]] = {}
+    for pool in pools:
+        order = _ranked(pool.scores)
+        if len(order) < 2:
+            continue
+        methods, tasks = len({score.selected.study.method for score in pool.scores}), len(pool.tasks)
+        title = (
+            f"{capital(title_of(pool.kind.main))}, %: {methods:,} methods with {pool.backbone}, "
+            f"{pool.kind.name} on {pool.dataset}, {tasks:,} task{'s' * (tasks > 1)}"
+        )
+        (first, mean), (second, _) = order[:2]
+        over = [_lead(pool.scores, first, name) for name in (second, pool.baseline)]
+        if first == pool.baseline:
+            over[1] = "it is the baseline"
+        tables.setdefault(title, []).append([rule_label(pool.rule), first, f"{mean:.1f}", *over])
+    header = ("selected by", "ahead", "mean", "over the next", "over the baseline")
+    plain = tuple(Table.plain(title, header, lines) for title, lines in tables.items())
+    return Section("In short", plain, (AHEAD,) if plain else ())
 
 
-def _p(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}" if value >= 0.001 else "<0.001"
+def _ranked(scores: Sequence[Score]) -> list[tuple[str, float]]:
+    """The mean of each method that has as many tasks as any, the highest first."""
+    means = ((method, float(np.mean([*of.values()]))) for method, of in means_of(scores).items())
+    return sorted(means, key=lambda pair: -pair[1])
+
+
+def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
+    """The mean of each task, of the methods that have as many tasks as any."""
+    means: dict[str, dict[str, float]] = {}
+    for score in scores:
+        if math.isfinite(mean := float(score.main.mean())):
+            means.setdefault(score.method, {})[score.task_id] = mean
+    most = max(map(len, means.values()), default=0)
+    return {method: of for method, of in means.items() if len(of) == most}
+
+
+def _lead(scores: Sequence[Score], first: str, behind: str) -> str:
+    """How far one method is over another, in points."""
+    comparison = next((pair for pair in compared(scores, behind) if pair.method == first), None)
+    if comparison is None:
+        return f"{behind}: no task in common"
+    sure = SURE if comparison.verdict == "higher" else UNSURE
+    low, high = comparison.low, comparison.high
+    between = f" ({low:+.1f} to {high:+.1f})" if np.isfinite(low) else ""
+    return f"{sure}: {comparison.mean:+.1f}{between} over {behind}"

@@ -6,28 +6,27 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shiftdata.bench.records import DONE, Records
 from shiftdata.bench.reporting.kinds import KINDS, OTHER, clean, kind_of
-from shiftdata.bench.reporting.scores import rule_label
-from shiftdata.bench.reporting.tables import SHORT, Section, Table, plain_table
-from shiftdata.bench.selection import Selected, rule_of
+from shiftdata.bench.reporting.scores import SHORT, Score, Section, rule_label, scores_of, with_variant
+from shiftdata.bench.selection import Selected
+from shiftdata.tables import Table
 
 SWEEP = "sweep.json"
-#: Failures of one reason that are named, and reasons that are shown.
-NAMED, MOST = 3, 40
+#: Runs of one reason that are named, lines of a table, and tasks in a line.
+NAMED, MOST, MOST_TASKS = 3, 40, 24
 
 
 class Facts:
-    """What the records of some sweeps say of how they were made."""
+    """What the records of some sweeps say of how they were run."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
-        self.about: list[dict[str, Any]] = [json.loads(one) for one in records.column("about")]
+        self.about: list[dict[str, Any]] = [json.loads(text) for text in records.column("about")]
 
     @cached_property
     def sweeps(self) -> list[dict[str, Any]]:
@@ -35,155 +34,169 @@ class Facts:
         files = [folder / SWEEP for folder in self.records.folders]
         return [json.loads(path.read_text(encoding="utf-8")) for path in files if path.is_file()]
 
-    def code(self, runs: Iterable[int]) -> str:
-        """The commits and versions of some runs, on a line."""
+    def distinct(self, *names: str) -> list[Any]:
+        """The values of a column, or the tuples of several, each once."""
+        columns = [self.records.column(name) for name in names]
+        return list(dict.fromkeys(columns[0] if len(names) == 1 else zip(*columns, strict=True)))
+
+    def code(self, runs: Iterable[int]) -> tuple[str, str]:
+        """The commits and the versions of some runs."""
         runs = list(runs)
         commits = {clean(self.records.column("commit")[run] or "unknown") for run in runs}
         versions = {str(self.about[run].get("versions", {}).get("shiftdata", "unknown")) for run in runs}
-        return f"commit {', '.join(sorted(commits))}; shiftdata {', '.join(sorted(versions))}"
+        return ", ".join(sorted(commits)), ", ".join(sorted(versions))
 
-    def rules(self) -> dict[str, list[str]]:
-        """The rules that each sweep asks for."""
-        found: dict[str, list[str]] = {}
-        for one in self.sweeps:
-            found.setdefault(one["name"], []).extend(one.get("rules", ()))
-        return found
+    @cached_property
+    def exact(self) -> dict[str, Counter[str]]:
+        """Commits, versions, devices, code of methods: each value with the number of its runs."""
+        values: dict[str, Counter[str]] = {}
+        for commit, method, about in zip(
+            *map(self.records.column, ("commit", "method")), self.about, strict=True
+        ):
+            own = (source[:8] for source in about.get("own_code", {}).values())
+            code = " ".join(["+".join(map(str, about.get("code_version", []))) or "-", *own])
+            run = {"commit": commit or "unknown", **dict(sorted(about.get("versions", {}).items()))}
+            run |= {name: about[name] for name in ("device", "pretraining") if about.get(name)}
+            for name, value in (run | {f"code of {method}": code}).items():
+                values.setdefault(clean(name), Counter())[clean(str(value))] += 1
+        return values
 
+    @property
     def title(self) -> str:
-        return ", ".join(map(clean, dict.fromkeys(self.records.column("sweep")))) or "no runs"
+        return ", ".join(map(clean, self.distinct("sweep"))) or "no runs"
 
-    def what(self) -> Section:
+    def runs(self) -> Section:
         """What was run: datasets, tasks, methods, budget, seeds, cost."""
-        column = self.records.column
-        datasets = dict.fromkeys(zip(column("dataset"), column("content_id"), strict=True))
-        statuses = Counter(column("status"))
-        counted = ", ".join(f"{n:,} {status}" for status, n in statuses.most_common())
-        methods = dict.fromkeys(
-            name if variant in ("", "fixed") else f"{name}@{variant}"
-            for name, variant in zip(column("method"), column("variant"), strict=True)
+        tasks = list(map(clean, self.distinct("protocol")))
+        more = f" and {len(tasks) - MOST_TASKS:,} more" if len(tasks) > MOST_TASKS else ""
+        statuses = Counter(self.records.column("status")).most_common()
+        methods = dict.fromkeys(with_variant(*pair) for pair in self.distinct("method", "variant"))
+        trials, seeds = (len(self.distinct(name)) for name in ("trial", "seed"))
+        studies = len(self.records.studies())
+        ended = ", ".join(f"{n:,} {status}" for status, n in statuses)
+        seconds, processor, examples, peak = (
+            [value or 0 for value in self.records.column(name)]
+            for name in ("seconds", "processor_seconds", "examples", "peak_memory")
         )
-        trials, seeds = len(set(column("trial"))), len(set(column("seed")))
+        cost = (
+            f"{_hours(sum(seconds))}, {_hours(sum(processor))} of processors, {sum(examples):,.0f} examples"
+        )
         rows = [
-            ["datasets", "; ".join(f"{clean(name)} ({content_id[:SHORT]})" for name, content_id in datasets)],
-            ["tasks", _listed(dict.fromkeys(column("protocol")))],
+            ["datasets", "; ".join(f"{clean(name)} ({of[:SHORT]})" for name, of in self._contents())],
+            ["tasks", f"{len(tasks):,}: {'; '.join(tasks[:MOST_TASKS])}{more}"],
             ["methods", ", ".join(map(clean, methods))],
-            ["backbones", ", ".join(map(clean, dict.fromkeys(column("backbone"))))],
+            ["backbones", ", ".join(map(clean, self.distinct("backbone")))],
             ["trials and seeds", f"up to {trials:,} trials a study, {seeds:,} seeds"],
-            *([f"search of {clean(one['name'])}", _search(one)] for one in self.sweeps),
-            ["training", _training(column("training"))],
-            ["runs", f"{len(self.records):,} in {len(self.records.studies()):,} studies: {counted}"],
-            ["cost", self._cost()],
+            *([f"search of {clean(sweep['name'])}", _search(sweep["search"])] for sweep in self.sweeps),
+            ["training", _training(self.distinct("training"))],
+            ["runs", f"{len(self.records):,} in {studies:,} studies: {ended}"],
+            ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
         ]
-        about = tuple(
-            f"{clean(one['name'])}: {clean(one['about'])}" for one in self.sweeps if one.get("about")
-        )
-        return Section("What was run", (plain_table("Runs", ["", "what"], rows),), about)
+        about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in self.sweeps if of.get("about")]
+        return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
 
-    def _cost(self) -> str:
-        def known(name: str) -> np.ndarray[Any, Any]:
-            return np.array([one or 0 for one in self.records.column(name)], float)
-
-        processor, peak = known("processor_seconds").sum(), known("peak_memory").max(initial=0)
-        return (
-            f"{_hours(known('seconds').sum())}, {_hours(processor)} of processors, "
-            f"{known('examples').sum():,.0f} examples, at most {peak / 2**20:,.0f} MiB"
-        )
+    def _contents(self) -> list[tuple[str, str]]:
+        return self.distinct("dataset", "content_id")
 
     def failures(self, refused: Sequence[Selected]) -> Section:
         """Runs that did not end well, studies from which a rule could not choose, and what is not there."""
-        tables = [*self._failed(), *_refused(refused), *self._missing()]
+        lost = "the chosen runs have no evaluation of a test"
+        rules = [
+            (f"{rule_label(of.rule)}: {of.refused or lost}", f"{of.study.method} on {of.study.protocol}")
+            for of in refused
+        ]
+        tables = [
+            *_counted("Runs that failed", "reason", "runs", self._failed(), f" of {len(self.records):,}"),
+            *_counted("Rules that could not choose", "rule and reason", "studies", rules),
+            *listed("Studies with missing runs", ["study", "runs there", "runs asked for"], self._missing()),
+        ]
         notes: tuple[str, ...] = () if tables else ("Every run was done, and every rule could choose.",)
         if not self.sweeps:
             notes += (f"Without {SWEEP} nobody can say which runs are missing.",)
         return Section("Failures and missing runs", tuple(tables), notes)
 
-    def _failed(self) -> list[Table]:
+    def _failed(self) -> list[tuple[str, str]]:
+        """The reason of each run that failed, and which it is."""
         names = ("status", "reason", "method", "task", "trial", "seed")
-        found: dict[tuple[str, str], list[str]] = {}
-        for status, reason, method, task, trial, seed in zip(*map(self.records.column, names), strict=True):
-            if status != DONE:
-                where = clean(f"{method} on {task}, trial {trial}, seed {seed}")
-                found.setdefault((status, clean(reason or "")), []).append(where)
-        if not found:
-            return []
-        order = sorted(found.items(), key=lambda one: -len(one[1]))
-        body = [[f"{status}: {reason}", f"{len(runs):,}", _some(runs)] for (status, reason), runs in order]
-        notes = [f"{len(body) - MOST:,} more reasons are left out."] if len(body) > MOST else []
-        title = f"Runs that failed: {sum(map(len, found.values())):,} of {len(self.records):,}"
-        return [plain_table(title, ["reason", "runs", "which"], body[:MOST], notes)]
+        return [
+            (f"{status}: {reason or ''}", f"{method} on {task}, trial {trial}, seed {seed}")
+            for status, reason, method, task, trial, seed in zip(
+                *map(self.records.column, names), strict=True
+            )
+            if status != DONE
+        ]
 
-    def _missing(self) -> list[Table]:
-        """What the sweeps ask for and the records lack."""
-        there: Counter[tuple[str, ...]] = Counter()
+    def _missing(self) -> list[list[str]]:
+        """The studies for which the sweeps ask for more runs than the records have."""
         names = ("sweep", "dataset", "protocol", "method", "variant", "backbone", "held_out")
+        there: Counter[tuple[str, ...]] = Counter()
         for sweep, dataset, *rest, held_out in zip(*map(self.records.column, names), strict=True):
             if not held_out:
                 there[sweep, dataset.partition("/")[0], *rest] += 1
         body = []
         for sweep in self.sweeps:
             need = expected_runs(sweep["search"])
-            for key in _asked(sweep):
-                if need is not None and there[key] < need:
-                    body.append(
-                        [clean(f"{key[3]} on {key[2]} of {key[1]}, {key[5]}"), f"{there[key]:,}", f"{need:,}"]
-                    )
-        if not body:
-            return []
-        title = f"Runs that are missing, in {len(body):,} studies"
-        notes = [f"{len(body) - MOST:,} more studies are left out."] if len(body) > MOST else []
-        return [plain_table(title, ["study", "runs there", "runs asked for"], body[:MOST], notes)]
+            for task, method, backbone in product(sweep["tasks"], sweep["methods"], sweep["backbones"]):
+                dataset, protocol = Path(task["dataset"].rstrip("/")).name, task["protocol"]
+                study = (dataset, protocol, method["name"], method["variant"], backbone)
+                runs = there[sweep["name"], *study]
+                if need is not None and runs < need:
+                    text = f"{with_variant(*study[2:4])} on {protocol} of {dataset}, {backbone}"
+                    body.append([clean(text), f"{runs:,}", f"{need:,}"])
+        return body
 
     def versions(self) -> Section:
         """Exactly which code and data the runs are of."""
-        column = self.records.column
-        versions = Counter(
-            ", ".join(f"{name} {version}" for name, version in sorted(one.get("versions", {}).items()))
-            for one in self.about
-        )
-        body = [["versions", "; ".join(f"{text} ({n:,} runs)" for text, n in versions.most_common())]]
-        commits = Counter(clean(one or "unknown") for one in column("commit"))
-        body.append(["commits", ", ".join(f"{one} ({n:,} runs)" for one, n in commits.most_common())])
-        for name in ("device", "pretraining"):
-            known = dict.fromkeys(clean(str(one[name])) for one in self.about if one.get(name))
-            body.append([name, "; ".join(known) or "-"])
-        methods = code_versions(column("method"), self.about)
-        body.append(["code versions", ", ".join(f"{name} {version}" for name, version in methods.items())])
-        ids = dict.fromkeys(zip(column("dataset"), column("content_id"), strict=True))
-        body += [[f"content_id of {clean(name)}", content_id] for name, content_id in ids]
-        tasks = dict.fromkeys(zip(column("task"), column("task_id"), strict=True))
-        rows = [[clean(task), task_id[:SHORT]] for task, task_id in tasks]
-        tables = (
-            plain_table("Code and data", ["", "what"], body),
-            plain_table("Tasks", ["task", "task_id"], rows),
-        )
-        return Section("Exact versions", tables)
+        body = [
+            [name, ", ".join(f"{value} ({n:,} runs)" for value, n in of.most_common())]
+            for name, of in self.exact.items()
+        ]
+        body += [[f"content_id of {clean(name)}", content_id] for name, content_id in self._contents()]
+        return Section("Exact versions", (Table.plain("Code and data", ["", "what"], body),))
 
 
-class Wanted:
-    """Under which rules a study is reported: those given, else its sweep's, else its paper's."""
+def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
+    """Scores by the rules given, else a sweep's, else its paper's; and what none could choose from."""
+    asked: dict[str, list[str]] = {}
+    for sweep in facts.sweeps:
+        asked.setdefault(sweep["name"], []).extend(sweep.get("rules", ()))
+    own = {name: list(rules) or asked.get(name, []) for name in facts.distinct("sweep")}
+    every = [rule for of in own.values() for rule in of]
+    every += [] if all(own.values()) else [kind.rule for kind in (*KINDS, OTHER)]
 
-    def __init__(self, rules: Sequence[str], facts: Facts) -> None:
-        of_sweeps = facts.rules()
-        self._rules = {name: list(rules) or of_sweeps.get(name, []) for name in facts.records.column("sweep")}
-        known = [rule for of in self._rules.values() for rule in of]
-        if not all(self._rules.values()):
-            known += [kind.rule for kind in (*KINDS, OTHER)]
-        self.every = list(dict.fromkeys(known))
-        for rule in self.every:
-            rule_of(rule)
+    def wanted(selected: Selected) -> bool:
+        return selected.rule in (own[selected.study.sweep] or [kind_of(selected.study.task).rule])
 
-    def __call__(self, one: Selected) -> bool:
-        return one.rule in (self._rules[one.study.sweep] or [kind_of(one.study.task).rule])
+    scores: list[Score] = []
+    refused: list[Selected] = []
+    for rule in dict.fromkeys(every):
+        chosen, lost = scores_of(facts.records, rule)
+        scores += [score for score in chosen if wanted(score.selected)]
+        refused += [selected for selected in lost if wanted(selected)]
+    return scores, refused
 
 
-def code_versions(methods: Sequence[str], about: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The code versions of each method, one for each part that it has, and hashes of your own code."""
-    found: dict[str, set[str]] = {}
-    for method, one in zip(methods, about, strict=True):
-        version = "+".join(map(str, one.get("code_version", []))) or "-"
-        own = (source[:8] for source in one.get("own_code", {}).values())
-        found.setdefault(clean(method), set()).add(" ".join([version, *own]))
-    return {name: " and ".join(sorted(of)) for name, of in found.items()}
+def listed(title: str, header: Sequence[str], body: list[list[str]], most: int = MOST) -> tuple[Table, ...]:
+    """A table of its first lines, with their number in its title; none where there is no line."""
+    notes = [f"{len(body) - most:,} more are left out."] if len(body) > most else []
+    return (Table.plain(f"{title}: {len(body):,}", header, body[:most], notes),) if body else ()
+
+
+def _counted(
+    title: str, reason_of: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
+) -> list[Table]:
+    """A table of reasons, the most frequent first: how often each is there, and the first of them."""
+    reasons: dict[str, list[str]] = {}
+    for reason, which in lines:
+        reasons.setdefault(clean(reason), []).append(clean(which))
+    order = sorted(reasons.items(), key=lambda item: -len(item[1]))
+    body = [
+        [reason, f"{len(of):,}", "; ".join([*of[:NAMED], *(["..."] if len(of) > NAMED else [])])]
+        for reason, of in order[:MOST]
+    ]
+    notes = [f"{len(order) - MOST:,} more reasons are left out."] if len(order) > MOST else []
+    title = f"{title}: {sum(map(len, reasons.values())):,}{total}"
+    return [Table.plain(title, [reason_of, counted, "which"], body, notes)] if body else []
 
 
 def expected_runs(search: Mapping[str, Any]) -> int | None:
@@ -194,53 +207,20 @@ def expected_runs(search: Mapping[str, Any]) -> int | None:
     return int(trials * seeds if search["seeds_of"] == "each" else trials + seeds - 1)
 
 
-def _asked(sweep: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
-    for task in sweep["tasks"]:
-        name = Path(task["dataset"].rstrip("/")).name
-        for method in sweep["methods"]:
-            for backbone in sweep["backbones"]:
-                yield sweep["name"], name, task["protocol"], method["name"], method["variant"], backbone
-
-
-def _refused(refused: Sequence[Selected]) -> list[Table]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in refused:
-        reason = one.refused or "the chosen runs have no evaluation of a test"
-        where = clean(f"{one.study.method} on {one.study.protocol}")
-        found.setdefault((rule_label(one.rule), clean(reason)), []).append(where)
-    body = [[f"{rule}: {reason}", f"{len(of):,}", _some(of)] for (rule, reason), of in found.items()]
-    return (
-        [plain_table("Rules that could not choose", ["rule and reason", "studies", "which"], body)]
-        if body
-        else []
-    )
-
-
-def _search(sweep: Mapping[str, Any]) -> str:
-    search = sweep["search"]
-    seeds = f"{search['seeds']:,} seeds of {'each' if search['seeds_of'] == 'each' else 'the best'}"
-    chosen = "" if search["seeds_of"] == "each" else f", chosen by {search['rule']}"
-    return f"{search['kind']}: {search['trials']:,} trials a study, {seeds}{chosen}"
+def _search(search: Mapping[str, Any]) -> str:
+    each = search["seeds_of"] == "each"
+    seeds = f"{search['seeds']:,} seeds of {'each' if each else 'the best, chosen by ' + search['rule']}"
+    return f"{search['kind']}: {search['trials']:,} trials a study, {seeds}"
 
 
 def _training(given: Sequence[str]) -> str:
     """What is the same in all trainings; what differs, by name."""
-    settings = [json.loads(one) for one in dict.fromkeys(given)]
-    names = dict.fromkeys(name for one in settings for name in one)
-    values = {name: list(dict.fromkeys(str(one.get(name)) for one in settings)) for name in names}
-    same = [f"{name} {of[0]}" for name, of in values.items() if len(of) == 1]
+    settings = [json.loads(text) for text in given]
+    names = dict.fromkeys(name for of in settings for name in of)
+    values = {name: {str(of.get(name)) for of in settings} for name in names}
+    same = [f"{name} {next(iter(of))}" for name, of in values.items() if len(of) == 1]
     return clean(", ".join(same + [f"{name} varies" for name, of in values.items() if len(of) > 1]))
-
-
-def _some(runs: Sequence[str]) -> str:
-    return "; ".join([*runs[:NAMED], *(["..."] if len(runs) > NAMED else [])])
 
 
 def _hours(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 3600:,.1f} h"
-
-
-def _listed(names: Iterable[str], most: int = 24) -> str:
-    every = list(map(clean, names))
-    more = f" and {len(every) - most:,} more" if len(every) > most else ""
-    return f"{len(every):,}: {'; '.join(every[:most])}{more}"

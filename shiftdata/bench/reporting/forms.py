@@ -1,281 +1,246 @@
-"""The tables of each kind of task, as its paper has them."""
+"""The tables of each kind of task, as its paper has them; NICO++'s table 4 of all kinds."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from shiftdata.bench.reporting.kinds import clean, title_of, unit_of
-from shiftdata.bench.reporting.scores import Cell, Score, cell_of, standard_error
-from shiftdata.bench.reporting.tables import (
-    OVER_SEEDS,
-    OVER_TASKS,
+from shiftdata.bench.records import Records
+from shiftdata.bench.reporting.kinds import capital, clean, title_of, unit_of
+from shiftdata.bench.reporting.scores import (
     Group,
-    Table,
-    columns_in_order,
-    laid_out,
-    number,
-    table_of,
+    Score,
+    Section,
+    alike,
+    cell,
+    cells_of,
+    gains,
+    mean_cell,
+    over_steps,
+    rule_label,
 )
+from shiftdata.bench.selection import rule_of
 from shiftdata.metrics import ranks
 from shiftdata.metrics.arrays import FloatArray
+from shiftdata.metrics.statistics import spread
+from shiftdata.tables import Cell, Cells, Table
 
-MEAN = "mean"
+OVER_TASKS = "± is the standard error over seeds (SD / √seeds), in the row of means over scenarios (SEM)."
+#: Evaluations at the end of a run that its spread is taken over; NICO++: the last 10 epochs.
+LAST = 10
+ORACLE = "oracle"
+ERROR = "± is the standard error over tasks, or over the seeds of a single one."
+SPREAD = (
+    f"The standard deviation of the test over the last {LAST} evaluations of a run, or as many as there are: "
+    f"the mean over the chosen runs. {ERROR}"
+)
+GAP = (
+    f"How far the model chosen by the test ({ORACLE}) is above the one chosen without it, seed by seed: what "
+    f"whoever looks at the test can gain. {ERROR}"
+)
+NO_SPREAD = "Spread over the last steps: each of these runs has one evaluation. Train with evaluate_every."
+NO_GAP = (
+    "Gap of oracle to source selection: it takes a rule of each kind, such as --rule iid --rule oracle, and "
+    "runs with several evaluations or trials."
+)
 
 
 def tables_of(group: Group) -> tuple[Table, ...]:
     """The tables of a group of scores."""
     tables = FORMS.get(group.kind.name, _other)(group)
-    return tuple(one for one in tables if one.grids)
+    return tuple(table for table in tables if table.blocks)
 
 
 def _fairness(group: Group) -> list[Table]:
     """Methods over mu, a block for each K; with one setting alone, methods over figures."""
-    notes, settings = group.notes(OVER_SEEDS), {_setting(one) for one in group.scores}
-    figures = [one for one in ("worst", "worst_3", "mean", "overall") if _has(group, one)]
+
+    def setting(score: Score) -> tuple[str, str]:
+        return f"{score.params.get('k', math.nan)}", f"{score.params.get('mu', math.nan):g}"
+
+    settings = {setting(score) for score in group.scores}
+    figures = [name for name in ("worst", "worst_3", "mean", "overall") if group.has(name)]
     if len(settings) == 1:
         return [_by_figure(group, figures)]
-    made = []
+    scores = sorted(group.scores, key=lambda score: float(setting(score)[0]))
+    order = sorted({mu for _, mu in settings}, key=float)
+    tables = []
     for figure in figures[:-1]:
-        numbers = laid_out(
-            group.scores, figure, part=lambda one: _setting(one)[0], column=lambda one: _setting(one)[1]
+        cells = cells_of(
+            scores, figure, lambda score: setting(score)[1], part=lambda score: setting(score)[0]
         )
-        numbers.sort(key=lambda one: float(one["part"] or "nan"))
-        numbers = columns_in_order(numbers, sorted({mu for _, mu in settings}, key=float))
-        made.append(
-            table_of(
-                f"{_head(figure)}: {group.title}", numbers, notes,
-                corner=lambda k: f"K = {k}, by mu", drawn=figure == group.kind.main,
-            )
-        )  # fmt: skip
-    return made
-
-
-def _setting(one: Score) -> tuple[str, str]:
-    return f"{one.params.get('k', math.nan)}", f"{one.params.get('mu', math.nan):g}"
+        title, drawn = f"{_head(figure)}: {group.title}", figure == group.kind.main
+        tables.append(
+            Table.of(title, cells, group.notes(), lambda k: f"K = {k}, by mu", order=order, drawn=drawn)
+        )
+    return tables
 
 
 def _adaptation(group: Group) -> list[Table]:
     """Scenarios in rows, methods in columns, the mean below."""
-    return [_scenarios(group, group.kind.main)]
+    cells = cells_of(group.scores, group.kind.main, lambda score: score.method, row=_scenario)
+    shared = _shared(group)
+    if len(shared) > 1:
+        means = {method: _mean(group, method, group.kind.main) for method in group.methods}
+        cells |= {("", "mean", method): mean for method, mean in means.items() if mean is not None}
+    notes, every = group.notes(OVER_TASKS), len({_scenario(score) for score in group.scores})
+    if 0 < len(shared) < every:
+        notes += (f"The means are over the {len(shared):,} of {every:,} scenarios that all methods have.",)
+    title = f"{_head(group.kind.main, ' by scenario')}: {group.title}"
+    return [Table.of(title, cells, notes, "scenario")]
 
 
 def _universal(group: Group) -> list[Table]:
     """The H-score of each scenario; what it is made of, by method."""
-    shared = _shared(group)
-    numbers = []
-    for figure in ("known", "unknown", "h_score"):
-        for method in group.methods:
-            of = [one for one in group.scores if one.method == method and _scenario(one) in shared]
-            if (cell := _mean(of, figure)) is not None:
-                numbers.append(number("", method, title_of(figure), method, title_of(figure), cell))
-    spread = f"means over the {len(shared):,} scenarios that all methods have, ± their standard error (SEM)."
+    cells = {
+        ("", method, title_of(figure)): mean
+        for figure in ("known", "unknown", "h_score")
+        for method in group.methods
+        if (mean := _mean(group, method, figure)) is not None
+    }
+    shared = len(_shared(group))
+    about = f"means over the {shared:,} scenarios that all methods have, ± their standard error (SEM)."
     title = f"Known, unknown and their harmonic mean, %: {group.title}"
-    means = table_of(title, numbers, group.notes(spread), drawn=False)
-    return [_scenarios(group, "h_score"), means]
+    return [*_adaptation(group), Table.of(title, cells, group.notes(about), "", drawn=False)]
 
 
-def _scenarios(group: Group, figure: str) -> Table:
-    numbers = []
-    for row in dict.fromkeys(map(_scenario, group.scores)):
-        for method in group.methods:
-            of = [one for one in group.scores if one.method == method and _scenario(one) == row]
-            if (cell := cell_of(of, lambda one: one.figures.get(figure), unit_of(figure))) is not None:
-                numbers.append(number("", row, method, method, title_of(figure), cell))
-    shared = _shared(group)
-    for method in group.methods:
-        of = [one for one in group.scores if one.method == method and _scenario(one) in shared]
-        if len(shared) > 1 and (cell := _mean(of, figure)) is not None:
-            numbers.append(number("", MEAN, method, method, title_of(figure), cell))
-    notes = group.notes(OVER_TASKS)
-    every = len({_scenario(one) for one in group.scores})
-    if 0 < len(shared) < every:
-        notes += (f"The means are over the {len(shared):,} of {every:,} scenarios that all methods have.",)
-    return table_of(
-        f"{_head(figure, ' by scenario')}: {group.title}", numbers, notes, corner=lambda _: "scenario"
-    )
+def _scenario(score: Score) -> str:
+    def joined(names: Any) -> str:
+        return "+".join(map(str, names)) if isinstance(names, tuple | list) else str(names)
 
-
-def _scenario(one: Score) -> str:
-    params = one.params
+    params = score.params
     if "source" in params and "target" in params:
-        return clean(f"{_joined(params['source'])} → {_joined(params['target'])}")
-    return clean(one.selected.study.protocol)
-
-
-def _joined(names: Any) -> str:
-    return "+".join(map(str, names)) if isinstance(names, tuple | list) else str(names)
+        return clean(f"{joined(params['source'])} → {joined(params['target'])}")
+    return clean(score.selected.study.protocol)
 
 
 def _shared(group: Group) -> set[str]:
     """The scenarios in which every method has a number."""
-    of = [{_scenario(one) for one in group.scores if one.method == method} for method in group.methods]
-    return set.intersection(*of)
+    return set.intersection(
+        *({_scenario(score) for score in group.scores if score.method == method} for method in group.methods)
+    )
 
 
-def _mean(scores: list[Score], figure: str) -> Cell | None:
-    """The mean over scenarios, with its standard error over them."""
-    points = np.array([one.figures[figure].mean() for one in scores if figure in one.figures])
-    if not len(points) or not np.isfinite(points).all():
-        return None
-    return Cell(float(points.mean()), standard_error(points), unit_of(figure))
-
-
-#: Figures along the severity: how their names begin, the title, the metric.
-_ALONG = (
-    ("accuracy@", "Accuracy, %, by severity", "accuracy"),
-    ("drop@", "Drop of accuracy, %, by severity", "accuracy drop"),
-)
+def _mean(group: Group, method: str, figure: str) -> Cell | None:
+    """The mean over the shared scenarios, with its standard error over them."""
+    shared = _shared(group)
+    scores = [score for score in group.scores if score.method == method and _scenario(score) in shared]
+    return mean_cell([score.figures[figure].mean() for score in scores if figure in score.figures], figure)
 
 
 def _continuous(group: Group) -> list[Table]:
     """Accuracy and drop along the severity, and failure points."""
-    notes, made = group.notes(OVER_SEEDS), []
-    names = dict.fromkeys(name for one in group.scores for name in one.figures)
-    for start, title, metric in _ALONG:
-        numbers = []
-        for name in [one for one in names if one.startswith(start)]:
-            numbers += laid_out(group.scores, name, column=name.removeprefix(start))
-        numbers = [one | {"metric": metric} for one in numbers]
-        title, drawn = f"{title}: {group.title}", start == "accuracy@"
-        made.append(table_of(title, numbers, notes, corner=lambda _: "severity", drawn=drawn))
-    sums = [one for one in ("overall", "mean_drop", "mean_failure_point", "failures") if _has(group, one)]
-    return [*made, _by_figure(group, sums, drawn=False)]
+    tables = []
+    names = dict.fromkeys(name for score in group.scores for name in score.figures)
+    for start, title in (("accuracy@", "Accuracy"), ("drop@", "Drop of accuracy")):
+        cells: Cells = {}
+        for name in names:
+            if name.startswith(start):
+                cells |= cells_of(group.scores, name, name.removeprefix(start))
+        title = f"{title}, %, by severity: {group.title}"
+        tables.append(Table.of(title, cells, group.notes(), "severity", drawn=start == "accuracy@"))
+    sums = [name for name in ("overall", "mean_drop", "mean_failure_point", "failures") if group.has(name)]
+    return [*tables, _by_figure(group, sums, drawn=False)]
 
 
 def _label_shift(group: Group) -> list[Table]:
     """Accuracy over alpha, and how far it is above the method without a correction."""
-    notes = group.notes(OVER_SEEDS)
+
+    def alpha(score: Score) -> str:
+        value = score.params.get("alpha")
+        return "none" if value is None else f"{value:g}"
+
+    plain = [method for method in group.methods if not re.match(r"(rs|rw)\b", method)]
+    base = group.baseline if group.baseline in group.methods else (plain or group.methods)[0]
+    start = {score.task_id: score.by_seed for score in group.scores if score.method == base}
+
     order = sorted(
-        {_alpha(one) for one in group.scores}, key=lambda one: -math.inf if one == "none" else -float(one)
+        set(map(alpha, group.scores)), key=lambda name: -math.inf if name == "none" else -float(name)
     )
-    title, base = f"Accuracy, %, by alpha: {group.title}", _uncorrected(group)
-    numbers = columns_in_order(laid_out(group.scores, "overall", column=_alpha), order)
-    made = [table_of(title, numbers, notes, corner=lambda _: "alpha")]
+    accuracy = cells_of(group.scores, "overall", alpha)
+    tables = [("Accuracy, %, by alpha", accuracy, True)]
     if len(group.methods) > 1:
-        start = {one.selected.study.task_id: one for one in group.scores if one.method == base}
-        numbers = laid_out(
+        relative = cells_of(
             group.scores,
             "relative accuracy",
-            column=_alpha,
-            values=lambda one: _above(one, start.get(one.selected.study.task_id)),
+            alpha,
+            values=lambda score: gains(score, start.get(score.task_id, {})),
         )
-        numbers = columns_in_order(numbers, order)
-        relative = f"Accuracy above that of {base}, points, by alpha: {group.title}"
-        made.append(table_of(relative, numbers, notes, corner=lambda _: "alpha"))
-    if _has(group, "marginal_error"):
-        numbers = columns_in_order(laid_out(group.scores, "marginal_error", column=_alpha), order)
-        error = f"Error of the marginal of labels (l1, 0 to 2), by alpha: {group.title}"
-        made.append(table_of(error, numbers, notes, corner=lambda _: "alpha", drawn=False))
-    return made
-
-
-def _alpha(one: Score) -> str:
-    alpha = one.params.get("alpha")
-    return "none" if alpha is None else f"{alpha:g}"
-
-
-def _uncorrected(group: Group) -> str:
-    """The baseline, or the first method that corrects nothing."""
-    plain = [one for one in group.methods if not re.match(r"(rs|rw)\b", one)]
-    return group.baseline if group.baseline in group.methods else (plain or group.methods)[0]
-
-
-def _above(one: Score, base: Score | None) -> FloatArray | None:
-    """How far a study is above another, for each seed that both have."""
-    if base is None:
-        return None
-    values = dict(zip(base.seeds, base.main.tolist(), strict=True))
-    pairs = [
-        (mine, values[seed])
-        for seed, mine in zip(one.seeds, one.main.tolist(), strict=True)
-        if seed in values
+        tables.append((f"Accuracy above that of {base}, points, by alpha", relative, True))
+    if group.has("marginal_error"):
+        error = cells_of(group.scores, "marginal_error", alpha)
+        tables.append(("Error of the marginal of labels (l1, 0 to 2), by alpha", error, False))
+    return [
+        Table.of(f"{title}: {group.title}", cells, group.notes(), "alpha", order=order, drawn=drawn)
+        for title, cells, drawn in tables
     ]
-    return np.array([mine - theirs for mine, theirs in pairs]) if pairs else None
 
 
 def _domains(group: Group) -> list[Table]:
     """Methods over test domains, with their average and its rank."""
-    domains = list(dict.fromkeys(name for one in group.scores for name in one.domains))
-    numbers = []
+    domains = list(dict.fromkeys(name for score in group.scores for name in score.domains))
+    cells: Cells = {}
     for name in domains:
-        some = [one for one in group.scores if name in one.domains]
-        numbers += laid_out(some, "accuracy", column=name, values=partial(_domain, name))
-    averages = {method: cell for method in group.methods if (cell := _average(group, method, domains))}
-    for method, cell in averages.items():
-        numbers.append(number("", method, "average", method, "accuracy", cell))
+        scores = [score for score in group.scores if name in score.domains]
+        cells |= cells_of(scores, "accuracy", name, values=partial(_domain, name))
+    averages = {method: mean for method in group.methods if (mean := _average(group, method, len(domains)))}
+    cells |= {("", method, "average"): mean for method, mean in averages.items()}
     if len(averages) > 1:
-        order = ranks([round(one.value, 6) for one in averages.values()]).tolist()
+        order = ranks([round(mean.value, 6) for mean in averages.values()]).tolist()
         for method, rank in zip(averages, order, strict=True):
-            numbers.append(number("", method, "rank", method, "rank", Cell(rank, math.nan, "rank")))
-    notes = group.notes(OVER_SEEDS)
-    if lost := [one for one in group.methods if one not in averages]:
+            cells["", method, "rank"] = cell(rank, math.nan, "rank")
+    notes = group.notes()
+    if lost := [method for method in group.methods if method not in averages]:
         notes += (f"Without a number for every domain, and so without an average: {', '.join(lost)}.",)
-    return [
-        table_of(
-            f"Accuracy, %, by test domain: {group.title}", numbers, notes, corner=lambda _: "test domain"
-        )
-    ]
+    return [Table.of(f"Accuracy, %, by test domain: {group.title}", cells, notes, "test domain")]
 
 
-def _domain(name: str, one: Score) -> FloatArray:
-    return one.domains[name]
+def _domain(name: str, score: Score) -> FloatArray:
+    return score.domains[name]
 
 
-def _average(group: Group, method: str, domains: list[str]) -> Cell | None:
+def _average(group: Group, method: str, domains: int) -> Cell | None:
     """The average over test domains: of each seed, then over seeds; None where a domain has no number."""
     by_seed: dict[int, dict[str, list[float]]] = {}
-    for one in group.scores:
-        for name, values in one.domains.items() if one.method == method else ():
-            for seed, value in zip(one.seeds, values.tolist(), strict=True):
+    for score in group.scores:
+        for name, values in score.domains.items() if score.method == method else ():
+            for seed, value in zip(score.seeds, values.tolist(), strict=True):
                 by_seed.setdefault(seed, {}).setdefault(name, []).append(value)
-    whole = [of for of in by_seed.values() if len(of) == len(domains)]
-    if not whole:
-        return None
-    points = np.array([np.mean([np.mean(values) for values in of.values()]) for of in whole])
-    return Cell(float(points.mean()), standard_error(points), "%") if np.isfinite(points).all() else None
+    whole = [of for of in by_seed.values() if len(of) == domains]
+    return mean_cell(
+        [float(np.mean([np.mean(values) for values in of.values()])) for of in whole], "accuracy"
+    )
 
 
 def _other(group: Group) -> list[Table]:
-    """Methods over tasks, a block a figure; of one task alone, methods over figures."""
-    figures = list(dict.fromkeys(name for one in group.scores for name in one.figures))
+    """Methods over tasks, a table a figure; of one task alone, methods over figures."""
+    figures = list(dict.fromkeys(name for score in group.scores for name in score.figures))
     if len(group.tasks) == 1:
         return [_by_figure(group, figures)]
-    made = []
+    tables = []
     for figure in figures:
-        numbers = laid_out(group.scores, figure, column=lambda one: clean(one.selected.study.protocol))
-        made.append(
-            table_of(
-                f"{_head(figure)}: {group.title}", numbers, group.notes(OVER_SEEDS),
-                corner=lambda _: "task", drawn=figure == group.kind.main,
-            )
-        )  # fmt: skip
-    return made
+        cells = cells_of(group.scores, figure, lambda score: clean(score.selected.study.protocol))
+        title, drawn = f"{_head(figure)}: {group.title}", figure == group.kind.main
+        tables.append(Table.of(title, cells, group.notes(), "task", drawn=drawn))
+    return tables
 
 
 def _by_figure(group: Group, figures: list[str], *, drawn: bool = True) -> Table:
     """Methods in rows, a column a figure."""
-    numbers = []
+    cells: Cells = {}
     for figure in figures:
         head = title_of(figure) if unit_of(figure) == "%" else f"{title_of(figure)} ({unit_of(figure)})"
-        numbers += laid_out(group.scores, figure, column=head)
-    return table_of(
-        f"Figures, %: {group.title}", numbers, group.notes(OVER_SEEDS), corner=lambda _: "method", drawn=drawn
-    )
+        cells |= cells_of(group.scores, figure, head)
+    return Table.of(f"Figures, %: {group.title}", cells, group.notes(), "method", drawn=drawn)
 
 
 def _head(figure: str, by: str = "") -> str:
-    title, unit = title_of(figure), unit_of(figure)
-    return f"{title[:1].upper()}{title[1:]}{by}{', %' if unit == '%' else f' ({unit})'}"
-
-
-def _has(group: Group, figure: str) -> bool:
-    return any(figure in one.figures for one in group.scores)
+    unit = unit_of(figure)
+    return f"{capital(title_of(figure))}{by}{', %' if unit == '%' else f' ({unit})'}"
 
 
 #: By the name of the kind; another form is another entry.
@@ -287,3 +252,45 @@ FORMS: Mapping[str, Callable[[Group], list[Table]]] = {
     "label shift": _label_shift,
     "domain generalization": _domains,
 }
+
+
+def stability_section(records: Records, pools: Sequence[Group]) -> Section:
+    """Tables of both for each kind and backbone, or a note where records do not have them."""
+
+    def deviations(score: Score) -> list[float]:
+        return [spread(of, "sma") for of in over_steps(records, score, LAST) if len(of) > 1]
+
+    spreads, gaps = [], []
+    for same in alike(pools, "kind", "backbone"):
+        kind, of = same[0].kind, {pool.rule: pool.scores for pool in same}
+        unit = "points" if unit_of(kind.main) == "%" else unit_of(kind.main)
+        subject = f"{title_of(kind.main)}, {unit}: {kind.name}, {same[0].backbone}"
+        source = {rule: scores for rule, scores in of.items() if not rule_of(rule).oracle}
+        columns = {f"selected by {rule_label(rule)}": scores for rule, scores in (source or of).items()}
+        spreads += _of_columns(f"Spread over the last evaluations of {subject}", columns, deviations, SPREAD)
+        columns = {f"{ORACLE} - {rule}": scores for rule, scores in source.items()}
+        gaps += _of_columns(f"Gap of {ORACLE} to source selection, {subject}", columns, _losses(of), GAP)
+    notes = [note for note, tables in ((NO_SPREAD, spreads), (NO_GAP, gaps)) if not tables]
+    return Section("Test variance and what an oracle gains", (*spreads, *gaps), tuple(notes))
+
+
+def _losses(of: Mapping[str, Sequence[Score]]) -> Callable[[Score], list[float]]:
+    """How far the oracle is above a score, for each seed of both; nothing where it had no choice."""
+    best = {
+        score.selected.study.id: score.by_seed
+        for score in of.get(ORACLE, ())
+        if score.selected.among > len(score.seeds)
+    }
+    return lambda score: [-gain for gain in gains(score, best.get(score.selected.study.id, {}))]
+
+
+def _of_columns(
+    title: str,
+    columns: Mapping[str, Sequence[Score]],
+    values: Callable[[Score], list[float]],
+    note: str,
+) -> list[Table]:
+    cells: Cells = {}
+    for name, scores in columns.items():
+        cells |= cells_of(scores, scores[0].kind.main, name, values=values)
+    return [Table.of(title, cells, (note,), "method", drawn=False)] if cells else []

@@ -1,13 +1,10 @@
-"""What the tables of a task are, by the protocols that made it."""
+"""The kinds of tasks, by their protocols, and what their figures are called."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+
+from shiftdata.tasks.descriptions import steps_of
 
 
 @dataclass(frozen=True)
@@ -26,14 +23,8 @@ class Kind:
 
 
 _SCENARIO = ("source", "target", "scenario")
-_DOMAINS: tuple[str, ...] = (
-    "leave-one-domain-out",
-    "leave-one-group-out",
-    "domainbed",
-    "domainbed-v2",
-    "classic-dg",
-)
-_DOMAINS += ("flexible-dg", "listed", "oracle", "oracle*")
+_DOMAINS = "leave-one-domain-out leave-one-group-out domainbed domainbed-v2 classic-dg flexible-dg"
+_DOMAINS += " listed oracle oracle*"
 #: The first that has one of a task's protocols.
 KINDS = (
     Kind("label shift", "overall", ("label-shift",), ("alpha",)),
@@ -41,23 +32,21 @@ KINDS = (
     Kind("universal domain adaptation", "h_score", ("unida",), _SCENARIO),
     Kind("domain adaptation", "overall", ("uda",), _SCENARIO),
     Kind("continuous shift", "overall", ("continuous",)),
-    Kind("domain generalization", "mean_domain", _DOMAINS, ("test", "group", "groups")),
+    Kind("domain generalization", "mean_domain", tuple(_DOMAINS.split()), ("test", "group", "groups")),
 )
 OTHER = Kind("other tasks", "overall")
 
 #: Figures that are no shares of rows, with their unit; all others are printed in per cent.
-UNITS = {
-    "mean_failure_point": "severity",
-    "marginal_error": "l1",
-    "worst_by_chance_p": "probability",
-}
+UNITS = {"mean_failure_point": "severity", "marginal_error": "l1", "worst_by_chance_p": "probability"}
+UNITS |= {"rank": "rank"}
 TITLES = {
     "overall": "accuracy", "worst": "worst group", "mean": "mean over groups",
     "worst_3": "mean of the 3 worst groups", "worst_5": "mean of the 5 worst groups", "h_score": "H-score",
     "h_score_classes": "H-score over classes", "known": "known classes", "unknown": "unknown classes",
     "mean_domain": "mean over domains", "worst_domain": "worst domain", "std_domain": "SD over domains",
     "mean_class": "mean over classes", "mean_drop": "mean drop", "failures": "trajectories that fail",
-    "mean_failure_point": "mean failure point", "marginal_error": "error of the marginal of labels",
+    "mean_failure_point": "mean failure point", "drop": "accuracy drop",
+    "marginal_error": "error of the marginal of labels",
 }  # fmt: skip
 
 
@@ -71,34 +60,6 @@ def title_of(figure: str) -> str:
     return TITLES.get(figure, figure.replace("_", " "))
 
 
-_STEP = re.compile(r"([a-z][a-z0-9*-]*)@\d+\((.*)\)", re.DOTALL)
-
-
-def _steps(task: str) -> list[str]:
-    """The protocols and conditions of a task's description, of which names may have signs of their own."""
-    return re.split(r" & (?=[a-z][a-z0-9*-]*@\d+\(|\(|\S+ also )", task)
-
-
-@lru_cache(maxsize=4096)
-def protocols_of(task: str) -> Mapping[str, Mapping[str, Any]]:
-    """The protocols in the description of a task, by name, each with its parameters.
-
-    >>> protocols_of("uda@1(source='a & b', target='c', seed=0) & (severity <= 1.0)")
-    {'uda': {'source': 'a & b', 'target': 'c', 'seed': 0}}
-    """
-    steps = map(_STEP.fullmatch, _steps(task))
-    return {match[1]: _parameters(match[2]) for match in steps if match}
-
-
-def _parameters(text: str) -> dict[str, Any]:
-    try:
-        call = ast.parse(f"f({text})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        return {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
-    except (SyntaxError, ValueError, AssertionError):
-        return {}  # a description that no protocol wrote
-
-
 def family_of(task: str, kind: Kind) -> str:
     """The description without seeds and the axes of its kind: tasks of one family share their tables.
 
@@ -106,16 +67,9 @@ def family_of(task: str, kind: Kind) -> str:
     'group-fairness & (severity <= 1.0)'
     """
     parts = []
-    for step in _steps(task):
-        match = _STEP.fullmatch(step)
-        if match is None:
-            parts.append(step)
-            continue
-        left = {
-            name: value for name, value in _parameters(match[2]).items() if name not in ("seed", *kind.axes)
-        }
-        said = ", ".join(f"{name}={value!r}" for name, value in left.items())
-        parts.append(f"{match[1]}({said})" if said else match[1])
+    for name, params in steps_of(task):
+        left = [f"{key}={value!r}" for key, value in params.items() if key not in ("seed", *kind.axes)]
+        parts.append(f"{name}({', '.join(left)})" if left else name)
     return clean(" & ".join(parts))
 
 
@@ -125,18 +79,15 @@ def kind_of(task: str) -> Kind:
     >>> kind_of("group-fairness@1(k=8, mu=0.1, seed=0)").main
     'worst'
     """
-    known = protocols_of(task)
-    return next((kind for kind in KINDS if not known.keys().isdisjoint(kind.protocols)), OTHER)
+    names = {name for name, _ in steps_of(task)}
+    return next((kind for kind in KINDS if not names.isdisjoint(kind.protocols)), OTHER)
 
 
-def parameters_of(task: str) -> Mapping[str, Any]:
-    """The parameters of all its protocols; the first to name one says what it is."""
-    merged: dict[str, Any] = {}
-    for params in protocols_of(task).values():
-        merged = {**params, **merged}
-    return merged
+def capital(text: str) -> str:
+    """A text with a capital at its beginning, and all else as it is."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def clean(text: str) -> str:
     """A name on one line, without what a terminal would obey."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())

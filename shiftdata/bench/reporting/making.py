@@ -1,34 +1,54 @@
-"""From records to a report, and to each of its formats."""
+"""From records to a report, and to each of its formats; from two records to what differs."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from shiftdata.bench.records import Records
-from shiftdata.bench.reporting.comparisons import baseline_of, comparison_section
-from shiftdata.bench.reporting.facts import Facts, Wanted
-from shiftdata.bench.reporting.forms import tables_of
-from shiftdata.bench.reporting.kinds import KINDS, OTHER, Kind, clean, family_of, unit_of
-from shiftdata.bench.reporting.overview import overview
+from shiftdata.bench.records import Records, Study
+from shiftdata.bench.reporting.comparisons import baseline_of, comparison_section, overview, pooled
+from shiftdata.bench.reporting.facts import Facts, listed, selected_scores
+from shiftdata.bench.reporting.forms import stability_section, tables_of
+from shiftdata.bench.reporting.kinds import KINDS, OTHER, Kind, capital, clean, family_of, title_of, unit_of
 from shiftdata.bench.reporting.rankings import ranking_section
 from shiftdata.bench.reporting.rows import Truth, failure_tables, same_rows
-from shiftdata.bench.reporting.scores import Score, rule_label, scores_of, standard_error
-from shiftdata.bench.reporting.stability import stability_section
-from shiftdata.bench.reporting.tables import NUMBER, Group, Section, plain_table
+from shiftdata.bench.reporting.scores import (
+    SHORT,
+    Group,
+    Score,
+    Section,
+    cell,
+    rule_label,
+    standard_error,
+    with_variant,
+)
 from shiftdata.bench.selection import RULES, Selected, rule_of
+from shiftdata.charts import WIDTHS, figure_files, latex_figure, svg_chart
 from shiftdata.errors import InputError
-from shiftdata.format.names import csv_cell
-from shiftdata.papers.tables import Grid
+from shiftdata.files import write_bytes, write_text
+from shiftdata.tables import Table, csv_text
 
 #: Of the CSV, which has a line for each figure of each study under each rule.
 COLUMNS = (
     "kind", "dataset", "content_id", "protocol", "task", "task_id", "method", "variant", "backbone", "rule",
     "oracle", "trial", "figure", "value", "standard_error", "unit", "n", "seeds", "commit", "version",
 )  # fmt: skip
+CAPTIONS = "captions.tex"
+#: What a study is called in two sweeps; whether its data and code are the same is what is asked.
+Name: TypeAlias = tuple[str, ...]
+#: Lines of a table of differences.
+MOST_DIFFERENT = 200
+#: How numbers are to be read.
+CHOICE = (
+    "Each rule chooses a trial of every study, and a step of each of its seeds, from evaluations on "
+    "the set to select by; the numbers below are of the test."
+)
+ORACLES = "A rule marked (oracle) has seen the test: its numbers are bounds, and compete with no others."
 
 
 @dataclass(frozen=True)
@@ -42,62 +62,68 @@ class Report:
     def __str__(self) -> str:
         parts = [f"Report on {self.title}"]
         for section in self.sections:
-            parts.append(f"{section.title}\n{'=' * len(section.title)}")
-            parts += section.notes
-            for table in section.tables:
-                parts.append(section.head(table))
-                parts += [_text(grid) for grid in table.grids]
-                parts.append("\n".join(table.notes))
-        return "\n\n".join(part for part in parts if part) + "\n"
+            parts += [f"{section.title}\n{'=' * len(section.title)}", *section.notes]
+            parts += [table.text(section.head(table)) for table in section.tables]
+        return "\n\n".join(parts) + "\n"
 
     def to_markdown(self) -> str:
         parts = [f"# Report on {self.title}"]
         for section in self.sections:
-            parts += [f"## {section.title}", *section.notes]
-            for table in section.tables:
-                parts += [grid.markdown() for grid in table.grids]
-                parts.append("\n".join(f"- {note}" for note in table.notes))
-        return "\n\n".join(part for part in parts if part) + "\n"
+            parts += [f"## {section.title}", *section.notes, *(table.markdown() for table in section.tables)]
+        return "\n\n".join(parts) + "\n"
 
     def to_latex(self) -> str:
         """Every table as a `tabular` (package booktabs); notes are comments above it."""
         parts = []
         for section in self.sections:
-            parts.append(f"% {section.title}")
-            parts += [f"% {note}" for note in section.notes]
-            for table in section.tables:
-                parts += ["\n".join(f"% {note}" for note in table.notes)]
-                parts += [grid.latex() for grid in table.grids]
-        return "\n\n".join(part for part in parts if part) + "\n"
+            parts += [f"% {text}" for text in (section.title, *section.notes)]
+            parts += [table.latex() for table in section.tables]
+        return "\n\n".join(parts) + "\n"
 
     def to_csv(self) -> str:
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.numbers)
-        return buffer.getvalue()
+        return csv_text([COLUMNS, *(row.values() for row in self.numbers)])
 
     def to_html(self) -> str:
-        """One page that needs nothing else: no script, no file, no network."""
-        from shiftdata.bench.reporting.page import page
+        """One page that needs nothing else: no script, no file, no network; every text in it is escaped."""
+        from shiftdata.pages.shell import render_alone
 
-        return page(self.title, self.sections)
+        return render_alone("report.html", name=self.title, sections=self.sections, svg=svg_chart)
 
+    @property
+    def charts(self) -> list[tuple[Section, Table]]:
+        """The tables that can be drawn: of two numbers or more."""
+        return [(section, table) for section in self.sections for table in section.tables if table.drawable]
 
-def _text(grid: Grid) -> str:
-    """A block as text: numbers to the right, texts to the left."""
-    lines = [grid.header, *grid.body]
-    columns = list(zip(*lines, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    left = [not at or any(not NUMBER.fullmatch(cell) for cell in of[1:]) for at, of in enumerate(columns)]
-    cells = [
-        [
-            cell.ljust(width) if side else cell.rjust(width)
-            for cell, width, side in zip(line, widths, left, strict=True)
-        ]
-        for line in lines
-    ]
-    return "\n".join("  ".join(line).rstrip() for line in cells)
+    def write_figures(
+        self, folder: Path, width: float = WIDTHS[0], step: Callable[[], object] = lambda: None
+    ) -> list[str]:
+        """Write each chart as SVG and PDF, and LaTeX that includes them; return the names of the figures.
+
+        Args:
+            folder: where to; files of the same names are replaced.
+            width: in inches: 3.25 fills a column, 6.75 a page of two.
+            step: is called after each chart of the report.
+
+        """
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file: figures are several, give a folder for them")
+        folder.mkdir(parents=True, exist_ok=True)
+        captions: dict[str, str] = {}
+        for section, table in self.charts:
+            said = re.sub(r"[^a-z0-9]+", "-", f"{section.title} {section.head(table)}".lower())
+            name = f"{len(captions) + 1:02}-{said.strip('-')[:90]}"  # which every system and LaTeX takes
+            try:
+                files = figure_files(table, width, name)
+            except InputError:  # too much for one figure: the table has it
+                files = {}
+            for ending, data in files.items():
+                write_bytes(folder / f"{name}.{ending}", data)
+                captions[name] = latex_figure(table, width, name)
+            step()
+        if not captions:
+            raise InputError(f"{self.title} has no chart: a figure needs two numbers or more of one kind")
+        write_text(folder / CAPTIONS, "\n".join(captions.values()))
+        return list(captions)
 
 
 def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm") -> Report:
@@ -112,89 +138,182 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
     if not len(records):
         raise InputError("there is no run to report on: these folders have no records yet")
     facts = Facts(records)
-    groups, refused = _groups(records, facts, rules, baseline)
+    groups, refused = groups_of(records, facts, rules, baseline)
     truth = Truth(records, facts)
     findings = [_finding(group, truth) for group in groups]
-    pooled: dict[tuple[Kind, str, str], list[Score]] = {}
-    for group in groups:
-        pooled.setdefault((group.kind, group.backbone, group.rule), []).extend(group.scores)
+    pools = pooled(groups, baseline)
     sections = [
-        overview(pooled, baseline),
-        facts.what(),
+        overview(pools),
+        facts.runs(),
         _selection(list(dict.fromkeys(group.rule for group in groups))),
         *findings,
-        comparison_section(pooled, baseline),
+        comparison_section(pools),
         same_rows(groups, truth),
         ranking_section(groups),
-        stability_section(records, pooled),
+        stability_section(records, pools),
         facts.failures(refused),
         facts.versions(),
     ]
-    shown = tuple(one for one in sections if one.tables or one.notes)
-    numbers = tuple(row for group in groups for one in group.scores for row in _rows(one, facts))
-    return Report(facts.title(), shown, numbers)
+    shown = tuple(section for section in sections if section.tables or section.notes)
+    numbers = tuple(row for group in groups for score in group.scores for row in _rows(score, facts))
+    return Report(facts.title, shown, numbers)
 
 
-def _groups(
+def groups_of(
     records: Records, facts: Facts, rules: Sequence[str], baseline: str
 ) -> tuple[list[Group], list[Selected]]:
     """The scores by what shares tables, in the order of the kinds; and what no rule could choose from."""
-    wanted = Wanted(rules, facts)
-    found: dict[tuple[Any, ...], list[Score]] = {}
-    refused = []
-    for rule in wanted.every:
-        scores, lost = scores_of(records, rule)
-        refused += [one for one in lost if wanted(one)]
-        for one in scores:
-            if wanted(one.selected):
-                study = one.selected.study
-                key = (one.kind, one.dataset, family_of(study.task, one.kind), clean(study.backbone), rule)
-                found.setdefault(key, []).append(one)
-    order = [*KINDS, OTHER]
-    groups = []
-    for key in sorted(found, key=lambda key: (order.index(key[0]), *key[1:4], wanted.every.index(key[4]))):
-        kind, dataset, family, backbone, rule = key
-        scores, code = found[key], facts.code(at.run for one in found[key] for at in one.selected.runs)
-        first = baseline_of(scores, baseline)
-        scores.sort(key=lambda one: one.method != first)
-        groups.append(Group(kind, family, dataset, backbone, rule, tuple(scores), first, code))
+    scores, refused = selected_scores(facts, rules)
+    places: dict[tuple[Kind, str, str, str, str], list[Score]] = {}
+    for score in scores:
+        study, rule = score.selected.study, score.selected.rule
+        family = family_of(study.task, score.kind)
+        places.setdefault((score.kind, score.dataset, family, clean(study.backbone), rule), []).append(score)
+    kinds, groups = [*KINDS, OTHER], []
+    for key in sorted(places, key=lambda key: (kinds.index(key[0]), *key[1:4])):  # rules stay in their order
+        first = baseline_of(places[key], baseline)
+        ordered = sorted(places[key], key=lambda score: score.method != first)
+        commits, versions = facts.code(at.run for score in ordered for at in score.selected.runs)
+        groups.append(Group(*key, tuple(ordered), first, f"commit {commits}; shiftdata {versions}"))
     return groups, refused
 
 
 def _finding(group: Group, truth: Truth) -> Section:
     tables = (*tables_of(group), *failure_tables(group, truth))
-    title = f"{group.kind.name[:1].upper()}{group.kind.name[1:]}: {group.title}"
-    return Section(title, tables, subject=group.title)
+    return Section(f"{capital(group.kind.name)}: {group.title}", tables, subject=group.title)
 
 
 def _selection(rules: Sequence[str]) -> Section:
     """How models were chosen, and how numbers are to be read."""
     body = [[rule_label(rule), RULES[rule].about] for rule in rules]
-    notes = [
-        "Each rule chooses a trial of every study, and a step of each of its seeds, from evaluations on "
-        "the set to select by; the numbers below are of the test.",
-    ]
-    if any(rule_of(rule).oracle for rule in rules):
-        notes.append(
-            "A rule marked (oracle) has seen the test: its numbers are bounds, and compete with no others."
-        )
-    return Section(
-        "How models were chosen", (plain_table("Rules", ["rule", "chooses by"], body),), tuple(notes)
-    )
+    notes = (CHOICE, ORACLES) if any(rule_of(rule).oracle for rule in rules) else (CHOICE,)
+    return Section("How models were chosen", (Table.plain("Rules", ["rule", "chooses by"], body),), notes)
 
 
-def _rows(one: Score, facts: Facts) -> Iterator[dict[str, Any]]:
+def _rows(score: Score, facts: Facts) -> Iterator[dict[str, Any]]:
     """A line of the CSV for each figure of a study."""
-    study, chosen = one.selected.study, one.selected
-    runs = [at.run for at in chosen.runs]
-    code = facts.code(runs).partition("; shiftdata ")
-    for figure, values in one.figures.items():
-        yield {
-            "kind": one.kind.name, "dataset": study.dataset, "content_id": study.content_id,
-            "protocol": study.protocol, "task": study.task, "task_id": study.task_id, "method": study.method,
-            "variant": study.variant, "backbone": study.backbone, "rule": rule_label(chosen.rule),
-            "oracle": rule_of(chosen.rule).oracle, "trial": chosen.trial, "figure": figure,
-            "value": float(values.mean()), "standard_error": standard_error(values), "unit": unit_of(figure),
-            "n": one.rows.get(figure, one.n), "seeds": len(values), "commit": code[0].removeprefix("commit "),
-            "version": code[2],
-        }  # fmt: skip
+    study, chosen = score.selected.study, score.selected
+    commits, versions = facts.code(at.run for at in chosen.runs)
+    for figure, values in score.figures.items():
+        line = (
+            score.kind.name, study.dataset, study.content_id, study.protocol, study.task, study.task_id,
+            study.method, study.variant, study.backbone, rule_label(chosen.rule), rule_of(chosen.rule).oracle,
+            chosen.trial, figure, float(values.mean()), standard_error(values), unit_of(figure),
+            score.rows.get(figure, score.n), len(values), commits, versions,
+        )  # fmt: skip
+        yield dict(zip(COLUMNS, line, strict=True))
+
+
+def difference(
+    a: Records, b: Records, rules: Sequence[str] = (), names: tuple[str, str] = ("A", "B")
+) -> Report:
+    """Studies in one alone, numbers that moved by more than their spread, other selections and versions.
+
+    Args:
+        a: the records before.
+        b: the records after.
+        rules: names in `RULES`; default: those that the sweeps name, else what the papers select by.
+        names: what the two are called.
+
+    """
+    facts = Facts(a), Facts(b)
+    sections = [_studies(a, b, names), *_moved(facts, rules, names), _versions(facts, names)]
+    return Report(f"{names[0]} and {names[1]}", tuple(sections), ())
+
+
+def _name_of(study: Study) -> Name:
+    return clean(study.dataset), clean(study.task), study.method, study.variant, clean(study.backbone)
+
+
+def _shown(name: Name) -> str:
+    return clean(f"{with_variant(name[2], name[3])} on {name[1]} of {name[0]}, {name[4]}")
+
+
+def _studies(a: Records, b: Records, names: tuple[str, str]) -> Section:
+    first, second = (
+        {_name_of(study): (study.content_id, study.task_id) for study in records.studies()}
+        for records in (a, b)
+    )
+    body = [[_shown(name), f"{names[0]} alone"] for name in first if name not in second]
+    body += [[_shown(name), f"{names[1]} alone"] for name in second if name not in first]
+    for name, mine in first.items():
+        theirs = second.get(name, mine)
+        if mine != theirs:
+            differs, place = ("data", 0) if mine[0] != theirs[0] else ("rows", 1)
+            ids = mine[place][:SHORT], theirs[place][:SHORT]
+            body.append([_shown(name), f"both, of other {differs}: {ids[0]} and {ids[1]}"])
+    counts = (
+        f"{len(first.keys() & second.keys()):,} studies are in both, of {len(first):,} in {names[0]} and "
+        f"{len(second):,} in {names[1]}.",
+    )
+    tables = listed("Studies that are not the same", ["study", "in"], body, MOST_DIFFERENT)
+    return Section("Studies", tables, counts)
+
+
+def _moved(facts: tuple[Facts, Facts], rules: Sequence[str], names: tuple[str, str]) -> Iterator[Section]:
+    """Numbers and selections that differ, over the rules of both."""
+    before, after = (
+        {
+            (score.selected.rule, _name_of(score.selected.study)): score
+            for score in selected_scores(of, rules)[0]
+        }
+        for of in facts
+    )
+    numbers: list[list[str]] = []
+    chosen: list[list[str]] = []
+    shared = [key for key in before if key in after]
+    for key in shared:
+        head = [_shown(key[1]), rule_label(key[0])]
+        numbers += [[*head, *cells] for cells in _number(before[key], after[key])]
+        chosen += [[*head, *cells] for cells in _chosen(facts, (before[key], after[key]))]
+    notes = (
+        f"{len(shared):,} selected studies were compared. A number is listed where it moved by more than the "
+        "standard errors of both over seeds, joined (the root of the sum of squares); one without a "
+        "spread, where it moved at all.",
+    )
+    header = ["study", "rule", "figure", *names, "moved by", "their spread"]
+    yield Section("Numbers that moved", listed("Numbers", header, numbers, MOST_DIFFERENT), notes)
+    tables = listed("Selections", ["study", "rule", *names], chosen, MOST_DIFFERENT)
+    yield Section("Selections that changed", tables, () if chosen else ("None.",))
+
+
+def _number(before: Score, after: Score) -> Iterator[list[str]]:
+    """The main figure of a study, if it moved."""
+    figure = before.kind.main
+    cells = [cell(float(of.main.mean()), standard_error(of.main), figure) for of in (before, after)]
+    moved = cells[1].value - cells[0].value
+    spread = math.hypot(*(0.0 if math.isnan(of.spread) else of.spread for of in cells))
+    if not math.isnan(moved) and abs(moved) > max(spread, 1e-9):
+        known = f"{spread:.2f}" if spread else "-"
+        yield [title_of(figure), *(of.text for of in cells), f"{moved:+.2f}", known]
+
+
+def _chosen(facts: tuple[Facts, Facts], pair: tuple[Score, Score]) -> Iterator[list[str]]:
+    """Which trial, steps and settings were chosen, as far as they differ."""
+    choices = [_choice(of.records, score) for of, score in zip(facts, pair, strict=True)]
+    names = dict.fromkeys(name for of in choices for name in of)
+    differ = [name for name in names if choices[0].get(name) != choices[1].get(name)]
+    if differ:
+        yield [", ".join(f"{name} {of.get(name, '-')}" for name in differ) for of in choices]
+
+
+def _choice(records: Records, score: Score) -> dict[str, str]:
+    runs = score.selected.runs
+    settings = {name: json.loads(records.column(name)[runs[0].run]) for name in ("training", "hyper")}
+    steps = " ".join(map(str, sorted({at.step for at in runs})))
+    shown = {clean(str(name)): clean(f"{value}") for of in settings.values() for name, value in of.items()}
+    return {"trial": f"{score.selected.trial}", "steps": steps, **shown}
+
+
+def _versions(facts: tuple[Facts, Facts], names: tuple[str, str]) -> Section:
+    """Versions, commits, devices and code versions that are not in both."""
+    first, second = ({name: ", ".join(sorted(values)) for name, values in of.exact.items()} for of in facts)
+    # A method of one sweep alone is listed as a study: its code has nothing to differ from.
+    body = [
+        [name, first.get(name, "-"), second.get(name, "-")]
+        for name in first | second
+        if first.get(name) != second.get(name)
+        and (not name.startswith("code of ") or (name in first and name in second))
+    ]
+    tables = listed("Versions", ["", *names], body, MOST_DIFFERENT)
+    return Section("Versions that differ", tables, () if body else ("None.",))

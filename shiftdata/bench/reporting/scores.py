@@ -1,20 +1,30 @@
-"""The numbers behind every table: for each study and rule, each figure of each seed that was chosen."""
+"""From selected runs to cells: the figures of each seed, the groups that share tables, means with errors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, parameters_of, unit_of
-from shiftdata.bench.selection import Chosen, Selected, rule_of, select
+from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, title_of, unit_of
+from shiftdata.bench.selection import Selected, rule_of, select
 from shiftdata.metrics.arrays import FloatArray
 from shiftdata.metrics.statistics import accuracies, spread
+from shiftdata.tables import Cell, Cells, Table
 from shiftdata.tasks import Evaluation
+from shiftdata.tasks.descriptions import parameters_of
+
+#: Characters of a hash that are shown.
+SHORT = 12
+#: What follows ± in a table of seeds.
+OVER_SEEDS = (
+    "± is the standard error over seeds (SD / √seeds; over tasks where a number is of several draws)."
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,10 @@ class Score:
         return clean(self.selected.study.dataset)
 
     @property
+    def task_id(self) -> str:
+        return self.selected.study.task_id
+
+    @property
     def params(self) -> Mapping[str, Any]:
         return parameters_of(self.selected.study.task)
 
@@ -51,22 +65,89 @@ class Score:
     def main(self) -> FloatArray:
         return self.figures[self.kind.main]
 
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """The main figure of each seed."""
+        return dict(zip(self.seeds, self.main.tolist(), strict=True))
+
 
 @dataclass(frozen=True)
-class Cell:
-    """A number of a table: a mean with its spread, over the seeds of one task or over several tasks."""
+class Section:
+    """Tables on one subject, which need not say it again where they stand below it."""
 
-    value: float
-    spread: float
-    unit: str
+    title: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+    subject: str = ""
+
+    def head(self, table: Table) -> str:
+        """The title of one of its tables, below its own."""
+        return table.title.removesuffix(f": {self.subject}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The scores of one section: studies of a family of tasks, on a dataset, with a backbone, under a rule.
+
+    `code` has the commits of their runs; `baseline` is the method that others are compared with. What is
+    compared over families and datasets is a group too, without a family.
+    """
+
+    kind: Kind
+    dataset: str
+    family: str
+    backbone: str
+    rule: str
+    scores: tuple[Score, ...]
+    baseline: str
+    code: str
 
     @property
-    def printed(self) -> str:
-        if self.unit == "rank":
-            return f"{self.value:g}"
-        digits = 1 if self.unit == "%" else 3
-        spread = f"±{self.spread:.{digits}f}" if np.isfinite(self.spread) else ""
-        return f"{round(self.value, digits) + 0.0:.{digits}f}{spread}"  # + 0.0: no minus before 0
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(score.method for score in self.scores))
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(dict.fromkeys(score.task_id for score in self.scores))
+
+    @property
+    def title(self) -> str:
+        """What its tables are of; the protocol where the kind does not say it."""
+        parts = [
+            self.dataset,
+            "" if (self.family,) == self.kind.protocols else self.family,
+            self.backbone,
+            f"selected by {rule_label(self.rule)}",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def has(self, figure: str) -> bool:
+        return any(figure in score.figures for score in self.scores)
+
+    def notes(self, spread: str = OVER_SEEDS) -> tuple[str, ...]:
+        """What stands under each of its tables."""
+        sizes, origins = span(score.n for score in self.scores), span(score.origins for score in self.scores)
+        of = "" if origins in (sizes, "0") else f" of {origins} origins"
+        seeds = span(len(score.seeds) for score in self.scores)
+        models = span(score.selected.among for score in self.scores)
+        ids = sorted({score.selected.study.content_id[:SHORT] for score in self.scores})
+        lines = [
+            f"n = {sizes} test rows{of} a task; {seeds} seeds a number; {spread}",
+            f"Selected by {rule_label(self.rule)}: {rule_of(self.rule).about}, "
+            f"among {models} models a study.",
+            f"Dataset {self.dataset}, content_id {', '.join(ids)}; {self.code}.",
+        ]
+        if failed := sum(score.selected.failed for score in self.scores):
+            lines.append(f"{failed:,} runs of chosen trials failed: their seeds are not in these numbers.")
+        return tuple(lines)
+
+
+def alike(groups: Iterable[Group], *names: str) -> list[list[Group]]:
+    """Groups that share some fields, together."""
+    places: dict[tuple[str, ...], list[Group]] = {}
+    for group in groups:
+        places.setdefault(tuple(str(getattr(group, name)) for name in names), []).append(group)
+    return list(places.values())
 
 
 def rule_label(rule: str) -> str:
@@ -80,105 +161,137 @@ def rule_label(rule: str) -> str:
 
 def method_label(selected: Selected) -> str:
     """A method with its variant, marked where the rule has seen the test."""
-    variant = f"@{selected.study.variant}" if selected.study.variant not in ("", "fixed") else ""
     mark = " (oracle)" if rule_of(selected.rule).oracle else ""
-    return clean(f"{selected.study.method}{variant}{mark}")
+    return clean(f"{with_variant(selected.study.method, selected.study.variant)}{mark}")
+
+
+def with_variant(method: str, variant: str) -> str:
+    """A method with its variant where that is not the usual."""
+    return f"{method}@{variant}" if variant not in ("", "fixed") else method
+
+
+def span(values: Iterable[int]) -> str:
+    """The smallest and the largest of some sizes."""
+    ordered = sorted(set(values))
+    return f"{ordered[0]:,}" + (f" to {ordered[-1]:,}" if len(ordered) > 1 else "")
 
 
 def scores_of(records: Records, rule: str) -> tuple[list[Score], list[Selected]]:
     """The scores of every study under a rule, and what the rule could not choose from."""
-    made, refused = [], []
-    chosen: list[tuple[Selected, str, list[int]]] = []
-    for one in select(records, rule):
-        tests = records.sets_of(one.runs[0].run, "test") if one.runs else []
-        there = [at for at in one.runs if tests and (tests[0], at.step) in records.places[at.run]]
-        if there:
-            places = [records.places[at.run][tests[0], at.step] for at in there]
-            chosen.append((one, tests[0], places))
+    chosen: list[tuple[Selected, str, list[int], list[int]]] = []
+    refused = []
+    for selected in select(records, rule):
+        tests = records.sets_of(selected.runs[0].run, "test") if selected.runs else []
+        runs = [at for at in selected.runs if tests and (tests[0], at.step) in records.places[at.run]]
+        if runs:
+            places = [records.places[at.run][tests[0], at.step] for at in runs]
+            chosen.append((selected, tests[0], [at.seed for at in runs], places))
         else:
-            refused.append(one)
-    figures = _figures(records, [place for _, _, places in chosen for place in places])
-    begin = 0
-    for one, test, places in chosen:
-        end = begin + len(places)
-        made.append(_score(records, one, test, places, figures[begin:end]))
-        begin = end
-    return made, refused
+            refused.append(selected)
+    return _scores(records, chosen), refused
 
 
 def over_steps(records: Records, score: Score, most: int) -> list[FloatArray]:
     """The main figure of each chosen run after the last `most` steps at which its test was evaluated."""
-    known = [
-        (at.run, [step for step in records.steps(at.run) if (score.test, step) in records.places[at.run]])
+    places = [
+        [known[score.test, step] for step in records.steps(at.run) if (score.test, step) in known][-most:]
         for at in score.selected.runs
+        for known in (records.places[at.run],)
     ]
-    chosen = tuple(Chosen(run, step, step) for run, steps in known for step in steps[-most:])
-    places = [records.places[at.run][score.test, at.step] for at in chosen]
-    every = replace(score.selected, runs=chosen)  # a step of a run as a seed
-    main = _score(records, every, score.test, places, _figures(records, places)).main
-    return np.split(main, np.cumsum([len(steps[-most:]) for _, steps in known])[:-1])
+    every = [place for of in places for place in of]
+    (steps,) = _scores(records, [(score.selected, score.test, every, every)])  # a step of a run as a seed
+    return np.split(steps.main, np.cumsum([len(of) for of in places])[:-1])
 
 
-def _figures(records: Records, places: Sequence[int]) -> list[dict[str, tuple[float, int]]]:
-    """Value and rows of each figure of some evaluations."""
-    table = records.figures(places)
-    found: list[dict[str, tuple[float, int]]] = [{} for _ in places]
+def _scores(
+    records: Records, chosen: Sequence[tuple[Selected, str, Sequence[int], list[int]]]
+) -> list[Score]:
+    """The scores of studies, each with its test, its seeds and the places of their evaluations."""
+    every = [place for *_, places in chosen for place in places]
+    table = records.figures(every)
+    figures: list[dict[str, tuple[float, int]]] = [{} for _ in every]
     columns = (table[name].to_pylist() for name in ("place", "name", "value", "n"))
     for place, name, value, n in zip(*columns, strict=True):
-        found[place][name] = (np.nan if value is None else value, n or 0)
-    return found
-
-
-def _score(
-    records: Records,
-    one: Selected,
-    test: str,
-    places: list[int],
-    figures: Sequence[Mapping[str, tuple[float, int]]],
-) -> Score:
-    empty = records.tasks[one.study.task_id][test]
-    correct = records.correct(places)
-    names = dict.fromkeys(name for of in figures for name in of)
-    values = {
-        name: np.array([of.get(name, (np.nan, 0))[0] for of in figures]) * _scale(name) for name in names
-    }
-    rows = {name: max(of.get(name, (0.0, 0))[1] for of in figures) for name in names}
-    total = int(empty.cells.n.sum())
-    kind, domains = kind_of(one.study.task), _domains(empty, correct)
-    values.setdefault("overall", 100 * accuracies(correct.sum(axis=1), np.full(len(places), total)))
-    if kind.main not in values:
-        values["mean_domain"] = np.mean(list(domains.values()), axis=0)
-    seeds = tuple(at.seed for at in one.runs if (test, at.step) in records.places[at.run])
-    return Score(
-        one, kind, seeds, values, {"overall": total, **rows}, domains, test, total, empty.cells.origins
-    )
-
-
-def _scale(figure: str) -> float:
-    return 100.0 if unit_of(figure) == "%" else 1.0
+        figures[place][name] = (np.nan if value is None else value, n or 0)
+    evaluated, scores = iter(figures), []
+    for selected, test, seeds, places in chosen:
+        kind, empty = kind_of(selected.study.task), records.tasks[selected.study.task_id][test]
+        correct, total = records.correct(places), int(empty.cells.n.sum())
+        domains, of_seeds = _domains(empty, correct), list(islice(evaluated, len(places)))
+        values: dict[str, FloatArray] = {}
+        rows = {"overall": total}
+        for name in dict.fromkeys(name for of in of_seeds for name in of):
+            value, n = zip(*(of.get(name, (np.nan, 0)) for of in of_seeds), strict=True)
+            values[name] = np.array(value) * (100.0 if unit_of(name) == "%" else 1.0)
+            rows[name] = max(n)
+        values.setdefault("overall", 100 * accuracies(correct.sum(axis=1), np.full(len(places), total)))
+        if kind.main not in values:
+            values["mean_domain"] = np.mean(list(domains.values()), axis=0)
+        of_test = (test, total, empty.cells.origins)
+        scores.append(Score(selected, kind, tuple(seeds), values, rows, domains, *of_test))
+    return scores
 
 
 def _domains(empty: Evaluation, correct: Any) -> dict[str, FloatArray]:
     """The accuracy of each nuisance, a value a seed."""
     cells = empty.cells
     codes, names = cells.codes[empty.nuisance], cells.names[empty.nuisance]
-    made = {}
+    domains = {}
     for code in np.unique(codes).tolist():
         mine = codes == code
-        n = cells.n[mine].sum()
-        made[clean(names[code])] = 100 * accuracies(correct[:, mine].sum(axis=1), np.full(len(correct), n))
-    return made
+        n = np.full(len(correct), cells.n[mine].sum())
+        domains[clean(names[code])] = 100 * accuracies(correct[:, mine].sum(axis=1), n)
+    return domains
 
 
-def cell_of(scores: Iterable[Score], values: Callable[[Score], FloatArray | None], unit: str) -> Cell | None:
-    """A number over the seeds of one task, or over tasks by their means; None where it is undefined."""
-    found = [of for one in scores if (of := values(one)) is not None]
-    points = found[0] if len(found) == 1 else np.array([of.mean() for of in found])
+def gains(score: Score, base: Mapping[int, float]) -> list[float]:
+    """How far the main figure is above that of a base, for each seed that both have."""
+    return [value - base[seed] for seed, value in score.by_seed.items() if seed in base]
+
+
+def mean_cell(points: Sequence[float] | FloatArray, figure: str) -> Cell | None:
+    """The mean of some points with its standard error; None where it is undefined."""
+    points = np.asarray(points, np.float64)
     if not len(points) or not np.isfinite(points).all():
         return None
-    return Cell(float(np.mean(points)), standard_error(points), unit)
+    return cell(float(points.mean()), standard_error(points), figure)
+
+
+def cell(value: float, error: float, figure: str) -> Cell:
+    """A number of a figure as it is printed: per cents with one digit, no error where it is unknown."""
+    unit = unit_of(figure)
+    digits = 1 if unit == "%" else 3
+    text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before 0
+    text += f"±{error:.{digits}f}" if math.isfinite(error) else ""
+    metric = title_of(figure.partition("@")[0])
+    return Cell(f"{value:g}" if figure == "rank" else text, metric, unit, value, error)
 
 
 def standard_error(points: FloatArray) -> float:
     """The SD (n - 1) over the square root of n; nan for fewer than two points."""
     return spread(points, "sma") / math.sqrt(len(points))
+
+
+def cells_of(
+    scores: Iterable[Score],
+    figure: str,
+    column: str | Callable[[Score], str],
+    *,
+    row: Callable[[Score], str] = lambda score: score.method,
+    part: Callable[[Score], str] = lambda score: "",
+    values: Callable[[Score], Sequence[float] | FloatArray] | None = None,
+) -> Cells:
+    """Cells by their place: over the seeds of one task, or over tasks by their means.
+
+    `values` are those of a score. [default: its figure]
+    """
+    places: dict[tuple[str, str, str], list[Sequence[float] | FloatArray]] = {}
+    for score in scores:
+        place = (part(score), row(score), column if isinstance(column, str) else column(score))
+        points = values(score) if values else score.figures.get(figure, ())
+        places.setdefault(place, []).extend([points] if len(points) else [])
+    cells = {
+        place: mean_cell(of[0] if len(of) == 1 else [float(np.mean(points)) for points in of], figure)
+        for place, of in places.items()
+    }
+    return {place: known for place, known in cells.items() if known is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,13 @@ from shiftdata.exporting.folders.layout import (
     Layout,
     Paths,
     Texts,
-    csv_lines,
     csv_rows,
     meanings,
     split_numbers,
 )
 from shiftdata.exporting.folders.record import Record
 from shiftdata.format.schema import SPLITS
+from shiftdata.tables import csv_lines
 
 
 class Wilds(Layout):
@@ -35,7 +36,10 @@ class Wilds(Layout):
         manifest, nuisance = contents.manifest, contents.nuisance
         folder = _folder(manifest.name, manifest.version)
         header = ["img_filename", "y", "split", nuisance, "group", "split_name", "label_name"]
-        yield f"{folder}/metadata.csv", csv_lines([*header, f"{nuisance}_name"], self._rows(contents, paths))
+        yield (
+            f"{folder}/metadata.csv",
+            csv_lines(chain([[*header, f"{nuisance}_name"]], self._rows(contents, paths))),
+        )
         yield f"{folder}/names.csv", meanings(contents, nuisance)
         about = f"{manifest.name} {manifest.version}, {contents.about}, content {manifest.content_id}"
         yield f"{folder}/RELEASE_v{folder.rpartition('_v')[2]}.txt", [about]
@@ -73,7 +77,7 @@ class BalancingGroups(Layout):
     def texts(self, contents: Contents, paths: Paths) -> Texts:
         header = ["id", "filename", "split", "y", "a"]
         rows = ([number, *row] for number, row in enumerate(self._rows(contents, paths)))
-        yield f"metadata_{contents.manifest.name}.csv", csv_lines(header, rows)
+        yield f"metadata_{contents.manifest.name}.csv", csv_lines(chain([header], rows))
         yield "names.csv", meanings(contents, "a")
 
     def _rows(self, contents: Contents, paths: Paths) -> Iterator[Sequence[Any]]:

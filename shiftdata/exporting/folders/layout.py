@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shiftdata.exporting.folders.contents import Contents, Entry
 from shiftdata.exporting.folders.record import Record
-from shiftdata.format.names import csv_cell, from_csv_cell
 from shiftdata.format.schema import SPLITS
+from shiftdata.tables import csv_lines, from_csv_cell
 
 #: Text files by their paths, with their lines.
 Texts: TypeAlias = Iterator[tuple[str, Iterable[str]]]
@@ -71,17 +69,6 @@ def csv_rows(path: Path) -> Iterator[dict[str, str]]:
             yield {name: from_csv_cell(cell) for name, cell in row.items()}
 
 
-def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """The lines of a CSV file; None is an empty cell, and no text is a formula."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="")
-    for row in chain([header], rows):
-        writer.writerow(map(csv_cell, row))
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-
-
 def image_files(folder: Path, depth: int) -> Iterator[tuple[str, ...]]:
     """The parts of the path of every file so many folders deep, in order."""
     for path in sorted(folder.glob("/".join(["*"] * (depth + 1)))):
@@ -105,4 +92,4 @@ def meanings(contents: Contents, domain_column: str) -> Iterator[str]:
     named = [("y", number, one.name) for number, one in enumerate(contents.classes)]
     named += [(domain_column, number, one.name) for number, one in enumerate(contents.domains)]
     named += [("split", number, name) for name, number in split_numbers(contents.sets).items()]
-    return csv_lines(["column", "number", "name"], named)
+    return csv_lines([["column", "number", "name"], *named])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.exporting.folders.contents import KEYS, RECORD, Contents, contents_of
 from shiftdata.exporting.folders.images import Images, write_images
-from shiftdata.exporting.folders.layout import Layout, Paths, csv_lines, csv_rows
+from shiftdata.exporting.folders.layout import Layout, Paths, csv_rows
 from shiftdata.exporting.folders.layouts import layout_of
 from shiftdata.exporting.folders.record import KEY_COLUMNS, Record, attribution, key_rows, record_of
 from shiftdata.files import clear_when_full, make_folder, sha256_of, write_text
 from shiftdata.format.paths import ATTRIBUTION
+from shiftdata.tables import csv_lines
 from shiftdata.tasks import Task
 
 
@@ -131,7 +133,7 @@ def _finish(work: Path, contents: Contents, rules: Layout, record: Record, paths
     """Write the lists, the keys, the attribution and, last, the record: an export with a record is whole."""
     for name, lines in rules.texts(contents, paths):
         _write(work / name, lines)
-    _write(work / KEYS, csv_lines(KEY_COLUMNS, key_rows(contents, paths)))
+    _write(work / KEYS, csv_lines(chain([KEY_COLUMNS], key_rows(contents, paths))))
     write_text(work / ATTRIBUTION, attribution(contents))
     for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
         left.unlink()

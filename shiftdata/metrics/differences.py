@@ -12,7 +12,7 @@ from shiftdata.metrics.arrays import FloatArray
 from shiftdata.metrics.statistics import spread, student, student_quantile
 from shiftdata.stable import rng
 
-#: Up to so many differences every choice of their signs is tried; beyond, some are drawn.
+#: Up to this many differences every choice of their signs is tried; beyond, some are drawn.
 EXACT, DRAWN = 14, 20_000
 
 
@@ -54,9 +54,9 @@ def holm(p: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    known = [place for place, one in enumerate(p) if not math.isnan(one)]
+    known = [place for place, value in enumerate(p) if not math.isnan(value)]
     adjusted, reached = [math.nan] * len(p), 0.0
-    for rank, place in enumerate(sorted(known, key=lambda one: p[one])):
+    for rank, place in enumerate(sorted(known, key=lambda place: p[place])):
         reached = max(reached, min(1.0, p[place] * (len(known) - rank)))
         adjusted[place] = reached
     return adjusted

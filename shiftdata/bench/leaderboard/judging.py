@@ -1,0 +1,367 @@
+"""What a submission is worth: every number computed again from its predictions, or why it is refused."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shiftdata.bench.leaderboard.card import Card
+from shiftdata.bench.leaderboard.submission import FIT, Part, Submission, tests_of
+from shiftdata.bench.records import DONE, SCHEMA, STUDY, Records, evaluated
+from shiftdata.bench.selection import RULES, Selected, select
+from shiftdata.dataset import OpenDataset, open_dataset
+from shiftdata.errors import InputError, not_found
+from shiftdata.metadata import Metadata, read_metadata
+from shiftdata.metrics.arrays import FloatArray
+from shiftdata.metrics.records import number, some
+from shiftdata.protocols import parse_protocol
+from shiftdata.protocols import task as make_task
+from shiftdata.stable import content_hash
+from shiftdata.tasks import Evaluation, LeakWarning, Task
+from shiftdata.tasks.intervals import intervals_of
+from shiftdata.tasks.predictions import predicted_rows
+
+#: The figure that ranks, the first that a task has.
+HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure: its mean over seeds, a 95 % interval over origins (nan for none), its spread over seeds.
+
+    `influence` is how far each origin moves a figure that may rank, the mean over seeds; `reach` how many
+    standard errors its interval reaches.
+    """
+
+    value: float
+    low: float
+    high: float
+    spread: float
+    n: int
+    of: str
+    origins: int = 0
+    reach: float = math.nan
+    influence: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rows(self) -> str:
+        """The rows for a table, "300 of 34 origins" where these are fewer."""
+        return f"{self.n:,}" + (f" of {self.origins:,} origins" if 0 < self.origins < self.n else "")
+
+    def minus(self, other: Score) -> tuple[float, float]:
+        """The 95 % interval of the difference from another method's figure, paired by origin."""
+        if self.influence is None or other.influence is None:
+            return math.nan, math.nan
+        error = math.sqrt(float(((self.influence - other.influence) ** 2).sum()))
+        middle, half = self.value - other.value, max(self.reach, other.reach) * error
+        return middle - half, middle + half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A submission's result on a set that tests.
+
+    `repeated` counts the models among which its selection was repeated, 0 where it is only stated.
+    `prints` are hashes of the predictions of each seed.
+    """
+
+    file: str
+    card: Card
+    task_id: str
+    set: str
+    task: str
+    main: bool
+    leaky: bool
+    rows: int
+    seeds: tuple[int, ...]
+    scores: Mapping[str, Score]
+    repeated: int
+    trials: int
+    prints: tuple[str, ...]
+
+    @property
+    def badge(self) -> str:
+        """How its selection is known."""
+        if not self.repeated:
+            return "selection as stated"
+        fewer = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
+        return f"selection repeated ({self.repeated:,} models{fewer})"
+
+
+def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
+    """Each official figure over seeds; an end of the interval is the mean of the seeds' ends."""
+    scores, intervals = {}, [intervals_of(result, task) for result in results]
+    for name, first in results[0].figures.items():
+        figures = [result.figures[name] for result in results]
+        values = np.array([figure.value for figure in figures])
+        low, high = np.mean([of[name] for of in intervals], axis=0).tolist()
+        linear = [figure.linear for figure in figures if figure.linear is not None]
+        ranks = name in HEADLINES and len(linear) == len(figures)
+        scores[name] = Score(
+            float(values.mean()),
+            low,
+            high,
+            float(values.std(ddof=1)) if len(values) > 1 else math.nan,
+            first.n,
+            first.of if len({figure.of for figure in figures}) == 1 else "another in each seed",
+            first.origins,
+            math.nan if first.linear is None else first.linear.reach,
+            np.asarray(np.mean([of.influence() for of in linear], axis=0)) if ranks else None,
+        )
+    return scores
+
+
+class Judge:
+    """Judges submissions on datasets of this machine; each dataset and task is read once."""
+
+    def __init__(self, data: Path | None = None, *opened: OpenDataset) -> None:
+        self.data = data
+        self._datasets = {dataset.manifest.name: dataset for dataset in opened}
+        self._metadata: dict[tuple[str, str], Metadata] = {}
+        self._tasks: dict[tuple[str, ...], Task] = {}
+
+    def judge(self, submission: Submission, file: str) -> list[Entry]:
+        """A result for each set that tests; what is not as it should be is an `InputError`."""
+        card = submission.card
+        metadata = self.metadata(card.dataset, card.base, card.content_id)
+        given = {part.task_id for part in submission.parts}
+        if strange := sorted(given - set(card.tasks)):
+            raise InputError(f"it predicts the task {strange[0]!r:.80}, which its card does not name")
+        if missing := sorted(set(card.tasks) - given):
+            raise InputError(f"its card names the task {missing[0]}, for which it has no predictions")
+        entries = []
+        for task_id in card.tasks:
+            entries += _Judged(submission, task_id, self._task(card, task_id, metadata)).entries(file)
+        _check_claims(card, entries)
+        return entries
+
+    def metadata(self, name: str, base: str, content_id: str) -> Metadata:
+        """The rows of a base of a dataset; another build than the one that is meant is refused."""
+        if name not in self._datasets:
+            self._datasets[name] = open_dataset(name if self.data is None else self.data / name)
+        dataset = self._datasets[name]
+        known = dataset.manifest.base(base).content_id
+        if known != content_id:
+            raise InputError(
+                f"it is for another build of {name}, {base}: content_id {content_id[:16]}, and here it is "
+                f"{known[:16]}: predict this build, or judge it where that build is"
+            )
+        if (name, base) not in self._metadata:
+            self._metadata[name, base] = read_metadata(dataset, base)
+        return self._metadata[name, base]
+
+    def _task(self, card: Card, task_id: str, metadata: Metadata) -> Task:
+        named = card.tasks[task_id]
+        place = (card.content_id, metadata.base, named.protocol, named.unlabelled)
+        if place not in self._tasks:
+            self._tasks[place] = task_named(metadata, named.protocol, named.unlabelled)
+        task = self._tasks[place]
+        if (known := task.content_id()) != task_id:
+            raise InputError(
+                f"{named.protocol} of this dataset is the task {known[:16]}, and the submission has "
+                f"{task_id[:16]}: the protocol has another version, or its rows were changed"
+            )
+        if is_leaky(task) and not card.leaks:
+            raise InputError(f"{task.describe()} has origins on two sides: its card says leaks = true")
+        return task
+
+
+def task_named(metadata: Metadata, protocol: str, unlabelled: str = "") -> Task:
+    """The task that a card or a command line names: a canonical split or protocols, never a file."""
+    file = protocol.endswith(".parquet")  # which a word is not: it is refused as an unknown protocol
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeakWarning)  # a board says it in its own place
+        task = make_task(metadata, parse_protocol(protocol) if file else protocol, on_empty="report")
+    return task.also(unlabelled, "unlabelled") if unlabelled else task
+
+
+def is_leaky(task: Task) -> bool:
+    """Whether an origin is on two sides; a task from a file of keys does not remember it."""
+    return task.leaky or bool(task.leaks())
+
+
+class _Judged:
+    """The parts of a submission that belong to one task."""
+
+    def __init__(self, submission: Submission, task_id: str, task: Task) -> None:
+        self.card, self.task_id, self.task = submission.card, task_id, task
+        self.parts = {part: rows for part, rows in submission.parts.items() if part.task_id == task_id}
+        self.tests: dict[str, dict[int, Part]] = {name: {} for name in tests_of(task)}
+        self.select = [name for name, rows in task.sets.items() if rows.role == "select"]
+        for part in self.parts:
+            self._place(part)
+        seeds = {seed for of in self.tests.values() for seed in of} or {0}
+        for name, of in self.tests.items():
+            if missing := seeds - set(of):
+                raise InputError(
+                    f"{task.describe()} is tested on {', '.join(self.tests)}, and predictions for seed "
+                    f"{min(missing)} of {name} are missing: give one for each key"
+                )
+
+    def _place(self, part: Part) -> None:
+        if part.set in self.tests:
+            if (first := self.tests[part.set].setdefault(part.seed, part)) != part:
+                raise InputError(
+                    f"{part.set}, seed {part.seed}, has predictions of two models, trial {first.trial} step "
+                    f"{first.step} and trial {part.trial} step {part.step}: give those of the chosen one"
+                )
+        elif part.set not in (*self.select, FIT):
+            known = [*self.tests, *self.select, FIT]
+            hint = f"It is for {self.task.describe()}."
+            raise not_found("set of a submission", part.set[:100], known, hint)
+
+    def entries(self, file: str) -> list[Entry]:
+        self._check_fit()
+        repeated, trials = self._repeat()
+        entries: list[Entry] = []
+        for name, seeds in self.tests.items():
+            judged = [self._evaluate(part) for _, part in sorted(seeds.items())]
+            entry = Entry(
+                file=file,
+                card=self.card,
+                task_id=self.task_id,
+                set=name,
+                task=self.task.describe(),
+                main=not entries,
+                leaky=is_leaky(self.task),
+                rows=len(self.task.sets[name]),
+                seeds=tuple(sorted(seeds)),
+                scores=scores_of([result for result, _ in judged], self.task),
+                repeated=repeated,
+                trials=trials,
+                prints=tuple(sorted(digest for _, digest in judged)),
+            )
+            entries.append(entry)
+        return entries
+
+    def _evaluate(self, part: Part) -> tuple[Evaluation, str]:
+        """The evaluation of a part, and a hash of what it predicts."""
+        try:
+            self._check_names(self.parts[part]["prediction"])
+            predicted = predicted_rows(self.task, part.set, self.parts[part])[1]
+            return self.task.evaluate(predicted, part.set), content_hash(part.set, predicted.tobytes())
+        except InputError as error:
+            model = "" if part.trial is None else f", trial {part.trial}, step {part.step}"
+            raise InputError(f"{part.set}, seed {part.seed}{model}: {error}") from error
+
+    def _check_names(self, names: pa.ChunkedArray) -> None:
+        """Refuse a prediction that is not exactly the name of a label of the task."""
+        labels = np.array(self.task.metadata.labels, object)[self.task.remapped >= 0].tolist()
+        labels += ["unknown"] if "universal" in self.task.metrics else []
+        for name, rows in (count.values() for count in pc.value_counts(names).to_pylist()):
+            if name not in labels:
+                raise InputError(
+                    f"{rows:,} predictions are {name if name is None else name[:60]!a}, which is not a label "
+                    f"of the task, character by character: it has {some(labels, 20)}"
+                )
+
+    def _check_fit(self) -> None:
+        """Refuse training on an origin of the test."""
+        metadata = self.task.metadata
+        for keys in (pc.unique(rows["key"]) for part, rows in self.parts.items() if part.set == FIT):
+            rows = metadata.rows_of(keys)
+            if strange := int((rows < 0).sum()):
+                example = keys[int(np.argmax(rows < 0))].as_py()
+                raise InputError(
+                    f"{strange:,} keys of {FIT} are not in {metadata.name}, such as {example!a:.80}: list "
+                    "those of this dataset, and say the others in trained_on"
+                )
+            trained = set(metadata.origin[rows].tolist())
+            for name in self.tests:
+                shared = trained & set(metadata.origin[self.task.sets[name].indices].tolist())
+                if shared and not (self.card.leaks and is_leaky(self.task)):
+                    example = metadata.origin_names[min(shared)].as_py()
+                    raise InputError(
+                        f"it was trained on {len(shared):,} origins of {name}, such as {example!a:.80}: "
+                        "train without their rows, whatever their nuisance"
+                    )
+
+    def _repeat(self) -> tuple[int, int]:
+        """Repeat the stated selection: among how many models and trials; none where it cannot be repeated."""
+        rule = RULES.get(self.card.rule)
+        parts = [part for part in self.parts if part.set in self.select]
+        if rule is None or rule.role != "select" or rule.held_out or not parts:
+            return 0, 0
+        (selected,) = select(self._records(parts), self.card.rule, m=self.card.m, ties=self.card.ties)
+        if selected.refused:
+            raise InputError(f"{self.card.rule} cannot choose among its candidates: {selected.refused}")
+        trials = {part.trial for part in parts}
+        if len(trials) > self.card.trials:
+            stated = f"its card says {self.card.trials} trials"
+            raise InputError(f"{stated}, and it has candidates of {len(trials)}")
+        self._check_chosen(selected)
+        return len({(part.trial, part.step, part.seed) for part in parts}), len(trials)
+
+    def _check_chosen(self, selected: Selected) -> None:
+        chosen = {run.seed: (selected.trial, run.step) for run in selected.runs}
+        for name, seeds in self.tests.items():
+            if set(seeds) != set(chosen):
+                raise InputError(
+                    f"{name} has the seeds {some(sorted(seeds), 9)}, and the trial that {self.card.rule} "
+                    f"chooses ({selected.trial}) has {some(sorted(chosen), 9)}: give the predictions of each"
+                )
+            for seed, part in seeds.items():
+                if (part.trial, part.step) != chosen[seed]:
+                    trial, step = chosen[seed]
+                    raise InputError(
+                        f"test-tuned: {self.card.rule}, repeated on its own candidates, chooses trial "
+                        f"{trial} step {step} for seed {seed}, and {name} has predictions of trial "
+                        f"{part.trial} step {part.step}"
+                    )
+
+    def _records(self, parts: Sequence[Part]) -> Records:
+        """The candidates as records: what the bench selects from."""
+        runs: dict[tuple[int, int], list[dict[str, Any]]] = {}
+        sets: dict[str, Evaluation] = {}
+        for part in sorted(parts, key=lambda part: (part.trial or 0, part.seed, part.step or 0)):
+            if part.trial is None or part.step is None:
+                raise InputError(f"predictions of {part.set} lack trial or step: candidates have both")
+            result, _ = self._evaluate(part)
+            sets.setdefault(part.set, result)
+            runs.setdefault((part.trial, part.seed), []).append(evaluated(part.step, result))
+        same: Mapping[str, Any] = dict.fromkeys((*STUDY, "study", "held_out"), "") | {
+            "task_id": self.task_id,
+            "task": self.task.describe(),
+            "method": self.card.method,
+            "status": DONE,
+            "about": "{}",
+        }
+        rows = [
+            {**same, "trial": trial, "seed": seed, "evaluations": evaluations}
+            for (trial, seed), evaluations in runs.items()
+        ]
+        return Records(pa.Table.from_pylist(rows, SCHEMA), {self.task_id: sets})
+
+
+def _check_claims(card: Card, entries: Sequence[Entry]) -> None:
+    """Refuse a card whose numbers are not those of its predictions, up to the digits that it gives."""
+    by_name = {
+        name: entry
+        for entry in entries[::-1]
+        if entry.main
+        for name in (entry.task_id, card.tasks[entry.task_id].protocol)
+    }
+    for of, figures in card.claims.items():
+        if of not in by_name:
+            raise not_found("task of a claim", of[:100], [task.protocol for task in card.tasks.values()])
+        entry = by_name[of]
+        for name, claimed in figures.items():
+            if name not in entry.scores:
+                raise not_found("figure of a claim", name[:60], entry.scores, f"It was made of {of}.")
+            value = entry.scores[name].value
+            exponent = Decimal(repr(claimed)).as_tuple().exponent
+            half = 0.5 * 10.0 ** int(exponent) if isinstance(claimed, float) else 0.0
+            if not abs(claimed - value) <= half + 1e-9:
+                raise InputError(
+                    f"its card claims {name} {claimed:g} on {of}, and its predictions give {number(value)} "
+                    f"({entry.set}, mean over {len(entry.seeds)} seeds; shares, not percent)"
+                )

@@ -1,0 +1,115 @@
+"""The leaderboard as Markdown, as CSV, and as one HTML page without a script, a font or a request."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+
+from shiftdata.bench.leaderboard.board import LESS, Ranked, Refused, Table
+from shiftdata.metrics.records import number
+from shiftdata.pages.shell import render_alone
+from shiftdata.tables import csv_text, harmless, markdown
+
+#: Columns of the CSV; those of an entry, of its card, of a figure, of a file that was refused.
+ENTRY = ("dataset", "content_id", "task_id", "protocol", "set", "board", "rank", "method", "file")
+FIGURE = ("figure", "value", "low", "high", "spread", "n")
+MORE = ("seeds", "rule", "selection", "flags", "refused")
+
+
+def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
+    """Every table and what was refused; texts of submissions are shown as they are, none as markup."""
+    parts = []
+    for table in tables:
+        flags = [f"{line.entry.file}: {flag}" for line in table.lines for flag in line.flags]
+        parts += [f"### {harmless(table.title)}", harmless(table.about)]
+        parts += [_table(table.header, map(table.row, table.lines))]
+        parts += [f"- {harmless(flag)}" for flag in flags]
+    if refused:
+        lines = [[of.file, of.method or "-", of.reason] for of in refused]
+        parts += ["### Refused", _table(["file", "method", "reason"], lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(header: list[str], rows: Iterable[list[str]]) -> str:
+    return markdown([*map(harmless, header)], [[*map(harmless, row)] for row in rows])
+
+
+def csv_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
+    """One line a figure of an entry, and one a refused file."""
+    rows = [row for table in tables for row in _figures(table)]
+    gap = [""] * (len(FIGURE) + len(MORE) - 1)
+    rows += [["", "", "", "", "", "", "", of.method, of.file, *gap, of.reason] for of in refused]
+    return csv_text([[*ENTRY, *FIGURE, *MORE], *rows])
+
+
+def _figures(table: Table) -> Iterator[list[str]]:
+    for line in table.lines:
+        entry, card = line.entry, line.entry.card
+        board = "oracle" if table.oracle else "main"
+        first = [card.dataset, card.content_id, entry.task_id, table.protocol, entry.set, board]
+        first += [f"{line.rank:g}", card.method, entry.file]
+        last = [str(len(entry.seeds)), card.rule, entry.badge, "; ".join(line.flags), ""]
+        for name, score in entry.scores.items():
+            numbers = (score.value, score.low, score.high, score.spread)
+            digits = [repr(value) if math.isfinite(value) else "" for value in numbers]
+            yield [*first, name, *digits, str(score.n), *last]
+
+
+#: Methods that are named where several may be the best.
+MOST = 3
+
+
+def page_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
+    """The whole page; every text of a submission is escaped."""
+    shown = [
+        {
+            "id": f"t{number}",
+            "table": table,
+            "ahead": _ahead(table),
+            "lines": [(line, [cell.partition(" [") for cell in table.row(line)]) for line in table.lines],
+            "cards": [(line.entry.card, _facts(line)) for line in table.lines],
+        }
+        for number, table in enumerate(tables)
+    ]
+    main = [of for of, table in zip(shown, tables, strict=True) if not table.oracle]
+    oracles = [of for of in shown if of not in main]
+    return render_alone("board.html", main=main, oracles=oracles, refused=refused)
+
+
+def _ahead(table: Table) -> str:
+    """Who is first, and whether the differences from the others, paired by origin, leave that open."""
+    name, known = table.headline, [line for line in table.lines if math.isfinite(table.score(line).value)]
+    if not known:
+        return f"No method has a {name}."
+    first, *others = known
+    best = table.score(first)
+
+    def behind(line: Ranked) -> bool:
+        low, high = best.minus(table.score(line))
+        return high < 0 if name.startswith(LESS) else low > 0  # nan: not
+
+    text = f"{first.entry.card.method} is first by {name}, {number(best.value)}"
+    if not others:
+        return f"{text}, and alone."
+    left = [line.entry.card.method for line in others if not behind(line)]
+    if not left:
+        return f"{text}; the 95 % intervals of its differences from all others, paired by origin, exclude 0."
+    more = f" and {len(left) - MOST:,} more" if len(left) > MOST else ""
+    return (
+        f"{text}; the 95 % intervals of its differences from {', '.join(left[:MOST])}{more}, paired by "
+        "origin, include 0: who is better is open."
+    )
+
+
+def _facts(line: Ranked) -> list[tuple[str, str]]:
+    """What the method card says, and what stands behind the figures."""
+    entry, card = line.entry, asdict(line.entry.card)
+    card |= {"authors": ", ".join(card["authors"]), "file": entry.file}
+    hidden = ("method", "tasks", "claims", "dataset", "base", "content_id")
+    facts = [(name.replace("_", " "), str(card[name]) or "-") for name in card if name not in hidden]
+    scores = entry.scores.items()
+    spread = ", ".join(f"{name} {number(of.spread)}" for name, of in scores if math.isfinite(of.spread))
+    seeds = ", ".join(map(str, entry.seeds)) + (f"; standard deviation over them: {spread}" if spread else "")
+    rows = ", ".join(f"{name} n={of.rows} ({of.of})" for name, of in scores)
+    return [*facts, ("seeds", seeds), ("rows", rows)]

@@ -1,0 +1,472 @@
+"""Charts, every one that is drawn: bars, lines and points with intervals, heat maps; as pixels, SVG or PDF.
+
+chart, figure_files        the blocks of tables: for a screen or a page; for a paper, as SVG and PDF
+bars, lines, new_figure    on axes of one's own; `drawn_figure` makes a picture of them
+Panel, draw_panels         heat maps of counts, drawn with Pillow alone: labels in rows, nuisances in columns
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from shiftdata.errors import InputError
+from shiftdata.extras import require
+from shiftdata.tables import Block, Table, tex
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Values: TypeAlias = NDArray[np.float64]
+#: Okabe and Ito's colours, which most colour-blind readers can distinguish.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DPI = 120
+#: Names below an axis that stand level: that many, of that many characters an inch.
+MOST_LEVEL, SIGNS = 6, 10
+#: Beyond these a block of bars or lines becomes a heat map, and a name is cut.
+MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
+#: One column and two columns of a page, in inches.
+WIDTHS = (3.25, 6.75)
+#: Of a chart on a page, in inches: texts of 8 points are large enough where it fills the page.
+PAGE_WIDTH = 8
+#: Points: no text of a paper's figure is larger.
+SIZE = 7.0
+STYLE = {
+    "font.size": SIZE, "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False,
+    "lines.linewidth": 1.0, "hatch.linewidth": 0.5, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5, "ytick.major.size": 2.5, "pdf.fonttype": 42, "svg.fonttype": "none",
+}  # fmt: skip
+
+# Heat maps of Pillow, in pixels: the darker a square, the larger its number.
+PADDING = 8
+SIDE = 30
+INK = (40, 40, 40)
+PAPER = (255, 255, 255)
+NONE = (233, 233, 233)
+FEW, MANY = np.array([222, 235, 247]), np.array([8, 69, 148])
+MOST_CELLS = 40  # along a side: more could not be read
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
+    figure: Figure = require("matplotlib.figure", "a chart").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+    return figure
+
+
+def drawn_figure(figure: Figure, dpi: int = DPI) -> Image.Image:
+    """The picture of a figure; equal figures give equal pixels and no trace of the machine."""
+    buffer = io.BytesIO()
+    _literal(figure)
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return Image.open(buffer)
+
+
+def svg_figure(figure: Figure, name: str, about: str) -> str:
+    """A figure as an SVG element for a page: `name` begins its ids, `about` is what it shows.
+
+    What is black in it has the colour of the page's text; its texts stay texts, in the page's font. It has
+    attributes and no styles, which a strict policy forbids. Equal figures give equal elements.
+    """
+    rc_context = require("matplotlib", "a chart").rc_context
+    buffer = io.StringIO()
+    _literal(figure)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    text = buffer.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], count=1, flags=re.DOTALL)
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<[^>]*>", lambda tag: _without_styles(tag[0], name), text)
+    size = re.search(r'viewBox="[^"]*"', text)
+    assert size is not None
+    said = html.escape(about)
+    begin = f'<svg {size[0]} role="img" aria-label="{said}" stroke-linejoin="round" stroke-linecap="butt">'
+    return f"{begin}<title>{said}</title>{text[text.index('>') + 1 :].strip()}"
+
+
+def _without_styles(tag: str, name: str) -> str:
+    """A tag with the declarations of its style as attributes, and its ids under a name."""
+    tag = tag.replace("xlink:href", "href").replace("#000000", "currentColor")
+    tag = re.sub(r'(?<= id=")|(?<=href="#)|(?<=url\(#)', f"{name}-", tag)
+    style = re.search(r'style="([^"]*)"', tag)
+    if style is None:
+        return tag
+    pairs = [pair.partition(": ") for pair in style[1].split("; ") if ": " in pair]
+    said = " ".join(f'{key}="{value}"' for key, _, value in pairs if key != "font-family")
+    return tag.replace(style[0], said)
+
+
+def _literal(figure: Figure) -> None:
+    """Show dollar signs in names as they are, instead of reading formulas between them."""
+    for text in figure.findobj(require("matplotlib.text", "a chart").Text):
+        text.set_parse_math(False)
+
+
+def bars(
+    axes: Axes, groups: Sequence[str], series: Sequence[str], values: Values, errors: Values | None = None
+) -> None:
+    """Groups of bars on some axes: a row of the values a group, a column a series."""
+    width = 0.8 / len(series)
+    for place, name in enumerate(series):
+        axes.bar(
+            np.arange(len(groups)) + (place - (len(series) - 1) / 2) * width, values[:, place], width,
+            label=name, yerr=_known(errors, (slice(None), place)), capsize=2,
+            color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    named(axes, groups)
+    if len(series) > 1:
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+
+
+def lines(
+    axes: Axes, series: Sequence[str], scale: Sequence[str], values: Values, errors: Values | None = None
+) -> None:
+    """Lines over the steps of a scale, evenly spaced: a row of the values a line."""
+    for place, name in enumerate(series):
+        axes.errorbar(
+            range(len(scale)), values[place], _known(errors, place), markersize=4,
+            marker=MARKERS[(place + place // len(COLOURS)) % len(MARKERS)],
+            capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
+            linestyle=("-", "--")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    axes.set_xticks(range(len(scale)), scale)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+
+
+def named(axes: Axes, names: Sequence[str]) -> None:
+    """Names below an axis, turned where they have no room side by side."""
+    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+    crowded = len(names) > MOST_LEVEL or longest * len(names) > SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
+    axes.set_xticks(np.arange(len(names)), names, **turned)
+
+
+def _known(errors: Values | None, part: Any) -> Values | None:
+    return errors[part] if errors is not None and np.isfinite(errors[part]).any() else None
+
+
+# The blocks of tables.
+
+
+def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles: bool = True) -> Figure:
+    """One chart a block, below each other, of a width in inches; `cited` stands under them."""
+    blocks = _blocks(tables)
+    figure, every = _axes(blocks, width, 1, lambda block: _height(block, 1.2, 0.22, 3.6), 0.5)
+    last = ""
+    for axes, (title, block) in zip(every, blocks, strict=True):
+        _draw(axes, block)
+        said = (title if titles and title != last else "", block.part)
+        axes.set_title("\n".join(text for text in said if text), loc="left", fontsize=10)
+        last = title
+    if cited:
+        figure.supxlabel(cited, fontsize=6, color="0.4")
+    return figure
+
+
+def svg_chart(table: Table, name: str) -> str:
+    """A table as a chart for a page; nothing where its numbers are too many to read, or a single one."""
+    try:
+        figure = chart([table], PAGE_WIDTH, titles=False) if table.drawable else None
+    except InputError:
+        return ""
+    about = f"Chart of {table.title}. The same numbers are in the table below."
+    return svg_figure(figure, name, about) if figure is not None else ""
+
+
+def latex_figure(table: Table, width: float, name: str) -> str:
+    """LaTeX that includes a chart of `figure_files`, with the title and the notes of its table as caption."""
+    kind = "figure" if width <= WIDTHS[0] else "figure*"
+    caption = tex(" ".join([f"{table.title}.", *table.notes]))
+    return (
+        f"\\begin{{{kind}}}\n  \\centering\n  \\includegraphics{{{name}.pdf}}\n"
+        f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{{kind}}}\n"
+    )
+
+
+def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:
+    """A table as a chart without its title, by the ending of the file: SVG with texts, PDF with its font.
+
+    Where there are too many blocks or none to draw, an `InputError` says so. `name` begins the SVG's ids.
+    Equal tables give the same bytes on every machine.
+    """
+    style = require("matplotlib.style", "a figure")
+    with style.context(["default", {**STYLE, "svg.hashsalt": name}]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
+        figure = _figure_of_paper(table, width)
+        nothing = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
+        files = {}
+        for ending, names in nothing.items():
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=ending, metadata=dict.fromkeys(names))
+            files[ending] = buffer.getvalue()
+        return files
+
+
+def _figure_of_paper(table: Table, width: float) -> Figure:
+    blocks = _blocks([table])
+    across = 2 if width > max(WIDTHS) / 2 + 0.5 and len(blocks) > 1 else 1
+    low = min(2.2, 0.6 * width / across)
+    figure, every = _axes(blocks, width, across, lambda block: _height(block, 0.6, 0.17, low), 0.3)
+    for axes, (_, block) in zip(every, blocks, strict=True):
+        _draw(axes, block)
+        shape = _shape(block)
+        if len(blocks) > 1:
+            axes.set_title(block.part, loc="left")
+        elif shape != "points":  # there the columns are methods
+            axes.set_xlabel(block.part)
+        if shape != "map":
+            axes.set_ylabel("\n".join(text for text in (table.label, axes.get_ylabel()) if text))
+    _one_legend(figure, every)
+    for text in figure.findobj(require("matplotlib.text", "a figure").Text):
+        text.set_fontsize(min(text.get_fontsize(), SIZE))
+    _literal(figure)
+    return figure
+
+
+def _axes(
+    blocks: Sequence[tuple[str, Block]],
+    width: float,
+    across: int,
+    height: Callable[[Block], float],
+    more: float,
+) -> tuple[Figure, list[Axes]]:
+    """A figure with axes for each block, as high as the highest of their line."""
+    rows = [blocks[at : at + across] for at in range(0, len(blocks), across)]
+    heights = [max(height(block) for _, block in row) for row in rows]
+    figure = new_figure(width, sum(heights) + more)
+    every = list(figure.subplots(len(rows), across, height_ratios=heights, squeeze=False).flat)
+    for axes in every[len(blocks) :]:
+        axes.remove()
+    return figure, every[: len(blocks)]
+
+
+def _height(block: Block, begin: float, line: float, usual: float) -> float:
+    """Of a block's axes, in inches: a heat map grows with its lines."""
+    return begin + line * len(block.body) if _shape(block) == "map" else usual
+
+
+def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:
+    """One legend above all axes, where they share it; else each above its own."""
+    listed = [axes.get_legend_handles_labels() for axes in every]
+    names = {tuple(labels) for _, labels in listed}
+    for axes in every:
+        if (legend := axes.get_legend()) is not None:
+            legend.remove()
+    if len(names) > 1:
+        for axes, (handles, labels) in zip(every, listed, strict=True):
+            axes.legend(handles, labels, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    elif len(listed[0][1]) > 1:
+        across = max(1, round(figure.get_figwidth() / 0.95))
+        figure.legend(*listed[0], loc="outside upper left", ncols=across, frameon=False, columnspacing=1.0)
+
+
+def _blocks(tables: Sequence[Table]) -> list[tuple[str, Block]]:
+    """The blocks that a figure shows, each with the title of its table."""
+    blocks = [(table.title, _for_eyes(block)) for table in tables for block in table.drawn]
+    if not 1 <= len(blocks) <= MOST_BLOCKS:
+        raise InputError(
+            f"a picture shows 1 to {MOST_BLOCKS} blocks, these results have {len(blocks)}: "
+            "choose a table or a part, as in published('nico++', 2)"
+        )
+    return blocks
+
+
+def _for_eyes(block: Block) -> Block:
+    """A block without totals and spreads; where each row has columns of its own, by their number."""
+    shown = [place for place, name in enumerate(block.columns, 1) if name not in ("Total", "Std")]
+    columns = [block.header[place] for place in shown]
+    rows = [[line[place] for place in shown] for line in block.body]
+    if sum(bool(cell) for cells in rows for cell in cells) < 0.25 * len(rows) * len(columns):
+        numbers = [name.split()[0] for name in columns]  # "3 on track" is the third domain of its row
+        columns = sorted(set(numbers), key=lambda name: (len(name), name))
+        own = [{name: cell for name, cell in zip(numbers, cells, strict=True) if cell} for cells in rows]
+        rows = [[cells.get(name, "") for name in columns] for cells in own]
+    body = ((_short(line[0]), *cells) for line, cells in zip(block.body, rows, strict=True))
+    return Block((block.part, *map(_short, columns)), tuple(body))
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for what it names."""
+    return name if len(name) <= MOST_SIGNS else f"{name[: MOST_SIGNS - 3]}..."
+
+
+def _shape(block: Block) -> str:
+    """Points of scenarios under their mean, lines along a scale, bars, or a heat map."""
+    if len(block.body) > 2 and any(name == "mean" for name, *_ in block.body):
+        return "points"
+    if len(block.body) <= MOST_LINES and len(_scale(block)) > 2:
+        return "lines"
+    return "bars" if len(block.body) * len(block.columns) <= MOST_BARS else "map"
+
+
+def _scale(block: Block) -> list[int]:
+    """The columns that are steps of a scale: numbers, such as severities, or settings of one parameter."""
+    step = re.compile(r"(Alpha = \w+(\.\d)?|\d+(\.\d+)?)")
+    steps = [place for place, name in enumerate(block.columns) if step.fullmatch(name)]
+    return steps if len(steps) >= len(block.columns) - 1 else []
+
+
+def _draw(axes: Axes, block: Block) -> None:
+    """A block on some axes, in the shape that fits it."""
+    read = [
+        [(*map(float, filter(None, cell.split("±"))), np.nan, np.nan)[:2] for cell in cells]
+        for _, *cells in block.body
+    ]
+    values, spreads = np.moveaxis(np.array(read, dtype=float), 2, 0)
+    rows, shape = [name for name, *_ in block.body], _shape(block)
+    if shape == "bars":
+        bars(axes, rows, block.columns, values, spreads)
+    elif shape == "lines":
+        scale = _scale(block)
+        lines(axes, rows, [block.columns[place] for place in scale], values[:, scale], spreads[:, scale])
+    elif shape == "points":
+        _points(axes, block, rows.index("mean"), values, spreads)
+    else:
+        _map(axes, rows, block.columns, values)
+
+
+def _points(axes: Axes, block: Block, mean: int, values: Values, spreads: Values) -> None:
+    """Each scenario as a point, the mean with its standard error as a bar."""
+    scenarios = np.delete(values, mean, axis=0)
+    places, errors = np.arange(len(block.columns)), np.nan_to_num(spreads[mean])
+    axes.bar(places, values[mean], 0.6, yerr=errors, capsize=4, color=COLOURS[4], alpha=0.8)
+    shift = np.linspace(-0.22, 0.22, len(scenarios))[:, None]
+    axes.plot(places + shift, scenarios, ".", color="black", markersize=4, alpha=0.6)
+    named(axes, [f"{name}\n{cell}" for name, cell in zip(block.columns, block.body[mean][1:], strict=True)])
+    axes.set_ylabel(f"{len(scenarios)} scenarios and their mean")
+
+
+def _map(axes: Axes, rows: Sequence[str], columns: Sequence[str], values: Values) -> None:
+    low, high = np.nanmin(values), np.nanmax(values)
+    edges = [np.arange(size + 1) - 0.5 for size in values.shape[::-1]]
+    axes.pcolormesh(*edges, values, cmap="viridis", vmin=low, vmax=high, edgecolor="face", linewidth=0.2)
+    axes.invert_yaxis()
+    for (row, column), value in np.ndenumerate(values) if len(columns) <= 20 else ():
+        if np.isfinite(value):
+            colour = "#0a0a0a" if value > (low + high) / 2 else "#ffffff"  # never that of a page's text
+            axes.text(column, row, f"{value:g}", ha="center", va="center", fontsize=6, color=colour)
+    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=7)
+    axes.set_yticks(range(len(rows)), rows, fontsize=7)
+
+
+# Heat maps of counts.
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A square for each label and nuisance: how dark it is, from 0 to 1 (nan: without rows), and its text."""
+
+    title: str
+    labels: Sequence[str]
+    nuisances: Sequence[str]
+    shares: NDArray[np.float64]
+    texts: Sequence[Sequence[str]]
+
+
+def panel_of(
+    title: str,
+    labels: Sequence[str],
+    nuisances: Sequence[str],
+    counts: NDArray[np.int64],
+    most: int | None = None,
+) -> Panel | None:
+    """A panel of counts, of what has rows; None where nothing has or there is too much to read.
+
+    A square of `most` rows is the darkest. [default: the largest count]
+    """
+    rows, columns = (np.flatnonzero(counts.any(axis=axis)).tolist() for axis in (1, 0))
+    if not rows or max(len(rows), len(columns)) > MOST_CELLS:
+        return None
+    shown = counts[np.ix_(rows, columns)]
+    names = [labels[y] for y in rows], [nuisances[x] for x in columns]
+    shares = np.where(shown > 0, shown / (most or shown.max()), np.nan)
+    return Panel(title, *names, shares, [[_few_signs(count) for count in row] for row in shown.tolist()])
+
+
+def draw_panels(panels: Sequence[Panel]) -> Image.Image:
+    """Panels side by side."""
+    pictures, gap = [_drawn_panel(panel) for panel in panels], 3 * PADDING
+    width = sum(picture.width for picture in pictures) + gap * (len(pictures) - 1)
+    sheet = Image.new("RGB", (width, max(picture.height for picture in pictures)), PAPER)
+    x = 0
+    for picture in pictures:
+        sheet.paste(picture, (x, 0))
+        x += picture.width + gap
+    return sheet
+
+
+def _drawn_panel(panel: Panel) -> Image.Image:
+    left, top = margins(panel.labels, panel.nuisances)
+    top += SIDE  # the title
+    rows, columns = panel.shares.shape
+    width = max(left + columns * SIDE, widest([panel.title]) + PADDING)
+    picture = Image.new("RGB", (width, top + rows * SIDE), PAPER)
+    pen = ImageDraw.Draw(picture)
+    pen.text((PADDING, SIDE // 2), panel.title, INK, font(), anchor="lm")
+    for x, name in enumerate(panel.nuisances):
+        picture.paste(on_end(name, top - SIDE, SIDE), (left + x * SIDE, SIDE))
+    for y, name in enumerate(panel.labels):
+        pen.text((left - PADDING, top + y * SIDE + SIDE // 2), name, INK, font(), anchor="rm")
+        for x, share in enumerate(panel.shares[y].tolist()):
+            corner = (left + x * SIDE, top + y * SIDE)
+            fill, ink = (NONE, INK) if np.isnan(share) else _shade(share)
+            pen.rectangle((*corner, corner[0] + SIDE - 2, corner[1] + SIDE - 2), fill)
+            middle = (corner[0] + SIDE // 2, corner[1] + SIDE // 2)
+            pen.text(middle, panel.texts[y][x], ink, font(), anchor="mm")
+    return picture
+
+
+def _shade(share: float) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """The colour of a square and of the number on it."""
+    red, green, blue = (FEW + (MANY - FEW) * share).astype(int).tolist()
+    return (red, green, blue), (PAPER if share > 0.5 else INK)
+
+
+def _few_signs(count: int) -> str:
+    """A number of at most four characters.
+
+    >>> [_few_signs(count) for count in (0, 999, 1000, 12_345, 2_000_000)]
+    ['0', '999', '1k', '12k', '2M']
+    """
+    for limit, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= limit:
+            return f"{count // limit}{unit}"
+    return str(count)
+
+
+def margins(rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
+    """The room for names at the left and at the top, as wide as the longest."""
+    return widest(rows) + 2 * PADDING, widest(columns) + 2 * PADDING
+
+
+def on_end(name: str, length: int, width: int) -> Image.Image:
+    """A name written upwards."""
+    strip = Image.new("RGB", (length, width), PAPER)
+    ImageDraw.Draw(strip).text((PADDING, width // 2), name, INK, font(), anchor="lm")
+    return strip.rotate(90, expand=True)
+
+
+def widest(names: Iterable[str]) -> int:
+    """The width of the longest of some texts, in pixels."""
+    return round(max(map(font().getlength, names), default=0))
+
+
+@cache
+def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """The font that comes with Pillow: the same on every machine."""
+    return ImageFont.load_default(14)

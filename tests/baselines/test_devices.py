@@ -1,0 +1,143 @@
+"""Devices: precision, compiling, accumulation, clipping; and on a GPU, steps that wait for nothing."""
+
+from __future__ import annotations
+
+import io
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from shiftdata.baselines import make_method
+from shiftdata.errors import InputError
+from tests.baselines.problems import PLAIN, fitting, picture_problem, problem, trainer_of, weights_of
+
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
+]
+METHODS = (
+    "erm",
+    "group-dro",
+    "coral",
+    "dann",
+    "cdan",
+    "fishr",
+    "mixup",
+    "swad+erm",
+    "ema+erm",
+    "bn-adapt",
+    "jtt",
+)
+#: Steps of these ask nothing of the device. Penalties ask once which domains are there.
+NO_WAIT = ("erm", "rwg", "group-dro", "dann", "cdan", "eoa+erm", "sd")
+
+
+def trained(name: str, device: str, **settings):
+    data, backbone = fitting(make_method(name))
+    settings = {"steps": 12, "evaluate_every": 6 if "swad" in name else 0} | settings
+    trainer = trainer_of(make_method(name), data, backbone=backbone, device=device, **settings)
+    trainer.run()
+    return trainer
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_gpu_takes_the_steps_of_a_processor(name, device):
+    near, far = (trained(name, one, precision="float64", **PLAIN) for one in ("cpu", device))
+    rows = near.data.select
+    assert np.abs(near.scores(rows) - far.scores(rows)).max() < 1e-5
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("name", NO_WAIT)
+def test_a_step_waits_for_nothing(name, device):
+    data, backbone = fitting(make_method(name))
+    trainer = trainer_of(make_method(name), data, backbone=backbone, device=device, steps=12)
+    trainer.run(until=4)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        trainer.run(until=10)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float64"])
+def test_it_learns_in_any_precision(device, precision):
+    trainer = trainer_of(
+        make_method("erm"),
+        picture_problem(),
+        backbone="small-cnn",
+        steps=60,
+        precision=precision,
+        device=device,
+    )
+    trainer.run()
+    data = trainer.data
+    assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.8
+    kept = torch.float64 if precision == "float64" else torch.float32
+    assert {parameter.dtype for parameter in trainer.network.parameters()} == {kept}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_stopped_run_ends_in_the_same_bits(device):
+    def start():
+        return trainer_of(make_method("dann"), problem(), steps=12, accumulate=2, clip=0.5, device=device)
+
+    whole, first, second = start(), start(), start()
+    whole.run()
+    first.run(until=5)
+    checkpoint = io.BytesIO()
+    torch.save(first.state_dict(), checkpoint)
+    checkpoint.seek(0)
+    second.load_state_dict(torch.load(checkpoint, weights_only=True))
+    second.run()
+    assert all(map(torch.equal, weights_of(whole), weights_of(second)))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
+@pytest.mark.skipif(not shutil.which("g++"), reason="compiling needs a compiler")
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_compiled_encoder_takes_the_same_steps(device):
+    settings = {"backbone": "small-cnn", "steps": 6, **PLAIN}
+    eager, compiled = (
+        trainer_of(make_method("erm"), picture_problem(), device=device, compile=wanted, **settings)
+        for wanted in (False, True)
+    )
+    for trainer in (eager, compiled):
+        trainer.run()
+    assert eager.network.state_dict().keys() == compiled.network.state_dict().keys()
+    rows = eager.data.select
+    assert np.allclose(eager.scores(rows), compiled.scores(rows), atol=1e-4)
+
+
+def test_accumulated_batches_are_one_larger_batch():
+    data = problem()
+    halves = trainer_of(make_method("erm"), data, batch=30, accumulate=2, steps=4, **PLAIN)
+    whole = trainer_of(make_method("erm"), data, batch=60, steps=4, **PLAIN)
+    for trainer in (halves, whole):
+        trainer.run()
+    for half, full in zip(weights_of(halves), weights_of(whole), strict=True):
+        assert torch.allclose(half, full, atol=1e-6)
+
+
+def test_a_method_with_several_moves_cannot_accumulate():
+    with pytest.raises(InputError, match="takes several moves in a step"):
+        trainer_of(make_method("mcd"), problem(), accumulate=2)
+
+
+def test_gradients_are_clipped_to_a_norm():
+    free, clipped = (
+        trainer_of(make_method("erm"), problem(), steps=1, clip=clip, **PLAIN) for clip in (0.0, 1e-3)
+    )
+    moved = []
+    for trainer in (free, clipped):
+        before = weights_of(trainer)
+        trainer.run()
+        steps = [(new - old).reshape(-1) for new, old in zip(weights_of(trainer), before, strict=True)]
+        moved.append(float(torch.cat(steps).norm()) / 0.01)
+    assert moved[0] > 1e-2
+    assert moved[1] == pytest.approx(1e-3, rel=1e-3)
