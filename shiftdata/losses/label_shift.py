@@ -20,7 +20,7 @@ def class_weights(confusion: Tensor, observed: Tensor) -> Tensor:
     rows. Of several minima it is the one nearest to 1; a class without a source row keeps 1. (The authors'
     problem has C mu where C' mu is right.)
     """
-    c, mu = (x.detach().double().cpu().numpy() for x in (confusion, observed))
+    c, mu = (x.detach().cpu().double().numpy() for x in (confusion, observed))
     curvature = c.T @ c
     kappa = SMALLEST * max(float(np.linalg.norm(curvature, 2)), float(np.finfo(float).tiny))
     weights = ridge(curvature, c.T @ mu, kappa, c.sum(axis=0), np.ones(len(mu)))

@@ -23,7 +23,7 @@ def balanced_transport(similarity: Tensor, regularisation: float = 0.05, rounds:
 
     Sinkhorn's rounds on exp(similarity / regularisation): columns, then rows, are divided by their sums.
     """
-    logs = similarity.float() / regularisation
+    logs = similarity / regularisation
     for _ in range(rounds):
         logs = logs - logs.logsumexp(0, keepdim=True)
         logs = logs - logs.logsumexp(1, keepdim=True)
@@ -72,7 +72,7 @@ def exact_transport(cost: Tensor) -> Tensor:
     shapes are a linear programme. Needs scipy. Where a cost is not finite, all is equal.
     """
     rows, columns = cost.shape
-    c = cost.detach().double().cpu().numpy()
+    c = cost.detach().cpu().double().numpy()
     if not np.isfinite(c).all():
         return torch.full_like(cost, 1 / cost.numel())
     optimize, sparse = (require(f"scipy.{part}", "an optimal transport") for part in ("optimize", "sparse"))

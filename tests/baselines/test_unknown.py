@@ -191,7 +191,7 @@ def test_an_unknown_class_is_rejected_where_it_lies_apart(name):
 
 @pytest.mark.parametrize("name", OPEN)
 def test_an_answer_does_not_depend_on_the_batch(name, data):
-    trainer = trainer_of(make_method(name), data)
+    trainer = trainer_of(make_method(name), data, steps=5)
     trainer.run()
     alone = np.concatenate([trainer.scores(data.target[[at]]) for at in range(4)])
     assert np.allclose(trainer.scores(data.target[:4]), alone, atol=1e-5)
