@@ -73,27 +73,36 @@ def make(folder: Path, pictures: int) -> Path:
     return built
 
 
-def train(built: Path, way: str, steps: int) -> float:
+def train(built: Path, way: str, given: argparse.Namespace) -> float:
     """Return the steps per second of one way to train."""
     import torch
 
     from shiftdata.baselines import Training
-    from shiftdata.baselines.models import pixels
-    from shiftdata.baselines.networks import small_cnn
+    from shiftdata.baselines.models import build
 
     begun: list[float] = []
 
     def on_step(done: int, total: int = 0) -> None:
-        if done in (WARM, steps):
+        if done in (WARM, given.steps):
+            if given.device != "cpu":
+                torch.cuda.synchronize()
             begun.append(time.perf_counter())
 
+    backbone: Any = "small-cnn"
+    if given.network != "small-cnn":
+        import timm
+
+        backbone = timm.create_model(given.network, pretrained=False, num_classes=0)
     task = sd.Task.canonical(sd.read_metadata(str(built)))
     if way == WAYS[0]:
+        settings: Any = {"precision": given.precision, "compile": given.compile, "shift": 0}
+        training = Training(steps=given.steps, batch=BATCH, **settings)
         sd.train(
-            task, "erm", side=SIDE, training=Training(steps=steps, batch=BATCH, shift=0), on_step=on_step
+            task, "erm", backbone=backbone, side=SIDE, training=training, device=given.device, on_step=on_step
         )
-        return (steps - WARM) / (begun[1] - begun[0])
-    torch.set_num_threads(1)
+        return (given.steps - WARM) / (begun[1] - begun[0])
+    if given.device == "cpu":
+        torch.set_num_threads(1)
     if way == WAYS[1]:
         batches: Any = task.loader(sampler="shuffle", batch_size=BATCH, drop_last=True, size=SIDE, remap=True)
     else:
@@ -101,19 +110,29 @@ def train(built: Path, way: str, steps: int) -> float:
         batches = torch.utils.data.DataLoader(
             Files(files), BATCH, shuffle=True, drop_last=True, num_workers=2
         )
-    network = small_cnn(len(task.labels)).train()
+    network, prepare, _ = build(backbone, torch.zeros(2, 3, SIDE, SIDE, dtype=torch.uint8), len(task.labels))
+    network.to(given.device).train()
+    if given.compile:
+        network.compile()
     optimizer = torch.optim.AdamW(network.parameters(), 0.01, weight_decay=0.05)
+    half = torch.autocast(
+        torch.device(given.device).type, torch.bfloat16, enabled=given.precision == "bfloat16"
+    )
     done = 0
-    while done < steps:
+    while done < given.steps:
         for x, y, *_ in batches:
+            if given.device != "cpu":
+                x, y = (part.pin_memory().to(given.device, non_blocking=True) for part in (x, y))
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(network(pixels(x)), y).backward()
+            with half:
+                loss = torch.nn.functional.cross_entropy(network(prepare(x)), y)
+            loss.backward()
             optimizer.step()
             done += 1
             on_step(done)
-            if done == steps:
+            if done == given.steps:
                 break
-    return (steps - WARM) / (begun[1] - begun[0])
+    return (given.steps - WARM) / (begun[1] - begun[0])
 
 
 class Files:
@@ -142,11 +161,15 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=2500)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--network", default="small-cnn", help="or an untrained network of timm: resnet50")
+    parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--way", choices=WAYS)
     given = parser.parse_args()
     built = make(given.folder, given.pictures)
     if given.way:
-        speed = train(built, given.way, given.steps)
+        speed = train(built, given.way, given)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps({"speed": speed, "peak": peak}))
         return

@@ -484,7 +484,7 @@ class Trainer:
         return [self.prepared(view) for view in views], places
 
     def _on_device(self, x: Any) -> Any:
-        if not isinstance(x, Tensor) or self.device == "cpu":
+        if not isinstance(x, Tensor) or self.device == "cpu" or x.device.type != "cpu":
             return x
         pinned = x.pin_memory() if self.device.startswith("cuda") else x
         return pinned.to(self.device, non_blocking=True)
