@@ -279,13 +279,12 @@ def test_eqrm_of_few_and_of_equal_risks():
 
 def test_variances_are_those_of_single_gradients():
     z, y, head = random(9, 5).requires_grad_(), labels(9, 3), torch.nn.Linear(5, 3)
-    weights = dict(head.named_parameters())
-
-    def loss(weights, row, label):
-        return cross_entropy(torch.func.functional_call(head, weights, (row[None],)), label[None])
-
-    each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, z, y)
-    expected = torch.cat([each["weight"], each["bias"][:, :, None]], 2).var(0, correction=0)
+    each = []
+    for row in range(9):
+        loss = cross_entropy(head(z[[row]]), y[[row]])
+        by_weight, by_bias = torch.autograd.grad(loss, list(head.parameters()), create_graph=True)
+        each.append(torch.cat([by_weight, by_bias[:, None]], 1))
+    expected = torch.stack(each).var(0, correction=0)
     made = domains.gradient_variance(z, head(z), y)
     assert torch.allclose(made, expected, atol=1e-6)
     assert torch.allclose(domains.gradient_variance(z, head(z), y, bias=False), made[:, :-1])
@@ -478,7 +477,7 @@ def test_the_optimiser_restarts_once_where_the_weight_changes(data, name, anneal
     assert restarts == ([] if at is None else [at])
 
 
-@pytest.mark.parametrize("stop", [5, 6, 7])
+@pytest.mark.parametrize("stop", [6, 7])
 def test_a_stop_close_to_the_anneal_changes_no_bit(data, stop):
     whole, first, second = (trainer_of(make_method("fishr", anneal=0.3), data) for _ in range(3))
     whole.run()

@@ -331,7 +331,7 @@ def test_labels_domains_and_the_target_have_no_say_in_clusters(data):
     assert torch.equal(*centres)
 
 
-@pytest.mark.parametrize("stop", [7, 8, 9, 33])
+@pytest.mark.parametrize("stop", [8, 33])
 def test_a_stop_beside_new_clusters_changes_no_bit(data, stop):
     """240 rows in batches of 30: clusters are new at steps 0, 8, 16 and 32."""
 
