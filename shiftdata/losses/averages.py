@@ -98,8 +98,12 @@ class EMA(Average):
         rate = (1 / (self.steps + 1)).clamp(min=1 - self.decay) if self.warm_up else 1 - self.decay
         self.average += rate * (flat(parameters) - self.average)
 
-    def value(self) -> Tensor:
-        return self.average
+    def value(self) -> Tensor | None:
+        return self.average if self.steps else None
+
+    def restart(self) -> None:
+        """Forget that there were steps."""
+        self.steps.zero_()
 
 
 class WeightAverage(Average):

@@ -247,5 +247,5 @@ def test_variants_and_numbers_of_wrappers():
     assert (around.own_variant, around.variant, around.inner.own_variant) == ("fixed", "code", "code")
     with pytest.raises(ShiftdataError, match="variant"):
         make_method("swad+erm", variant="paper")
-    with pytest.raises(InputError, match="leave one of them out"):
+    with pytest.raises(InputError, match="take one of them"):
         make_method("swad+rw+eoa")

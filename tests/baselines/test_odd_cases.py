@@ -59,6 +59,7 @@ OF_NUMBERS: dict[str, Callable[[Data], Data]] = {
 EXCUSED = {
     "no row of the target": {"target"},
     "one domain": {"domains"},
+    "one row of the target": {"batch-norm", "small-cnn"},
     "batch 1": {"batch-norm", "domains", "small-cnn"},
     "two rows": {"domains", "batch-norm"},
 }

@@ -57,6 +57,7 @@ _HOMES = {
     "adaclust": "zoo.adaclust.AdaClust",
     "swad": "methods.swad.SWAD",
     "eoa": "zoo.eoa.EoA",
+    "ema": "zoo.eoa.EMA",
     "rs": "methods.rs.RS",
     "rw": "methods.rw.RW",
     "rw-bbse": "methods.rw.RWBBSE",

@@ -15,7 +15,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
 from shiftdata.errors import InputError
-from shiftdata.losses import SWAD, WeightAverage
+from shiftdata.losses import EMA, SWAD, WeightAverage
 
 #: Batches that the statistics of batch norm are taken of, at most.
 BATCHES = 500
@@ -43,16 +43,18 @@ def renew_statistics(trainer: Trainer) -> None:
 class Averaged(Wrapper):
     """A wrapper with an average of weights."""
 
-    average: SWAD | WeightAverage
+    average: SWAD | WeightAverage | EMA
+    _is_active: bool | None = None
 
     def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
         super().__init__(inner, variant=variant, **given)
         if any(isinstance(part, Averaged) for part in inner.modules()):
-            raise InputError("swad and eoa both average the weights: leave one of them out")
+            raise InputError("swad, eoa and ema all average the weights: take one of them")
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
         self.register_buffer("active", torch.tensor(False))
+        self.register_load_state_dict_post_hook(lambda *_: setattr(self, "_is_active", None))  # type: ignore[no-untyped-call]
 
     def averaged(self) -> list[Tensor]:
         """Return what is averaged: the parameters of the network, and of what the method adds to it."""
@@ -65,11 +67,14 @@ class Averaged(Wrapper):
         moved = {id(parameter) for parameter in self.inner.trained(stage)}
         whole = all(id(weight) in moved for weight in self.network.parameters() if weight.requires_grad)
         self.get_buffer("active").fill_(whole)
+        self._is_active = None
         super().begin(stage, trainer)
 
     def after_step(self, batch: Batch) -> None:
         super().after_step(batch)
-        if self.get_buffer("active"):
+        if self._is_active is None:  # asked once: every look at a GPU's memory waits for it
+            self._is_active = bool(self.get_buffer("active"))
+        if self._is_active:
             self.average.update(self.averaged())
 
     def finish(self, trainer: Trainer) -> None:

@@ -91,10 +91,11 @@ class RW(Wrapper):
         rows, labels = data.rows, data.y
         if data.select is not None and data.select_y is not None and len(data.select):
             rows, labels = data.select, data.select_y
-        source, target = (
-            torch.from_numpy(trainer.applied(self.inner.predict, drawn)).double().softmax(1).numpy()
-            for drawn in (rows, data.target)
-        )
+        logits = [trainer.applied(self.inner.predict, data.target)]
+        # Where the inner method adapts nothing to the target, the evaluation has predicted these rows already.
+        alike = type(self.inner).predict_source is Method.predict_source and rows is data.select
+        logits += [trainer.validation_scores() if alike else trainer.applied(self.inner.predict, rows)]
+        target, source = (torch.from_numpy(each).double().softmax(1).numpy() for each in logits)
         if not (np.isfinite(source).all() and np.isfinite(target).all()):
             raise InputError(
                 "rw cannot estimate label shares from logits that are not finite: lower learning_rate"

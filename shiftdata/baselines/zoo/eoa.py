@@ -1,15 +1,17 @@
-"""EoA: the running mean of the weights (Arpit et al., NeurIPS 2022). Ensembles sum the scores of runs."""
+"""EoA and EMA: running means of the weights, plain (Arpit et al., NeurIPS 2022) and exponential."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
-from shiftdata.baselines.method import Hyper, Setup
+from shiftdata import losses
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
-from shiftdata.losses import WeightAverage
+from shiftdata.losses.averages import flat
 
 
 class EoA(Averaged):
@@ -18,12 +20,12 @@ class EoA(Averaged):
     `code` (the port to DomainBed-v2) averages parameters alone.
     """
 
-    variants = ("fixed", "code")
+    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     start = Hyper(100, low=1, high=1000, log=True, source="Arpit et al.: 100 of 5,000 steps")
 
     def setup(self, network: Any, known: Setup) -> None:
         super().setup(network, known)
-        self.average = WeightAverage(self.averaged(), int(self.start))
+        self.average = losses.WeightAverage(self.averaged(), int(self.start))
 
     def averaged(self) -> list[Tensor]:
         tensors = super().averaged()
@@ -39,3 +41,19 @@ class EoA(Averaged):
     def predict_source(self, x: Tensor) -> Tensor:
         with self.average.applied(self.averaged()):
             return super().predict_source(x)
+
+
+class EMA(EoA):
+    """Any method, validated and used with `losses.EMA` of its weights and batch norm's statistics."""
+
+    variants = ("fixed",)
+    start = 0.0
+    decay = Hyper(0.999, low=0.9, high=0.9999, log=True, source="Tarvainen and Valpola, 2017")
+
+    def setup(self, network: Any, known: Setup) -> None:
+        super().setup(network, known)
+        self.average = losses.EMA(self.averaged(), self.decay, warm_up=True)
+
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
+        super().begin(stage, trainer)
+        self.average.average.copy_(flat(self.averaged()))  # a moving average begins where the weights do
