@@ -92,7 +92,7 @@ class RW(Wrapper):
         if data.select is not None and data.select_y is not None and len(data.select):
             rows, labels = data.select, data.select_y
         logits = [trainer.applied(self.inner.predict, data.target)]
-        # Where the inner method adapts nothing to the target, the evaluation has predicted these rows already.
+        # Where the inner method adapts nothing to the target, the evaluation has predicted the rows already.
         alike = type(self.inner).predict_source is Method.predict_source and rows is data.select
         logits += [trainer.validation_scores() if alike else trainer.applied(self.inner.predict, rows)]
         target, source = (torch.from_numpy(each).double().softmax(1).numpy() for each in logits)
