@@ -23,9 +23,8 @@ ENDING = (
         "rw+dare",
         "swad+rw+erm",
         "swad+bn-adapt",
-        "uniot",
     ),
-    pytest.param("dfr", marks=pytest.mark.slow),  # its regressions take seconds
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("dfr", "uniot")),  # regressions, transports
 )
 SETTINGS = {"schedule": "constant", "evaluate_every": 5, "batch": 30}
 

@@ -13,10 +13,8 @@ from shiftdata.baselines import make_method
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, fitting, picture_problem, problem, trainer_of, weights_of
 
-DEVICES = [
-    "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
-]
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+DEVICES = ["cpu", pytest.param("cuda", marks=NO_GPU)]
 METHODS = (
     "erm",
     "group-dro",
@@ -63,20 +61,17 @@ def test_a_step_waits_for_nothing(name, device):
         torch.cuda.set_sync_debug_mode("default")
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float64"])
+#: A processor emulates 16 bits at a hundred times the time.
+PRECISIONS = [("cpu", "bfloat16"), ("cpu", "float64")]
+PRECISIONS += [pytest.param("cuda", name, marks=NO_GPU) for name in ("bfloat16", "float16", "float64")]
+
+
+@pytest.mark.parametrize(("device", "precision"), PRECISIONS)
 def test_it_learns_in_any_precision(device, precision):
-    trainer = trainer_of(
-        make_method("erm"),
-        picture_problem(),
-        backbone="small-cnn",
-        steps=60,
-        precision=precision,
-        device=device,
-    )
+    trainer = trainer_of(make_method("erm"), problem(), steps=80, precision=precision, device=device)
     trainer.run()
     data = trainer.data
-    assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.8
+    assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.6
     kept = torch.float64 if precision == "float64" else torch.float32
     assert {parameter.dtype for parameter in trainer.network.parameters()} == {kept}
 

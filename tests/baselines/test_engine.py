@@ -105,14 +105,6 @@ def test_a_target_without_rows_is_a_reason_for_methods_that_read_it_alone(data):
         trainer_of(make_method("dann"), empty, steps=1)
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_it_learns_in_half_precision(data, precision):
-    trainer = trainer_of(make_method("erm"), data, steps=80, precision=precision)
-    trainer.run()
-    assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.6
-    assert {one.dtype for one in trainer.network.parameters()} == {torch.float32}
-
-
 def test_frozen_norms_keep_their_statistics_and_train_their_weights(data):
     trainer = trainer_of(make_method("erm"), data, backbone="mlp-bn", frozen_norm=True)
     norm = trainer.network.encoder[1]

@@ -13,13 +13,18 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import METHODS, make_method
-from shiftdata.baselines.methods import method_class
+from shiftdata.baselines.methods import FIRST_CLASS, method_class
 from tests.baselines.problems import fitting, picture_problem, problem, same, trainer_of
 
 #: Those that train for seconds are tried by `make test-slow`.
 HEAVY = {"dfr", "erm-aug", "fact", "fixmatch", "jigen", "mixstyle", "mmld", "noisy-student", "sentry"}
 HEAVY |= {"stablenet", "uan", "uniot"}
-EVERY = [pytest.param(one, marks=pytest.mark.slow) if one in HEAVY else one for one in METHODS]
+EVERY = [pytest.param(name, marks=pytest.mark.slow) if name in HEAVY else name for name in METHODS]
+#: The first-class methods for every change, the zoo for every landing.
+LED = [
+    name if name in FIRST_CLASS and name not in HEAVY else pytest.param(name, marks=pytest.mark.slow)
+    for name in METHODS
+]
 
 
 def trainer_for(name: str, hyper: dict[str, float] | None = None, **settings):
@@ -28,7 +33,7 @@ def trainer_for(name: str, hyper: dict[str, float] | None = None, **settings):
     return trainer_of(method, data, backbone=backbone, **settings)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", LED)
 @pytest.mark.parametrize("stop", [2, pytest.param(13, marks=pytest.mark.slow)])
 def test_one_that_was_stopped_ends_in_the_same_bits(name, stop):
     whole = trainer_for(name, evaluate_every=4)
@@ -71,8 +76,9 @@ class LayerNormed(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in METHODS if not make_method(one).needs & {"maps", "batch-norm"}]
+    "name", [name for name in FIRST_CLASS if not make_method(name).needs & {"maps", "batch-norm"}]
 )
+@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")  # after four steps
 def test_a_network_with_layer_norm_learns_too(name):
     method = make_method(name)
     data, _ = fitting(method)
@@ -106,7 +112,15 @@ def test_it_keeps_no_more_tensors_the_longer_it_trains(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["mcd", "mldg", "sagnet", "uniot", "adaclust", "mixstyle", "fact", "noisy-student"]
+    "name",
+    [
+        "mcd",
+        "mldg",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("sagnet", "uniot", "adaclust", "mixstyle", "fact", "noisy-student")
+        ),
+    ],
 )
 def test_methods_with_steps_of_their_own_are_averaged_too(name):
     trainer, plain = trainer_for(f"eoa+{name}", {"start": 2}, steps=6), trainer_for(name, steps=6)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from shiftdata.baselines import METHODS, Source, make_method
+from shiftdata.baselines.methods import FIRST_CLASS
 from shiftdata.baselines.sets import Data
 from shiftdata.errors import ShiftdataError
 from shiftdata.sampling import make_sampler
@@ -65,8 +66,15 @@ EXCUSED = {
 }
 
 
-#: Every method meets a third of the cases, and every case a third of the methods; `make test-slow` runs all.
-PAIRS = a_third(product(METHODS, (*CASES, *OF_NUMBERS, "batch 0", "batch 1", "batch 2")))
+EVERY_CASE = (*CASES, *OF_NUMBERS, "batch 0", "batch 1", "batch 2")
+#: Every first-class method meets a third of the cases; `make test-slow` runs all, and those of the zoo.
+PAIRS = [
+    *a_third(product(FIRST_CLASS, EVERY_CASE)),
+    *(
+        pytest.param(name, case, marks=pytest.mark.slow)
+        for name, case in product(sorted({*METHODS} - {*FIRST_CLASS}), EVERY_CASE)
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "case"), PAIRS)

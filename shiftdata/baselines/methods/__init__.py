@@ -65,6 +65,8 @@ _HOMES = {
     "rw-mean": "methods.rw.RWMean",
 }
 METHODS = tuple(sorted(_HOMES))
+#: Those that the papers lead with; the others are the zoo.
+FIRST_CLASS = tuple(name for name in METHODS if _HOMES[name].startswith("methods."))
 
 
 def method_class(name: str) -> type[Method]:
