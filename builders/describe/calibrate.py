@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 from shiftdata.baselines.run import Model, fit
-from shiftdata.baselines.sources import MODES, Mode, Source, source_of
+from shiftdata.baselines.sources import MODES, Mode, source_of
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.dataset import DatasetName
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.format.records import Calibration, CanonicalSplit, Measure
 from shiftdata.format.schema import SPLITS
+from shiftdata.loading.sources import Source
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.metrics import group_accuracy
 from shiftdata.metrics.arrays import IntArray

@@ -14,8 +14,9 @@ from shiftdata.baselines.engine import Trainer  # noqa: E402
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper, mean, method  # noqa: E402
 from shiftdata.baselines.methods import METHODS, make_method, method_class  # noqa: E402
 from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, initial_network, train  # noqa: E402
-from shiftdata.baselines.sources import MODES, Mode, Source, source_of  # noqa: E402
+from shiftdata.baselines.sources import MODES, Mode, source_of  # noqa: E402
 from shiftdata.baselines.training import TRAINING, DivergedError, Training  # noqa: E402
+from shiftdata.loading.sources import Source  # noqa: E402
 
 __all__ = [
     "METHODS",

@@ -12,8 +12,8 @@ from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import Data
-from shiftdata.baselines.sources import Source
 from shiftdata.errors import InputError
+from shiftdata.loading.sources import Source
 from shiftdata.metrics.arrays import IntArray
 
 

@@ -41,9 +41,9 @@ from shiftdata.baselines.head_runs import (
 from shiftdata.baselines.methods import make_method, method_class
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import TaskSets
-from shiftdata.baselines.sources import Source
 from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
+from shiftdata.loading.sources import Source
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import Reweighted, make_sampler
 from shiftdata.tasks import Task

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +28,9 @@ from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_estimator
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import Data, TaskSets, check_rows
-from shiftdata.baselines.sources import Source
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.errors import InputError
+from shiftdata.loading.sources import Source
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.stable import content_hash, hash64
@@ -47,23 +47,11 @@ class PretrainingWarning(UserWarning):
     """A backbone has seen labels where the protocol asks for one that has not."""
 
 
-class Scorer(Protocol):
-    """Predicts logits of rows of a base: a trainer, an estimator, several models."""
-
-    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """Return a logit for each class, for each row of the training's source, or of another one."""
-        ...
-
-    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """Return the logits of rows of the source, without what adapts to the target alone."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """What was trained; `outputs` are the numbers of the labels that its logits stand for."""
 
-    scorer: Scorer
+    scorer: Trainer | FittedEstimator
     outputs: IntArray
 
     def scores(self, rows: IntArray, source: Source | None = None) -> Floats:

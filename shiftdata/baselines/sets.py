@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from shiftdata.baselines.method import Method, Setup
-from shiftdata.baselines.sources import Source, form_of, source_of
+from shiftdata.baselines.sources import form_of, source_of
 from shiftdata.baselines.training import Training
 from shiftdata.errors import InputError
+from shiftdata.loading.sources import Source
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.tasks import Task

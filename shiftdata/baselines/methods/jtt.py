@@ -6,20 +6,16 @@ retrain    from the first weights, each row as often as `losses.jtt_weights` say
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.sources import CHUNK
 from shiftdata.errors import InputError
 from shiftdata.losses import jtt_weights
 
@@ -31,12 +27,12 @@ class ErrorSetWarning(UserWarning):
 class JTT(ERM):
     """ERM, then ERM with copies of the rows that the first model got wrong.
 
-    `paper` (and the authors' code): 1 + up copies. `code` (BalancingGroups, SMA): errors are marked in train
-    mode, with the statistics of batches, and the second training has the steps that the first leaves.
+    `paper` (and the authors' code): 1 + up copies. `code` (BalancingGroups, SMA): the second
+    training has the steps that the first leaves. (Theirs marks errors in train mode, which moves batch norm.)
     """
 
     variants = ("fixed", "paper", "code")
-    code_version = 2  # 2: the first model is not a checkpoint
+    code_version = 3  # 3: `code` marks errors in eval mode too
 
     first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
@@ -62,8 +58,7 @@ class JTT(ERM):
         if stage.name != "mark":
             return
         data = trainer.data
-        scores = _batch_scores(self, trainer) if self.variant == "code" else trainer.scores(data.rows)
-        wrong = scores.argmax(axis=1) != data.y
+        wrong = trainer.scores(data.rows).argmax(axis=1) != data.y
         self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
         if not wrong.any():
             warnings.warn(
@@ -77,14 +72,3 @@ class JTT(ERM):
 
     def report(self) -> dict[str, Any]:
         return {"error_set": int(self.get_buffer("wrong").sum())}
-
-
-@torch.no_grad()
-def _batch_scores(method: JTT, trainer: Trainer) -> NDArray[np.float32]:
-    """Predict logits in train mode, with the statistics of batches, which move the running ones."""
-    rows = trainer.data.rows
-    parts = np.array_split(rows, math.ceil(len(rows) / max(2, trainer.training.batch or CHUNK)))
-    method.train()
-    logits = [method.network(trainer.inputs(part)).float().cpu().numpy() for part in parts]
-    method.eval()
-    return np.concatenate(logits)

@@ -45,10 +45,9 @@ def cluster_means(z: Tensor, cluster: Tensor, number: int) -> Tensor:
 class AdaClust(Method):
     """ERM whose head also reads the centroid of each row's cluster: a mean over the training set.
 
-    `paper` and `code`: a prediction reads the means of the clusters of the rows that are predicted with it.
+    (The authors' reads the means over the rows that are predicted together: an answer then depends on these.)
     """
 
-    variants = ("fixed", "paper", "code")
     multiple = Hyper(5, choices=(1, 3, 5), source="the authors: num_clusters, times the number of classes")
     offset = Hyper(8, choices=(8, 64, 512), source="the authors: offset")
 
@@ -90,20 +89,18 @@ class AdaClust(Method):
         placed = normalize((z - self.get_buffer("origin")) @ self.get_buffer("axes").T, dim=1)
         return torch.cdist(placed, self.get_buffer("centres")).argmin(dim=1)
 
-    def scores(self, z: Tensor, together: bool = False) -> Tensor:
-        """Return logits of features and centroids: those of the training set, or of the rows given."""
+    def scores(self, z: Tensor) -> Tensor:
+        """Return logits of features and of the centroids of their clusters."""
         logits: Tensor = self.network.head(z)
         if not self.number:
             return logits
         with losses.exactly(z):
-            plain = z.float()
-            cluster = self.cluster_of(plain)
-            means = cluster_means(plain, cluster, self.number) if together else self.get_buffer("centroids")
-        added: Tensor = self.context(means[cluster])
+            cluster = self.cluster_of(z.float())
+        added: Tensor = self.context(self.get_buffer("centroids")[cluster])
         return logits + added
 
     def loss(self, batch: Batch) -> Tensor:
         return losses.cross_entropy(self.scores(self.network.features(batch.x)), batch.y, batch.weight)
 
     def predict(self, x: Tensor) -> Tensor:
-        return self.scores(self.network.features(x), together=self.variant != "fixed")
+        return self.scores(self.network.features(x))
