@@ -30,8 +30,6 @@ Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
 
 #: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
 LITE_MAPS = (2, 4, 10, 15)
-#: What layers call the width that they read.
-WIDTH_NAMES = ("in_features", "in_channels", "num_features", "normalized_shape")
 
 
 @dataclass(frozen=True)
@@ -180,42 +178,23 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
     return Backbone(f"transformers:{name}", "texts", make=make, pretraining=f"transformers {name}")
 
 
-def _encoded(encoder: nn.Module, sample: Tensor) -> Any:
-    """Encode a sample; name the layer that cannot read it, what it expects and what it got."""
-    running: list[str] = []  # the layer at work; none between two layers
-
-    def enter(name: str, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-        shape = next((tuple(x.shape) for x in inputs if isinstance(x, Tensor)), "of no tensor")
-        widths = [f"{width}={getattr(layer, width)}" for width in WIDTH_NAMES if hasattr(layer, width)]
-        about = ", ".join([type(layer).__name__, *widths])
-        running[:] = [f": its layer {name!r} ({about}) got the shape {shape}"]
-
-    leaves = [(name, layer) for name, layer in encoder.named_modules() if not any(layer.children())]
-    hooks = [layer.register_forward_pre_hook(partial(enter, name)) for name, layer in leaves]
-    hooks += [layer.register_forward_hook(lambda *_: running.clear()) for _, layer in leaves]
-    try:
-        with torch.no_grad():
-            return encoder(sample)
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise InputError(
-            f"{type(encoder).__name__} cannot encode a batch of shape {tuple(sample.shape)}"
-            f"{''.join(running)} ({error}). Change the backbone to read this shape, or take another; "
-            "pictures of another height and width: side=..."
-        ) from error
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     """Give an encoder of your own a head for as many numbers as it makes of a sample."""
     encoder.eval()
-    features = _encoded(encoder, sample)
+    name = type(encoder).__name__
+    try:
+        with torch.no_grad():
+            features = encoder(sample)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise InputError(
+            f"{name} cannot encode a batch of shape {tuple(sample.shape)} ({error}). Change the backbone to "
+            "read this shape, or take another; pictures of another height and width: side=..."
+        ) from error
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(sample):
         shape = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise InputError(
-            f"{type(encoder).__name__} makes {shape} of {len(sample)} examples: "
-            "a backbone makes rows x numbers; leave out its last layer"
+            f"{name} makes {shape} of {len(sample)} examples: a backbone makes rows x numbers; leave out its "
+            "last layer"
         )
     return Network(encoder, features.shape[1], outputs)
 

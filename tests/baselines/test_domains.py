@@ -390,10 +390,17 @@ def test_away_from_its_limit_it_is_not(data, erm, name):
     assert not same(trainer, erm)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("rsc", "sd")])
-def test_one_domain_is_a_reason(name):
-    with pytest.raises(InputError, match="compares domains"):
-        trainer_of(make_method(name), problem(domains=1))
+@pytest.mark.parametrize("name", PENALISED)
+def test_there_is_no_penalty_of_one_domain(name):
+    """A task with one is refused by `train`; rows of your own are fitted as ERM fits them."""
+    alone = problem(domains=1)
+    hyper = {"anneal": 0.0} if "anneal" in make_method(name).space() else {}
+    penalised, plain = (
+        trainer_of(make_method(each, **given), alone) for each, given in ((name, hyper), ("erm", {}))
+    )
+    for trainer in (penalised, plain):
+        trainer.run()
+    assert same(penalised, plain)
 
 
 @pytest.mark.parametrize("name", PENALISED)

@@ -109,35 +109,14 @@ def test_a_module_of_ones_own_gets_a_head():
         fit(x, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
 
 
-class Reshaping(nn.Module):
-    """A layer that fits, then a shape that does not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Conv2d(3, 4, 3)
-
-    def forward(self, x):
-        return self.layer(x).view(len(x), 7)
-
-
-def test_a_backbone_of_a_wrong_width_says_which_layer_got_what():
+def test_a_backbone_of_a_wrong_width_says_what_it_got():
     x, y = pictures(20)
     inner = nn.Sequential(nn.Flatten(), nn.Linear(100, 8))
-    got = r"\(2, 3, 24, 24\): its layer '0\.1' \(Linear, in_features=100\) got the shape \(2, 1728\)"
-    with pytest.raises(InputError, match=rf"Sequential cannot encode a batch of shape {got}.* side="):
+    with pytest.raises(InputError, match=r"Sequential cannot encode a batch of .*24, 24\).* side="):
         fit(x, np.arange(20), y, backbone=nn.Sequential(inner, nn.ReLU()))
-    with pytest.raises(InputError, match=r"layer '' \(Conv2d, in_channels=1\) got .*\(2, 3, 24, 24\)"):
-        fit(x, np.arange(20), y, backbone=nn.Conv2d(1, 4, 3))
-    with pytest.raises(InputError, match=r"'0' \(BatchNorm1d, num_features=5\) got .*\(2, 3, 24, 24\)"):
-        fit(x, np.arange(20), y, backbone=nn.Sequential(nn.BatchNorm1d(5)))
     table = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32)
-    with pytest.raises(InputError, match=r"Linear, in_features=64\) got the shape \(2, 30\)"):
+    with pytest.raises(InputError, match=r"Linear cannot encode a batch of shape \(2, 30\) \(mat1 and mat2"):
         fit(table, np.arange(20), y, backbone=nn.Linear(64, 8))
-    with pytest.raises(
-        InputError, match=r"Reshaping cannot encode a batch of shape \(2, 3, 24, 24\) \(shape '"
-    ):
-        fit(x, np.arange(20), y, backbone=Reshaping())
-    assert not inner[1]._forward_pre_hooks
 
 
 def test_what_a_backbone_cannot_read_is_a_reason():

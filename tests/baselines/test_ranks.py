@@ -19,7 +19,7 @@ import torch
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Training, make_method
-from shiftdata.baselines.methods.rw import EstimateWarning
+from shiftdata.label_shift.ratios import EstimateWarning
 from tests.baselines.problems import PLAIN, fitting, trainer_of
 
 ROOT = Path(__file__).parents[2]

@@ -20,6 +20,7 @@ from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.methods.rs import RS
 from shiftdata.baselines.zoo.dare import logistic_regression
 from shiftdata.errors import InputError
+from shiftdata.label_shift.ratios import EstimateWarning, log_ratios
 from shiftdata.sampling import FixedRows
 from tests.baselines.problems import PLAIN, fitting, problem, same, trainer_of
 
@@ -55,7 +56,7 @@ QUICK = {"dann", "dare", "rs+rw+dann", "tent", "uniot"}
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WITH_TARGET]
 )
-@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")
 def test_labels_of_the_target_have_no_say(name, uda, monkeypatch):
     if "unknown" in make_method(name).needs:  # a target with classes of its own
         own = {"shared": 2, "source_private": 0, "target_private": 1}
@@ -80,7 +81,7 @@ def test_labels_of_the_target_have_no_say(name, uda, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_TARGET)
-@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")
 def test_few_rows_and_absent_classes(name):
     """A target of three rows, of which one class is absent; a class without a row of the source."""
     data, backbone = fitted_to(name)
@@ -103,7 +104,7 @@ def test_few_rows_and_absent_classes(name):
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_TARGET if fitted_to(name)[1] == "mlp"])
-@pytest.mark.filterwarnings("ignore::shiftdata.baselines.methods.rw.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")
 def test_batches_of_one_row_and_half_precision(name, data):
     trainer = trainer_of(make_method(name), replace(data, target=data.target[:2]), batch=1, steps=5)
     trainer.run()
@@ -410,7 +411,7 @@ def test_ratios_are_those_of_target_and_training(estimator, trained):
     """Posteriors under the shares that a model was trained on: the source's, or equal ones after RS."""
     held, labels = gaussian((0.7, 0.3), 20_000)
     target, truth = gaussian((0.15, 0.85), 20_000, seed=1)
-    made = rw.log_ratios(
+    made = log_ratios(
         estimator, posterior(held, trained), labels, posterior(target, trained), np.array(trained)
     )
     exact = np.log(np.bincount(truth) / 20_000 / trained)
@@ -424,7 +425,7 @@ def test_on_few_rows_mlls_does_not_depend_on_the_shares_that_were_trained():
     held, labels = gaussian((0.7, 0.3), 60)
     target, _ = gaussian((0.15, 0.85), 200, seed=1)
     made = [
-        rw.log_ratios("mlls", posterior(held, p), labels, posterior(target, p), np.array(p)) + np.log(p)
+        log_ratios("mlls", posterior(held, p), labels, posterior(target, p), np.array(p)) + np.log(p)
         for p in ((0.5, 0.5), (0.2, 0.8))
     ]
     assert made[0] == pytest.approx(made[1], abs=1e-6)
@@ -433,7 +434,7 @@ def test_on_few_rows_mlls_does_not_depend_on_the_shares_that_were_trained():
 def test_the_mean_prediction_is_biased_and_is_what_it_says():
     held, labels = gaussian((0.5, 0.5), 1000)
     p = posterior(gaussian((0.1, 0.9), 1000)[0], (0.5, 0.5))
-    made = rw.log_ratios("mean", posterior(held, (0.5, 0.5)), labels, p, np.array([0.5, 0.5]))
+    made = log_ratios("mean", posterior(held, (0.5, 0.5)), labels, p, np.array([0.5, 0.5]))
     assert made == pytest.approx(np.log(p.mean(0) / 0.5))
 
 
@@ -441,23 +442,26 @@ def test_classes_without_a_row_keep_their_scores_and_failures_are_said():
     held, labels = gaussian((0.5, 0.5), 2000)
     p = posterior(held, (0.5, 0.5))
     wide, trained = np.concatenate([p, np.full((2000, 1), 1e-9)], 1), np.array([0.5, 0.5, 0.0])
-    made = rw.log_ratios("rlls", wide, labels, wide, trained)
+    made = log_ratios("rlls", wide, labels, wide, trained)
     assert made[2] == 0
     assert made[:2] == pytest.approx(np.zeros(2), abs=0.1)
     flat = np.full((50, 2), 0.5)
-    with pytest.warns(rw.EstimateWarning, match=r"cannot be inverted.*the mean prediction"):
-        assert rw.log_ratios("bbse", flat, np.arange(50) % 2, flat, np.array([0.5, 0.5])).tolist() == [0, 0]
+    with pytest.warns(EstimateWarning, match=r"cannot be inverted.*the mean prediction"):
+        assert log_ratios("bbse", flat, np.arange(50) % 2, flat, np.array([0.5, 0.5])).tolist() == [
+            0,
+            0,
+        ]
 
 
 def test_a_class_that_is_estimated_not_to_occur_is_unlikely_and_not_impossible():
     sure = np.eye(2)[[0, 1, 0, 1]]
-    made = rw.log_ratios("bbse", sure, np.array([0, 1, 0, 1]), sure[[0, 0]], np.array([0.5, 0.5]))
+    made = log_ratios("bbse", sure, np.array([0, 1, 0, 1]), sure[[0, 0]], np.array([0.5, 0.5]))
     assert made == pytest.approx([math.log(2), math.log(1e-6)])
 
 
 def test_a_row_that_is_of_an_absent_class_alone_may_be_of_any_other():
     source, target = np.eye(3)[[0, 1]], np.eye(3)[[0, 2]]
-    made = rw.log_ratios("mean", source, np.array([0, 1]), target, np.array([0.5, 0.5, 0.0]))
+    made = log_ratios("mean", source, np.array([0, 1]), target, np.array([0.5, 0.5, 0.0]))
     assert made == pytest.approx([math.log(0.75 / 0.5), math.log(0.25 / 0.5), 0])
 
 

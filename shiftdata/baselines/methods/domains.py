@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Method, Setup
-from shiftdata.errors import InputError
+from shiftdata.baselines.method import Batch, Method
 from shiftdata.losses import cross_entropy
 
 
@@ -18,14 +15,6 @@ class AcrossDomains(Method):
 
     needs = frozenset({"domains"})
     sampler = "per-domain"
-
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        if known.domains < 2:
-            raise InputError(
-                f"{type(self).__name__} compares domains, and the rows to fit are of {known.domains}: "
-                "take erm, or a task with several"
-            )
 
     def annealed(self, progress: float) -> bool:
         """Return whether a share `anneal` of the steps is done, where a method has one.

@@ -5,7 +5,6 @@ The logits are log p_j + log(p_t(j) / p_train(j)); rows of the source are predic
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,15 +14,8 @@ from torch import Tensor
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Method, Setup, Wrapper
 from shiftdata.errors import InputError
-from shiftdata.label_shift import EstimationError, estimate_marginal
-from shiftdata.metrics.arrays import FloatArray, IntArray
-
-#: Ratios are at least this: a class that is estimated not to occur is unlikely, not impossible.
-SMALLEST = 1e-6
-
-
-class EstimateWarning(UserWarning):
-    """The target's label shares could not be estimated; the mean prediction stands in."""
+from shiftdata.label_shift.ratios import log_ratios
+from shiftdata.metrics.arrays import FloatArray
 
 
 def trained_shares(rule: str, known: Setup) -> FloatArray:
@@ -35,33 +27,6 @@ def trained_shares(rule: str, known: Setup) -> FloatArray:
         counts = torch.bincount(known.group_class, minlength=known.classes).double()
     shares: FloatArray = (counts / counts.sum()).cpu().numpy()
     return shares
-
-
-def log_ratios(
-    estimator: str, source: FloatArray, labels: IntArray, target: FloatArray, trained: FloatArray
-) -> FloatArray:
-    """Return log(p_t / p_train) of each class from probabilities, 0 for classes without a label."""
-    present = np.unique(labels)
-    renumbered = np.searchsorted(present, labels)
-    source, target = _shares(source[:, present]), _shares(target[:, present])
-    if estimator == "mlls":  # it reads them as posteriors under the label shares of the source rows
-        factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST)
-        source, target = _shares(source * factors), _shares(target * factors)
-    try:
-        marginal = estimate_marginal(estimator, source, renumbered, target, diagnose=False).marginal
-    except EstimationError as error:
-        warnings.warn(f"{error} Taken: the mean prediction.", EstimateWarning, stacklevel=2)
-        marginal = target.mean(axis=0)
-    prior = _shares(trained[None, present])[0]
-    ratios = np.zeros(len(trained))
-    ratios[present] = np.log(np.maximum(marginal / np.maximum(prior, SMALLEST), SMALLEST))
-    return ratios
-
-
-def _shares(p: FloatArray) -> FloatArray:
-    """Divide rows by their sums; all shares are equal where nothing is left."""
-    p = np.maximum(p, 1e-12)
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 class RW(Wrapper):
