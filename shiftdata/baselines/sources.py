@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ SIDE = 40  # pixels of a picture for a network that is trained
 DECODED = 512 << 20
 #: Rows that are predicted at a time, and bytes of their pixels at most.
 CHUNK, CHUNK_BYTES = 512, 16 << 20
+#: The lines of each base that is in use, by what they are of: the runs of a sweep encode a text once.
+_in_memory: WeakKeyDictionary[Metadata, tuple[tuple[str, bytes], NDArray[Any]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +168,28 @@ def source_of(
         encoder = Columns(features_of_table(metadata))
     wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
     kept = form == "frozen" if cache is None else cache
-    array = features_of(metadata, wanted, encoder, cache=kept, on_rows=on_rows)
+    array = _lines_of(metadata, wanted, encoder, kept, on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[wanted] = metadata.picture[wanted]
     return Source(array, pretraining=PRETRAINING if form == "frozen" else "", line_of=line_of)
+
+
+def _lines_of(
+    metadata: Metadata,
+    rows: IntArray,
+    encoder: Encoder,
+    cache: bool | str | Path,
+    on_rows: Callable[[int], object],
+) -> NDArray[Any]:
+    """Encode rows; without a cache on disk, take the lines of the last run of the same rows again."""
+    if cache is not False:
+        return features_of(metadata, rows, encoder, cache=cache, on_rows=on_rows)
+    key = encoder.fingerprint, rows.tobytes()
+    if metadata not in _in_memory or _in_memory[metadata][0] != key:
+        _in_memory[metadata] = key, features_of(metadata, rows, encoder, cache=False, on_rows=on_rows)
+    else:
+        on_rows(len(rows))
+    return _in_memory[metadata][1]
 
 
 def modality_of(metadata: Metadata) -> str:
