@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import io
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,7 +25,6 @@ from pathlib import Path
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from style_pictures import STYLES, draw_style
 from torch.nn import Conv2d, MaxPool2d, Module, ReflectionPad2d, ReLU, Sequential, Upsample
 
 from builders.albums.emoji import EmojiAlbum
@@ -37,6 +37,10 @@ from builders.shifts.stylizers.vgg import VGG19, as_read, decoder_plan, shown
 from builders.spool import Spool
 from shiftdata.executors import Here, Pool
 from shiftdata.threads import available_cores
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from style_pictures import STYLES, draw_style
 
 WIDTHS = (64, 128, 256, 512)
 SIDE = 256

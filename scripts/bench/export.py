@@ -8,7 +8,7 @@ writes `keys.csv`. The ratio is what counts: machines differ.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -63,10 +63,15 @@ def pictures(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.glob("*/*/*")}
 
 
-def main(arguments: list[str]) -> int:
-    dataset, base = [*arguments, *("sma_emoji", "mini")[len(arguments) :]]
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("dataset", nargs="?", default="sma_emoji")
+    parser.add_argument("base", nargs="?", default="mini")
+    given = parser.parse_args()
     datasets.disable_progress_bars()
-    task = sd.task(dataset, base=base)
+    task = sd.task(given.dataset, base=given.base)
     ways: dict[str, Callable[[sd.Task, Path], None]] = {
         "export": export,
         "datasets, streamed": streamed,
@@ -98,4 +103,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

@@ -17,6 +17,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,9 @@ def make(folder: Path, pictures: int) -> Path:
     return built
 
 
-def train(built: Path, way: str, given: argparse.Namespace) -> float:
+def measured(built: Path, way: str, given: argparse.Namespace) -> float:
     """Return the steps per second of one way to train."""
     import torch
-
-    from shiftdata.baselines import Training
-    from shiftdata.baselines.models import build
 
     begun: list[float] = []
 
@@ -88,28 +86,52 @@ def train(built: Path, way: str, given: argparse.Namespace) -> float:
                 torch.cuda.synchronize()
             begun.append(time.perf_counter())
 
-    backbone: Any = "small-cnn"
-    if given.network != "small-cnn":
-        import timm
-
-        backbone = timm.create_model(given.network, pretrained=False, num_classes=0)
     task = sd.Task.canonical(sd.read_metadata(str(built)))
     if way == WAYS[0]:
-        settings: Any = {"precision": given.precision, "compile": given.compile, "shift": 0}
-        training = Training(steps=given.steps, batch=BATCH, **settings)
-        sd.train(
-            task, "erm", backbone=backbone, side=SIDE, training=training, device=given.device, on_step=on_step
-        )
-        return (given.steps - WARM) / (begun[1] - begun[0])
-    if given.device == "cpu":
-        torch.set_num_threads(1)
-    if way == WAYS[1]:
-        batches: Any = task.loader(sampler="shuffle", batch_size=BATCH, drop_last=True, size=SIDE, remap=True)
+        train(task, given, on_step)
     else:
-        files = sorted((built.parents[1] / "files").glob("*/*/*.jpg"))
-        batches = torch.utils.data.DataLoader(
-            Files(files), BATCH, shuffle=True, drop_last=True, num_workers=2
-        )
+        if given.device == "cpu":
+            torch.set_num_threads(1)
+        plain_loop(task, batches_of(built, task, way), given, on_step)
+    return (given.steps - WARM) / (begun[1] - begun[0])
+
+
+def backbone_of(given: argparse.Namespace) -> Any:
+    """Return the name of the small network, or an untrained network of timm."""
+    if given.network == "small-cnn":
+        return given.network
+    import timm
+
+    return timm.create_model(given.network, pretrained=False, num_classes=0)
+
+
+def batches_of(built: Path, task: sd.Task, way: str) -> Any:
+    """Return what a plain loop reads: our loader, or torch's over files."""
+    import torch
+
+    if way == WAYS[1]:
+        return task.loader(sampler="shuffle", batch_size=BATCH, drop_last=True, size=SIDE, remap=True)
+    files: Any = Files(sorted((built.parents[1] / "files").glob("*/*/*.jpg")))
+    return torch.utils.data.DataLoader(files, BATCH, shuffle=True, drop_last=True, num_workers=2)
+
+
+def train(task: sd.Task, given: argparse.Namespace, on_step: Callable[..., None]) -> None:
+    """Take every step by `sd.train`."""
+    from shiftdata.baselines import Training
+
+    settings: Any = {"precision": given.precision, "compile": given.compile, "shift": 0}
+    training = Training(steps=given.steps, batch=BATCH, **settings)
+    where: Any = {"side": SIDE, "device": given.device}
+    sd.train(task, "erm", backbone=backbone_of(given), training=training, on_step=on_step, **where)
+
+
+def plain_loop(task: sd.Task, batches: Any, given: argparse.Namespace, on_step: Callable[..., None]) -> None:
+    """Take every step by a loop as one writes it without a library."""
+    import torch
+
+    from shiftdata.baselines.models import build
+
+    backbone = backbone_of(given)
     network, prepare, _ = build(backbone, torch.zeros(2, 3, SIDE, SIDE, dtype=torch.uint8), len(task.labels))
     network.to(given.device).train()
     if given.compile:
@@ -132,7 +154,6 @@ def train(built: Path, way: str, given: argparse.Namespace) -> float:
             on_step(done)
             if done == given.steps:
                 break
-    return (given.steps - WARM) / (begun[1] - begun[0])
 
 
 class Files:
@@ -169,7 +190,7 @@ def main() -> None:
     given = parser.parse_args()
     built = make(given.folder, given.pictures)
     if given.way:
-        speed = train(built, given.way, given)
+        speed = measured(built, given.way, given)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps({"speed": speed, "peak": peak}))
         return

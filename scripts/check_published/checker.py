@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from check_published import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
 from check_published.cells import Book
 from check_published.judging import VERDICTS, Finding, Verdict
 from shiftdata.errors import InputError, not_found
-from shiftdata.papers.numbers import KEY, fingerprint, numbers, published_tables, read_number
+from shiftdata.papers.numbers import KEY, numbers, published_tables, read_number
+from shiftdata.stable import content_hash
 from shiftdata.tables import aligned, csv_text
 
 _CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
@@ -109,6 +111,13 @@ def check(rows: pa.Table) -> Report:
     book = Book(rows)
     findings = [one for checks in _CHECKS for one in checks(book)]
     return Report(tuple(findings), problems)
+
+
+def fingerprint(rows: pa.Table, paper: str, table: str) -> str:
+    """A hash over one table's numbers as printed, with their places, in any order."""
+    chosen = rows.filter(pc.and_(pc.equal(rows["paper"], paper), pc.equal(rows["table"], table)))
+    lines = sorted("\t".join(row.values()) for row in chosen.select([*KEY, "printed"]).to_pylist())
+    return content_hash(*lines)
 
 
 def _stored(rows: pa.Table) -> Iterator[str]:

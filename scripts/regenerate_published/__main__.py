@@ -19,6 +19,7 @@ from types import ModuleType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cns_bench
@@ -26,10 +27,11 @@ import domainbed_v2
 import nico
 import rlsbench
 import sma
+from check_published import fingerprint
 from reading import Table, Text
 
 from shiftdata.errors import InputError
-from shiftdata.papers.numbers import DATA, KEY, SCHEMA, fingerprint, read_number
+from shiftdata.papers.numbers import DATA, KEY, SCHEMA, read_number
 
 READERS: dict[str, ModuleType] = {
     "sma": sma,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,19 @@ FEATURES_VERSION = 1
 
 def fingerprint() -> str:
     """Name what determines the features of a picture: the weights, and this code."""
-    return f"efficientnet-lite0 {sha256_of(efficientnet_weights())} {FEATURES_VERSION}"
+    return f"efficientnet-lite0 {weights_hash()} {FEATURES_VERSION}"
+
+
+def weights_hash() -> str:
+    """Return the sha256 of the weights, read again only where the file has changed."""
+    path = efficientnet_weights()
+    state = path.stat()
+    return _hash_of(path, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _hash_of(path: Path, *state: int) -> str:
+    return sha256_of(path)
 
 
 class FrozenFeatures:

@@ -18,16 +18,16 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
-from shiftdata.baselines.frozen import PRETRAINING, fingerprint
+from shiftdata.baselines.frozen import PRETRAINING, fingerprint, weights_hash
 from shiftdata.baselines.head_runs import first_stage
 from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.method import code_of
-from shiftdata.baselines.models import BACKBONES, efficientnet_weights
+from shiftdata.baselines.models import BACKBONES
 from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.executors.cost import measured
-from shiftdata.files import remove, sha256_of
+from shiftdata.files import remove
 from shiftdata.metadata import read_metadata
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.protocols import task as make_task
@@ -173,7 +173,7 @@ def backbone_hash(name: str) -> str:
         except ImportError:  # texts and tables need no frozen network, so its package may be missing
             return ""
     pretrained = name in BACKBONES and BACKBONES[name].pretraining
-    return sha256_of(efficientnet_weights()) if pretrained else ""
+    return weights_hash() if pretrained else ""
 
 
 #: Steps between two checkpoints of a run that has more of them than this.

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
 from shiftdata.files import whole_file, write_text
+from shiftdata.format.choosing import chosen_rows
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.metrics.records import plain
 from shiftdata.tasks import Evaluation, Role
@@ -118,17 +119,7 @@ class Records:
 
     def where(self, **chosen: Any) -> Records:
         """The runs whose sweep, method, dataset, seed, .. is what is given, or one of several."""
-        mask = np.ones(len(self), bool)
-        for name, wanted in chosen.items():
-            if name not in CHOICES:
-                raise not_found("name of records", name, CHOICES)
-            values = [wanted] if isinstance(wanted, str | int) else list(wanted)
-            known = set(self.column(name))
-            for value in values:
-                if value not in known:
-                    raise not_found(name, str(value), map(str, known))
-            mask &= np.isin(np.array(self.column(name), object), values)
-        return Records(self.runs.filter(pa.array(mask)), self.tasks, self._places)
+        return Records(chosen_rows(self.runs, chosen, CHOICES), self.tasks, self._places)
 
     @property
     def files(self) -> Iterator[tuple[Path, IntArray]]:
@@ -146,6 +137,15 @@ class Records:
         if name not in self._columns:
             self._columns[name] = self.runs[name].to_pylist()
         return self._columns[name]
+
+    def failures(self) -> list[tuple[str, str, str]]:
+        """The id of each run that failed, the reason, and which run it is."""
+        names = ("id", "status", "reason", "method", "task", "trial", "seed")
+        return [
+            (run, f"{status}: {reason or ''}", f"{method} on {task}, trial {trial}, seed {seed}")
+            for run, status, reason, method, task, trial, seed in zip(*map(self.column, names), strict=True)
+            if status != DONE
+        ]
 
     def studies(self) -> list[Study]:
         """The studies, in the order of their first run."""

@@ -213,11 +213,9 @@ def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progre
     """How far a sweep is, which runs failed, and why."""
     records, runs, ended = _state(sweep, Path(folder), device)
     failed: dict[str, list[str]] = {}
-    names = ("id", "status", "method", "task", "trial", "seed", "reason")
-    for row in [] if records is None else records.runs.select(names).to_pylist():
-        if row["status"] != DONE and row["id"] in ended:
-            where = f"{row['method']} on {row['task']}, trial {row['trial']}, seed {row['seed']}"
-            failed.setdefault(f"{row['status']}: {row['reason']}", []).append(where)
+    for run, reason, which in [] if records is None else records.failures():
+        if run in ended:
+            failed.setdefault(reason, []).append(which)
     return Progress(len(runs), Counter(ended.values()), failed)
 
 

@@ -15,7 +15,7 @@ from shiftdata.files import write_text
     examples:
       shiftdata leaderboard submissions                                on the datasets of this machine
       shiftdata leaderboard submissions --data build/shift --out page.html
-      shiftdata leaderboard submissions --format csv > board.csv
+      shiftdata leaderboard submissions > board.md
       shiftdata leaderboard mine.parquet --check                       exit status 1 if it is refused
 
     Every number is computed again from predictions; what a card claims is only compared.
@@ -31,7 +31,7 @@ from shiftdata.files import write_text
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["markdown", "csv", "html"]),
+    type=click.Choice(["markdown", "html"]),
     help="[default: markdown, or what --out ends in]",
 )
 @click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing.")
@@ -43,8 +43,8 @@ def command(
     from shiftdata.bench.leaderboard import leaderboard
 
     board = leaderboard(*places, data=data)
-    ending = {".html": "html", ".csv": "csv"}.get(out.suffix if out else "", "markdown")
-    write = {"markdown": board.to_markdown, "csv": board.to_csv, "html": board.to_html}[form or ending]
+    ending = "html" if out and out.suffix == ".html" else "markdown"
+    write = board.to_html if (form or ending) == "html" else board.to_markdown
     if out is None:
         print(write(), end="")
     else:

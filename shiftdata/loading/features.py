@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import PIL
@@ -44,6 +45,8 @@ PATIENCE = 10.0
 ROWS, CHECKS, ABOUT, LOCK = "rows.npy", "checks.npy", "about.json", ".lock"
 #: Examples that an encoder is given at once, always: sums of matrices depend on the size of a block.
 BLOCK = 32
+#: The last lines of each base that is in use: the runs of a sweep encode a text once.
+_in_memory: WeakKeyDictionary[Metadata, tuple[tuple[str, bytes], NDArray[Any]]] = WeakKeyDictionary()
 BATCH = 8 * BLOCK  # examples that are read, and lines that are written, together
 
 
@@ -92,6 +95,10 @@ def features_of(
     """
     if not len(rows):
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
+    key = encoder.fingerprint, rows.tobytes()
+    if cache is False and _in_memory.get(metadata, (None,))[0] == key:
+        on_rows(len(rows))
+        return _in_memory[metadata][1]
     lines, ranks = np.unique(metadata.picture[rows]), Ranks.of()
     store, memory = _cache(metadata, encoder, cache), _Memory(len(metadata))
     shared = 0
@@ -114,6 +121,8 @@ def features_of(
         for numbers, values in _encoded(metadata, lacking[~memory.filled[lacking]], encoder):
             memory.put(numbers, values)
     assert memory.array is not None
+    if cache is False:
+        _in_memory[metadata] = key, memory.array
     return memory.array
 
 

@@ -10,11 +10,9 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.errors import InputError, not_found
-from shiftdata.stable import content_hash
 
 DATA = Path(__file__).parent / "data"
 
@@ -113,10 +111,3 @@ def read_number(printed: str) -> tuple[float, float | None]:
     if not _NUMBER.fullmatch(value) or (sign and not _NUMBER.fullmatch(spread)):
         raise InputError(f"{printed!r} is not a printed number: write 77.19, or 77.19±2.04")
     return float(value), float(spread) if sign else None
-
-
-def fingerprint(rows: pa.Table, paper: str, table: str) -> str:
-    """A hash over one table's numbers as printed, with their places, in any order."""
-    chosen = rows.filter(pc.and_(pc.equal(rows["paper"], paper), pc.equal(rows["table"], table)))
-    lines = sorted("\t".join(row.values()) for row in chosen.select([*KEY, "printed"]).to_pylist())
-    return content_hash(*lines)

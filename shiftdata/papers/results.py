@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
+from shiftdata.format.choosing import chosen_rows
 from shiftdata.papers.numbers import (
     KEY,
     PAPERS,
@@ -73,17 +73,7 @@ class Results:
 
     def where(self, **chosen: str | int | Iterable[str]) -> Results:
         """The numbers whose paper, table, part, row, column, method, metric or unit is one of those given."""
-        rows = self.rows
-        for name, wanted in chosen.items():
-            if name not in CHOICES:
-                raise not_found("name of results", name, CHOICES)
-            values = [str(wanted)] if isinstance(wanted, str | int) else [str(value) for value in wanted]
-            known = set(rows[name].to_pylist()) - {None}
-            for value in values:
-                if value not in known:
-                    raise not_found(name, value, known)
-            rows = rows.filter(pc.is_in(rows[name], pa.array(values, pa.string())))
-        return Results(rows)
+        return Results(chosen_rows(self.rows, chosen, CHOICES))
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

@@ -404,6 +404,10 @@ class Task:
 
     def content_id(self) -> str:
         """A hash of every key with its set, role and count: equal in any order of rows."""
+        return self._content_id
+
+    @cached_property
+    def _content_id(self) -> str:
         return freeze(self.metadata, self.sets)
 
     def row_set(self, name: str) -> RowSet:

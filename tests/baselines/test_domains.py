@@ -390,7 +390,7 @@ def test_away_from_its_limit_it_is_not(data, erm, name):
     assert not same(trainer, erm)
 
 
-@pytest.mark.parametrize("name", PENALISED)
+@pytest.mark.parametrize("name", [name for name in PENALISED if name != "irm"])  # it compares no domains
 def test_there_is_no_penalty_of_one_domain(name):
     """A task with one is refused by `train`; rows of your own are fitted as ERM fits them."""
     alone = problem(domains=1)

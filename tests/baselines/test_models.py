@@ -202,6 +202,17 @@ def test_bytes_are_for_texts_alone(tiny):
         source_of(task.metadata, "bytes", task.rows("train"))
 
 
+def test_lines_in_memory_are_made_once_for_the_same_rows_of_a_base(texts):
+    task, counted = sd.task(texts), []
+    rows = task.rows("train")
+    first = source_of(task.metadata, "scratch", rows, on_rows=counted.append)
+    again = source_of(task.metadata, "scratch", rows, on_rows=counted.append)
+    assert again.array is first.array
+    assert sum(counted) == 2 * len(rows)
+    assert source_of(task.metadata, "bytes", rows).array is not first.array
+    assert source_of(task.metadata, "scratch", rows[:2]).array is not first.array
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     folder = tmp_path_factory.mktemp("table")

@@ -43,7 +43,7 @@ def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone
 def test_at_its_limit_it_is_erm_bit_for_bit(data, name, hyper):
     first, second = (
         trainer_of(method, data, backbone="mlp-bn", steps=6)
-        for method in (make_method(name, variant="code", **hyper), make_method("erm"))
+        for method in (make_method(name, **hyper), make_method("erm"))
     )
     for one in (first, second):
         one.run()

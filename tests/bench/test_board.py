@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 import re
@@ -110,7 +108,7 @@ class Tags(HTMLParser):
         self.texts.append(data)
 
 
-def test_hostile_texts_are_texts_on_the_page_in_markdown_and_in_csv(tiny, task, tmp_path):
+def test_hostile_texts_are_texts_on_the_page_and_in_markdown(tiny, task, tmp_path):
     parts = [part(task, "test", 0.5)]
     same = {"backbone": HOSTILE, "authors": [HOSTILE], "hyper": {HOSTILE: HOSTILE}, "cost": HOSTILE}
     written(tmp_path, "<img src=x>.parquet", submitted(task, parts, method=HOSTILE, **same))
@@ -128,9 +126,6 @@ def test_hostile_texts_are_texts_on_the_page_in_markdown_and_in_csv(tiny, task, 
     for line in text.splitlines():
         if line.startswith("| ") and "---" not in line:
             assert line.count("|") in (4, 12), line  # no cell began another
-    rows = list(csv.DictReader(io.StringIO(board.to_csv())))
-    assert {row["method"] for row in rows} == {HOSTILE, "'=1+1", ""}
-    assert not [cell for row in rows for cell in row.values() if cell[:1] in ("=", "@", "+")]
 
 
 def test_the_page_needs_nothing_else_and_fits_dark_and_narrow_screens(tiny, folder, tmp_path):
@@ -147,16 +142,6 @@ def test_the_page_needs_nothing_else_and_fits_dark_and_narrow_screens(tiny, fold
     ):
         assert needed in page
     assert page.count('class="interval"') == 25
-
-
-def test_csv_has_every_figure_of_every_entry(tiny, task, folder):
-    rows = list(csv.DictReader(io.StringIO(leaderboard(folder, data=tiny.parent).to_csv())))
-    figures = task.evaluate(guess(task, "test", 0.6), "test").figures
-    mine = {row["figure"]: float(row["value"]) for row in rows if row["file"] == "middle.parquet"}
-    assert mine == {name: pytest.approx(one.value) for name, one in figures.items()}
-    assert [row["refused"][:20] for row in rows if row["file"] == "forged.parquet"] == [
-        "its card claims wors"
-    ]
 
 
 # --- places

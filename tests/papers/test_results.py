@@ -34,7 +34,7 @@ def test_numbers_are_those_of_the_papers():
         (("nico",), {}, "unknown paper 'nico'; did you mean 'nico\\+\\+'"),
         (("nico++", 77), {}, "unknown table '77'"),
         (("nico++", 2), {"method": "deepall"}, "did you mean 'Deepall'"),
-        (("nico++",), {"colour": "red"}, "unknown name of results 'colour'"),
+        (("nico++",), {"colour": "red"}, "unknown name to choose by 'colour'"),
     ],
 )
 def test_an_unknown_name_is_answered(arguments, named, match):

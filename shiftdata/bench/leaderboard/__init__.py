@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shiftdata.bench.leaderboard.board import Refused, Table, tables_of
 from shiftdata.bench.leaderboard.judging import Entry, Judge
-from shiftdata.bench.leaderboard.rendering import csv_of, markdown_of, page_of
+from shiftdata.bench.leaderboard.rendering import markdown_of, page_of
 from shiftdata.bench.leaderboard.submission import Submission
 from shiftdata.errors import InputError
 from shiftdata.format.names import shown
@@ -30,9 +30,6 @@ class Board:
 
     def to_markdown(self) -> str:
         return markdown_of(self.tables, self.refused)
-
-    def to_csv(self) -> str:
-        return csv_of(self.tables, self.refused)
 
     def to_html(self) -> str:
         return page_of(self.tables, self.refused)

@@ -1,20 +1,18 @@
-"""The leaderboard as Markdown, as CSV, and as one HTML page without a script, a font or a request."""
+"""The leaderboard as Markdown, and as one HTML page without a script, a font or a request."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from shiftdata.bench.leaderboard.board import LESS, Ranked, Refused, Table
 from shiftdata.metrics.records import number
 from shiftdata.pages.shell import render_alone
-from shiftdata.tables import csv_text, harmless, markdown
+from shiftdata.tables import harmless, markdown
 
-#: Columns of the CSV; those of an entry, of its card, of a figure, of a file that was refused.
-ENTRY = ("dataset", "content_id", "task_id", "protocol", "set", "board", "rank", "method", "file")
-FIGURE = ("figure", "value", "low", "high", "spread", "n")
-MORE = ("seeds", "rule", "selection", "flags", "refused")
+#: Methods that are named where several may be the best.
+MOST = 3
 
 
 def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
@@ -33,31 +31,6 @@ def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
 
 def _table(header: list[str], rows: Iterable[list[str]]) -> str:
     return markdown([*map(harmless, header)], [[*map(harmless, row)] for row in rows])
-
-
-def csv_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
-    """One line a figure of an entry, and one a refused file."""
-    rows = [row for table in tables for row in _figures(table)]
-    gap = [""] * (len(FIGURE) + len(MORE) - 1)
-    rows += [["", "", "", "", "", "", "", of.method, of.file, *gap, of.reason] for of in refused]
-    return csv_text([[*ENTRY, *FIGURE, *MORE], *rows])
-
-
-def _figures(table: Table) -> Iterator[list[str]]:
-    for line in table.lines:
-        entry, card = line.entry, line.entry.card
-        board = "oracle" if table.oracle else "main"
-        first = [card.dataset, card.content_id, entry.task_id, table.protocol, entry.set, board]
-        first += [f"{line.rank:g}", card.method, entry.file]
-        last = [str(len(entry.seeds)), card.rule, entry.badge, "; ".join(line.flags), ""]
-        for name, score in entry.scores.items():
-            numbers = (score.value, score.low, score.high, score.spread)
-            digits = [repr(value) if math.isfinite(value) else "" for value in numbers]
-            yield [*first, name, *digits, str(score.n), *last]
-
-
-#: Methods that are named where several may be the best.
-MOST = 3
 
 
 def page_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:

@@ -10,13 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from shiftdata.bench.records import DONE, Records
+from shiftdata.bench.records import SWEEP, Records
 from shiftdata.bench.reporting.kinds import KINDS, OTHER, clean, kind_of
 from shiftdata.bench.reporting.scores import SHORT, Score, Section, rule_label, scores_of, with_variant
 from shiftdata.bench.selection import Selected
 from shiftdata.tables import Table
 
-SWEEP = "sweep.json"
 #: Runs of one reason that are named, lines of a table, and tasks in a line.
 NAMED, MOST, MOST_TASKS = 3, 40, 24
 
@@ -100,13 +99,14 @@ class Facts:
 
     def failures(self, refused: Sequence[Selected]) -> Section:
         """Runs that did not end well, studies from which a rule could not choose, and what is not there."""
+        failed = [(reason, which) for _, reason, which in self.records.failures()]
         lost = "the chosen runs have no evaluation of a test"
         rules = [
             (f"{rule_label(of.rule)}: {of.refused or lost}", f"{of.study.method} on {of.study.protocol}")
             for of in refused
         ]
         tables = [
-            *_counted("Runs that failed", "reason", "runs", self._failed(), f" of {len(self.records):,}"),
+            *_counted("Runs that failed", "reason", "runs", failed, f" of {len(self.records):,}"),
             *_counted("Rules that could not choose", "rule and reason", "studies", rules),
             *listed("Studies with missing runs", ["study", "runs there", "runs asked for"], self._missing()),
         ]
@@ -114,17 +114,6 @@ class Facts:
         if not self.sweeps:
             notes += (f"Without {SWEEP} nobody can say which runs are missing.",)
         return Section("Failures and missing runs", tuple(tables), notes)
-
-    def _failed(self) -> list[tuple[str, str]]:
-        """The reason of each run that failed, and which it is."""
-        names = ("status", "reason", "method", "task", "trial", "seed")
-        return [
-            (f"{status}: {reason or ''}", f"{method} on {task}, trial {trial}, seed {seed}")
-            for status, reason, method, task, trial, seed in zip(
-                *map(self.records.column, names), strict=True
-            )
-            if status != DONE
-        ]
 
     def _missing(self) -> list[list[str]]:
         """The studies for which the sweeps ask for more runs than the records have."""
@@ -140,7 +129,7 @@ class Facts:
                 dataset, protocol = Path(task["dataset"].rstrip("/")).name, task["protocol"]
                 study = (dataset, protocol, method["name"], method["variant"], backbone)
                 runs = there[sweep["name"], *study]
-                if need is not None and runs < need:
+                if runs < need:
                     text = f"{with_variant(*study[2:4])} on {protocol} of {dataset}, {backbone}"
                     body.append([clean(text), f"{runs:,}", f"{need:,}"])
         return body
@@ -176,15 +165,18 @@ def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], li
     return scores, refused
 
 
-def listed(title: str, header: Sequence[str], body: list[list[str]], most: int = MOST) -> tuple[Table, ...]:
-    """A table of its first lines, with their number in its title; none where there is no line."""
+def listed(
+    title: str, header: Sequence[str], body: list[list[str]], most: int = MOST, counted: str = ""
+) -> tuple[Table, ...]:
+    """A table of its first lines, with their number (or `counted`) in its title; none without a line."""
     notes = [f"{len(body) - most:,} more are left out."] if len(body) > most else []
-    return (Table.plain(f"{title}: {len(body):,}", header, body[:most], notes),) if body else ()
+    title = f"{title}: {counted or f'{len(body):,}'}"
+    return (Table.plain(title, header, body[:most], notes),) if body else ()
 
 
 def _counted(
     title: str, reason_of: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
-) -> list[Table]:
+) -> tuple[Table, ...]:
     """A table of reasons, the most frequent first: how often each is there, and the first of them."""
     reasons: dict[str, list[str]] = {}
     for reason, which in lines:
@@ -192,18 +184,15 @@ def _counted(
     order = sorted(reasons.items(), key=lambda item: -len(item[1]))
     body = [
         [reason, f"{len(of):,}", "; ".join([*of[:NAMED], *(["..."] if len(of) > NAMED else [])])]
-        for reason, of in order[:MOST]
+        for reason, of in order
     ]
-    notes = [f"{len(order) - MOST:,} more reasons are left out."] if len(order) > MOST else []
-    title = f"{title}: {sum(map(len, reasons.values())):,}{total}"
-    return [Table.plain(title, [reason_of, counted, "which"], body, notes)] if body else []
+    every = f"{sum(map(len, reasons.values())):,}{total}"
+    return listed(title, [reason_of, counted, "which"], body, counted=every)
 
 
-def expected_runs(search: Mapping[str, Any]) -> int | None:
-    """How many runs a study has, those for leave-one-domain-out apart; None where records decide it."""
+def expected_runs(search: Mapping[str, Any]) -> int:
+    """How many runs a study has, those for leave-one-domain-out apart."""
     trials, seeds = search["trials"], search["seeds"]
-    if search["kind"] == "grid":
-        return None
     return int(trials * seeds if search["seeds_of"] == "each" else trials + seeds - 1)
 
 

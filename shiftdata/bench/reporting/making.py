@@ -16,7 +16,7 @@ from shiftdata.bench.reporting.facts import Facts, listed, selected_scores
 from shiftdata.bench.reporting.forms import stability_section, tables_of
 from shiftdata.bench.reporting.kinds import KINDS, OTHER, Kind, capital, clean, family_of, title_of, unit_of
 from shiftdata.bench.reporting.rankings import ranking_section
-from shiftdata.bench.reporting.rows import Truth, failure_tables, same_rows
+from shiftdata.bench.reporting.rows import Truth, same_rows
 from shiftdata.bench.reporting.scores import (
     SHORT,
     Group,
@@ -140,7 +140,10 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
     facts = Facts(records)
     groups, refused = groups_of(records, facts, rules, baseline)
     truth = Truth(records, facts)
-    findings = [_finding(group, truth) for group in groups]
+    findings = [
+        Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group), subject=group.title)
+        for group in groups
+    ]
     pools = pooled(groups, baseline)
     sections = [
         overview(pools),
@@ -176,11 +179,6 @@ def groups_of(
         commits, versions = facts.code(at.run for score in ordered for at in score.selected.runs)
         groups.append(Group(*key, tuple(ordered), first, f"commit {commits}; shiftdata {versions}"))
     return groups, refused
-
-
-def _finding(group: Group, truth: Truth) -> Section:
-    tables = (*tables_of(group), *failure_tables(group, truth))
-    return Section(f"{capital(group.kind.name)}: {group.title}", tables, subject=group.title)
 
 
 def _selection(rules: Sequence[str]) -> Section:

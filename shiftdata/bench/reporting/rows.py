@@ -1,4 +1,4 @@
-"""What only predictions can say: comparisons on the same rows, and where trajectories fail first.
+"""What only predictions can say: comparisons on the same rows.
 
 Records keep the predictions of chosen models, not the truth: that is in the metadata of the dataset, which is
 looked for on this machine. No picture is read.
@@ -7,24 +7,23 @@ looked for on this machine. No picture is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from shiftdata.bench.records import Records, Study
 from shiftdata.bench.reporting.facts import Facts
 from shiftdata.bench.reporting.kinds import clean
-from shiftdata.bench.reporting.scores import Group, Score, Section, cells_of
+from shiftdata.bench.reporting.scores import Group, Score, Section
 from shiftdata.bench.selection import rule_of
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.metadata import Metadata, read_metadata
 from shiftdata.metrics import compare
-from shiftdata.metrics.arrays import FloatArray, IntArray
+from shiftdata.metrics.arrays import IntArray
 from shiftdata.places.search import find
 from shiftdata.places.store import Folder
 from shiftdata.protocols import parse_protocol
 from shiftdata.protocols import task as task_of
-from shiftdata.tables import Cells, Table
+from shiftdata.tables import Table
 from shiftdata.tasks import Task
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
@@ -141,26 +140,3 @@ def _known(task: Task, labels: IntArray) -> IntArray:
     """Labels with one number for all that training does not know."""
     known = np.isin(labels, task.label_ids) if "universal" in task.metrics else labels >= 0
     return np.where(known, labels, len(task.metadata.labels))
-
-
-def failure_tables(group: Group, truth: Truth) -> tuple[Table, ...]:
-    """Of continuous shifts, the share of trajectories that fail first at each severity."""
-    if group.kind.name != "continuous shift":
-        return ()
-    scores = [replace(score, figures=_histograms(score, truth)) for score in group.scores]
-    cells: Cells = {}
-    for name in dict.fromkeys(name for score in scores for name in score.figures):
-        cells |= cells_of(scores, name, name.partition("@")[2])
-    notes = (*group.notes(), "Of all trajectories; the rest never fails.")
-    title = f"Trajectories that fail first, %, by severity: {group.title}"
-    return (Table.of(title, cells, notes, "severity"),) if cells else ()
-
-
-def _histograms(score: Score, truth: Truth) -> dict[str, FloatArray]:
-    predicted = truth.predicted(score)
-    task = truth.task(score.selected.study) if predicted else None
-    results = [task.evaluate(labels, score.test) for labels in predicted.values()] if task else []
-    points = [of for result in results if (of := result.failure_points) is not None]
-    shares = np.array([100 * of.histogram("trajectories") for of in points])
-    severities = points[0].severities if points else ()
-    return {f"failure share@{step:g}": shares[:, at] for at, step in enumerate(severities)}

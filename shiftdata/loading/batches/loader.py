@@ -189,11 +189,14 @@ class Loader:
         self._done = start
         epoch = self._epoch
         self._look_into_decoded()
-        arrays = Arrays(2 * self.workers + 2)
+        # The caller waits for a single batch in any case: no thread is begun for it.
+        left = len(self) - start
+        workers = min(self.workers, left) if left > 1 else 0
+        arrays = Arrays(2 * workers + 2)
         make = partial(self._make, arrays, epoch)
         jobs = self.examples.read_ahead(self._jobs(epoch, start))
         # Jobs end first, else threads would still wait for what is read ahead.
-        with closing(ahead(make, jobs, self.workers)) as made, closing(jobs):
+        with closing(ahead(make, jobs, workers)) as made, closing(jobs):
             for batch, skipped in made:
                 self._done += 1
                 if self._done == len(self):
