@@ -95,10 +95,24 @@ def features_of(
     """
     if not len(rows):
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
+    if cache is not False:
+        return _encode(metadata, rows, encoder, cache, on_rows)
     key = encoder.fingerprint, rows.tobytes()
-    if cache is False and _in_memory.get(metadata, (None,))[0] == key:
+    if metadata not in _in_memory or _in_memory[metadata][0] != key:
+        _in_memory[metadata] = key, _encode(metadata, rows, encoder, cache, on_rows)
+    else:
         on_rows(len(rows))
-        return _in_memory[metadata][1]
+    return _in_memory[metadata][1]
+
+
+def _encode(
+    metadata: Metadata,
+    rows: IntArray,
+    encoder: Encoder,
+    cache: bool | str | Path,
+    on_rows: Callable[[int], object],
+) -> NDArray[Any]:
+    """Make the lines that are neither in files nor made by other ranks."""
     lines, ranks = np.unique(metadata.picture[rows]), Ranks.of()
     store, memory = _cache(metadata, encoder, cache), _Memory(len(metadata))
     shared = 0
@@ -121,8 +135,6 @@ def features_of(
         for numbers, values in _encoded(metadata, lacking[~memory.filled[lacking]], encoder):
             memory.put(numbers, values)
     assert memory.array is not None
-    if cache is False:
-        _in_memory[metadata] = key, memory.array
     return memory.array
 
 
