@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,12 +49,6 @@ def group_dro(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tenso
         yield dro.update(each, torch.searchsorted(groups, info["group"]))
 
 
-def coral(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
-    for x, y, info in batches(task, "per-domain"):
-        z = network.features(prepare(x))
-        yield cross_entropy(network.head(z), y) + losses.coral(z, info["nuisance"])
-
-
 def vrex(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
     for x, y, info in batches(task, "per-domain"):
         each = cross_entropy(network(prepare(x)), y, reduction="none")
@@ -64,7 +60,6 @@ def vrex(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
     [
         ("erm", erm, {}),
         ("group-dro", group_dro, {}),
-        ("coral", coral, {}),
         ("vrex", vrex, {"anneal": 0.0, "trade_off": 1}),
     ],
 )
@@ -83,6 +78,17 @@ def test_a_plain_loop_equals_the_trainer(task, method, loop, hyper):
         logits = np.concatenate([network(prepare(x)).numpy() for x, *_ in test])
     rows = np.searchsorted(run.rows, task.rows("test"))
     assert np.abs(logits - run.scores[rows]).max() < 1e-6
+
+
+def test_the_loop_of_the_docs_equals_the_trainer(task):
+    page = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text(encoding="utf-8")
+    section = page.split("## The same training in a loop of your own")[1]
+    (example, *_) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    threads = torch.get_num_threads()
+    try:
+        exec(compile(example, "docs/baselines.md", "exec"), {"sd": sd, "task": task})
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of Lightning itself
