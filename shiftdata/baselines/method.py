@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shiftdata.sampling import RowSampler
 
 #: What a task, or a network, must have for a method:
-#: - groups: several groups among the rows to fit; domains: several nuisances among them;
+#: - groups: several groups in the training set; domains: several nuisances among them;
 #: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
 #: - batch-norm: a network with such layers; maps: one with feature maps; pixels: pictures, not features;
 #: - unknown: a target that may have classes of its own. Scores then have one column more, the last, for them.
@@ -66,7 +66,7 @@ class Hyper:
 class Batch:
     """What a method gets for a step: everything 1-D but `x`, one entry a row.
 
-    y are class numbers from 0, group and domain those of `Setup`, row positions among the rows to fit.
+    y are class numbers from 0, group and domain those of `Setup`, row positions in the training set.
     `weight` is 1 but where all rows are one batch: there it is what the sampler would draw a row by. Labels
     of `target` are not here, by design. `strong` and `target_strong` are other views of the same rows, as
     many as a method asks for by `strong_views` and `target_strong_views`.
@@ -123,8 +123,8 @@ class Stage:
     """A part of a training, with an optimiser and a schedule of its own.
 
     `share` of the steps that a training has, or `passes` over the unlabelled rows; with neither, only
-    `Method.begin` is called. `fresh` begins from the network's first weights. Batches are of the rows to fit,
-    and of the target where a method needs it.
+    `Method.begin` is called. `fresh` begins from the network's first weights. Batches are of the training
+    set, and of the target where a method needs it.
 
     A stage that `adapts` the trained network to the target belongs to the end of the training: every
     evaluation before it takes its steps on a copy of the state. The network of a stage that a fresh one
@@ -156,7 +156,7 @@ class Method(nn.Module):
     """
 
     needs: frozenset[Need] = frozenset()
-    #: The rule that draws the rows to fit: a name of `sampling.SAMPLERS`.
+    #: The rule that draws the training set: a name of `sampling.SAMPLERS`.
     sampler: str = "shuffle"
     #: "fixed" is what the sources mean; "paper" and "code" what they say and what they do, if it differs.
     variants: ClassVar[tuple[str, ...]] = ("fixed",)
@@ -218,7 +218,7 @@ class Method(nn.Module):
         """After the optimiser's move: averages of weights, say."""
 
     def evaluated(self, step: int, loss: float) -> None:
-        """After an evaluation on the set to select by, with the mean loss there."""
+        """After an evaluation on the validation set, with the mean loss there."""
 
     def finish(self, trainer: Trainer) -> None:
         """After the last step: put averaged weights in place, fit a last layer.

@@ -161,7 +161,7 @@ class Run:
     """What a training leaves: what it was, what it predicts, what it cost.
 
     `about` has everything that determines it, as JSON can say it; `scores` has a line for each of `rows`, the
-    rows of every set that tests; `history` an entry for each evaluation on the set to select by.
+    rows of every set that tests; `history` an entry for each evaluation on the validation set.
     """
 
     task: Task

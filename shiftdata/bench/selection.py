@@ -227,7 +227,7 @@ class _Study:
         several = len(self.trials) > 1 or any(len(self.records.steps(run)) > 1 for run in self.full.values())
         if about.get("trains_on_select") and self.rule.role == "select" and several:
             method = self.study.method
-            raise InputError(f"{method} trains on the set to select by: its score there cannot choose")
+            raise InputError(f"{method} trains on the validation set: its score there cannot choose")
 
     def _last(self) -> Selected:
         if len(self.trials) > 1:

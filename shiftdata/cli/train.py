@@ -49,9 +49,7 @@ from shiftdata.tasks import OnEmpty, Task
 @click.option("--batch", type=click.IntRange(0), help="Rows of a step; 0: all.  [default: 64]")
 @click.option("--rate", type=float, help="The learning rate at its highest.  [default: 0.01]")
 @click.option("--decay", type=float, help="The weight decay.  [default: 0.05]")
-@click.option(
-    "--evaluate-every", type=click.IntRange(1), metavar="STEPS", help="Predict the set to select by."
-)
+@click.option("--evaluate-every", type=click.IntRange(1), metavar="STEPS", help="Predict the validation set.")
 @click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
 @click.option("--folder", metavar="FOLDER", help="Keep the run here.")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")

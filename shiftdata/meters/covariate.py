@@ -85,7 +85,7 @@ def covariate_shift(
         target: Features of the other set; not necessarily as many rows.
         origins: A pair of sequences with the name of what each row was made from. Where one origin has
             several rows, they then lie in one group, and count together for the interval.
-        components: Planes are fitted on this many principal components of the rows to fit on.
+        components: Planes are fitted on this many principal components of the training rows.
         penalty: Of the squared weights; larger ones fit less to few rows.
         seed: Keys the groups.
 

@@ -21,7 +21,7 @@ from shiftdata.losses import jtt_weights
 
 
 class ErrorSetWarning(UserWarning):
-    """The first model of JTT makes no error on the rows to fit: there is nothing to copy."""
+    """The first model of JTT makes no error on the training set: there is nothing to copy."""
 
 
 class JTT(ERM):
@@ -62,7 +62,7 @@ class JTT(ERM):
         self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
         if not wrong.any():
             warnings.warn(
-                f"jtt: the first model is right on all {len(wrong):,} rows to fit, so there is nothing to "
+                f"jtt: the first model is right on all {len(wrong):,} training rows, so there is nothing to "
                 f"copy: lower first ({self.first:g}), or raise weight_decay",
                 ErrorSetWarning,
                 stacklevel=2,

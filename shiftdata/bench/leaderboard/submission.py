@@ -1,6 +1,6 @@
 """A submission: predictions by key for the tests of some tasks of one dataset, and a card, in one file.
 
-Rows of a set that tests are what is judged, a part a seed. Rows of a set to select by are those of every
+Rows of a set that tests are what is judged, a part a seed. Rows of a validation set are those of every
 candidate, so that the selection can be repeated; a set called fit lists the keys that were trained on.
 """
 

@@ -58,7 +58,7 @@ def from_records(
 ) -> Submission:
     """A submission of what a rule chooses in records of one method on the tasks of one dataset.
 
-    Where the records keep the predictions of every candidate for the set to select by, they are in it.
+    Where the records keep the predictions of every candidate for the validation set, they are in it.
     """
     _check_single(records)
     judge, parts, names, chosen = Judge(data), [], {}, []
@@ -112,7 +112,7 @@ def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Tab
 
 
 def _candidates(records: Records, selected: Selected, task: Task) -> list[pa.Table]:
-    """What every candidate predicts for the sets to select by; nothing where a prediction was not kept."""
+    """What every candidate predicts for validation sets; nothing where a prediction was not kept."""
     rule, parts = rule_of(selected.rule), []
     columns = map(records.column, ("study", "held_out", "status", "trial", "seed"))
     for run, (*place, trial, seed) in enumerate(zip(*columns, strict=True)):

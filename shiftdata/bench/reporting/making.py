@@ -46,7 +46,7 @@ MOST_DIFFERENT = 200
 #: How numbers are to be read.
 CHOICE = (
     "Each rule chooses a trial of every study, and a step of each of its seeds, from evaluations on "
-    "the set to select by; the numbers below are of the test."
+    "the validation set; the numbers below are of the test."
 )
 ORACLES = "A rule marked (oracle) has seen the test: its numbers are bounds, and compete with no others."
 
