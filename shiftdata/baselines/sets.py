@@ -17,6 +17,7 @@ from shiftdata.loading.sources import Source
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.tasks import Task
+from shiftdata.tasks.sets import Role
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +103,8 @@ class TaskSets:
 
     def data(self, source: Source, training: Training, seed: int, *, test_steps: bool = False) -> Data:
         """Return the rows as a method sees them; with `test_steps` evaluations predict the test set too."""
-        task, metadata, counts = self.task, self.task.metadata, self.task.counts(self.fit)
-        rows = task.rows(self.fit) if counts is None else np.repeat(task.rows(self.fit), counts)
+        task, metadata = self.task, self.task.metadata
+        rows = self._drawn(self.fit)
         check_rows(rows, task.label_ids)
         _, group = np.unique(metadata.group[rows], return_inverse=True)
         _, domain = np.unique(metadata.nuisance[rows], return_inverse=True)
@@ -120,7 +121,7 @@ class TaskSets:
             group,
             domain,
             sampler,
-            target=None if self.target is None else task.rows(self.target, "unlabelled"),
+            target=None if self.target is None else self._drawn(self.target, "unlabelled"),
             target_sampler=self._target_sampler(seed + 1),
             select=select if judged else None,
             select_y=task.remapped[metadata.label[select]] if judged else None,
@@ -136,6 +137,11 @@ class TaskSets:
             raise InputError(f"a batch of {batch} has no room for {domains} domains: give {domains} or more")
         equal = batch - batch % domains  # equally many of each domain
         return self.task.sampler(rule, self.fit, seed=seed, batch_size=equal)
+
+    def _drawn(self, name: str, role: Role | None = None) -> IntArray:
+        """Return the rows of a set, each as often as it was drawn."""
+        rows, counts = self.task.rows(name, role), self.task.counts(name, role)
+        return rows if counts is None else np.repeat(rows, counts)
 
     def _target_sampler(self, seed: int) -> RowSampler | None:
         if self.target is None or not len(self.task.rows(self.target, "unlabelled")):
