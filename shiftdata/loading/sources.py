@@ -17,7 +17,7 @@ from shiftdata.metadata import Metadata
 from shiftdata.metrics.arrays import IntArray
 
 #: Bytes of a base's pictures up to which decoded pixels are kept on this machine, for later epochs and runs.
-DECODED = 512 << 20
+DECODED = 256 << 20
 #: Rows that are predicted at a time, and bytes of their pixels at most.
 CHUNK, CHUNK_BYTES = 512, 16 << 20
 
