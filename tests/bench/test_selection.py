@@ -143,7 +143,7 @@ def test_leave_one_domain_out_scores_a_trial_by_the_models_without_each(tmp_path
 def test_a_method_that_trains_on_the_set_to_select_by_is_not_chosen_by_it(tmp_path):
     rows = [run({5: shares()}, trial=trial, trains_on_select=True) for trial in (0, 1)]
     made = records(tmp_path, *rows)
-    assert "trains on the set" in select(made, "iid")[0].refused
+    assert "trains on the validation set" in select(made, "iid")[0].refused
     assert select(made, "oracle")[0].runs
 
 
