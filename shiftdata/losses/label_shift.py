@@ -48,8 +48,8 @@ class ClassWeights(State):
         """Count a batch's predictions."""
         share = one_hot(y, logits.shape[1]).to(self.weights)
         share = share if weight is None else share * weight[:, None]
-        self.confusion.add_(softmax(logits.detach(), 1).float().T @ share)
-        self.observed.add_(softmax(logits_target.detach(), 1).float().sum(0))
+        self.confusion.add_(softmax(logits.detach(), 1).to(self.confusion).T @ share.to(self.confusion))
+        self.observed.add_(softmax(logits_target.detach(), 1).to(self.observed).sum(0))
 
     def renew(self) -> None:
         """Estimate the weights from what has been counted, at the end of an epoch, and count from 0 again."""

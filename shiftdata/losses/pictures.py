@@ -93,7 +93,7 @@ def amplitude_mix(x: Tensor, others: Tensor, lam: Tensor) -> Tensor:
     result may leave that range: cut it.
     """
     spectrum, other = torch.fft.rfft2(x), torch.fft.rfft2(others)
-    amplitude = torch.lerp(spectrum.abs(), other.abs(), lam.view(-1, 1, 1, 1))
+    amplitude = torch.lerp(spectrum.abs(), other.abs(), lam.view(-1, 1, 1, 1).to(x))
     mixed: Tensor = torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=x.shape[2:])
     return mixed
 

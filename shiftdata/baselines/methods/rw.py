@@ -15,6 +15,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Method, Setup, Wrapper
 from shiftdata.errors import InputError
 from shiftdata.label_shift.ratios import log_ratios
+from shiftdata.losses.reduce import precise
 from shiftdata.metrics.arrays import FloatArray
 
 
@@ -71,7 +72,7 @@ class RW(Wrapper):
         self.get_buffer("log_ratio").copy_(torch.from_numpy(ratios))
 
     def predict(self, x: Tensor) -> Tensor:
-        return torch.log_softmax(super().predict(x).float(), 1) + self.get_buffer("log_ratio")
+        return torch.log_softmax(precise(super().predict(x)), 1) + self.get_buffer("log_ratio")
 
 
 class RWBBSE(RW):

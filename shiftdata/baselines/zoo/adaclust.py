@@ -19,6 +19,7 @@ from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
+from shiftdata.losses.reduce import precise
 from shiftdata.stable import hash64
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class AdaClust(Method):
         if not self.number:
             return logits
         with losses.exactly(z):
-            cluster = self.cluster_of(z.float())
+            cluster = self.cluster_of(precise(z))
         added: Tensor = self.context(self.get_buffer("centroids")[cluster])
         return logits + added
 

@@ -13,6 +13,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
+from shiftdata.losses.reduce import precise
 
 
 def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> Tensor:
@@ -76,4 +77,4 @@ class DARE(ERM):
         if not self.get_buffer("refitted"):
             return super().predict(x)
         head = self.get_buffer("heads")[side]
-        return self.network.features(x).float() @ head[:, :-1].T + head[:, -1]
+        return precise(self.network.features(x)) @ head[:, :-1].T + head[:, -1]

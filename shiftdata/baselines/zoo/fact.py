@@ -20,6 +20,7 @@ from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
+from shiftdata.losses.reduce import precise
 
 
 class FACT(OfPictures):
@@ -48,7 +49,7 @@ class FACT(OfPictures):
         if not (self.strength or self.trade_off):
             return super().loss(batch)
         both = torch.cat([batch.x, self._changed(batch)])
-        own, changed = self.network(both).float().chunk(2)
+        own, changed = precise(self.network(both)).chunk(2)
         fitted = losses.cross_entropies(own, batch.y) / 2 + losses.cross_entropies(changed, batch.y) / 2
         of_own, of_changed = self._taught(both).chunk(2)
         settings = self.temperature, self.variant == "fixed"
@@ -79,4 +80,4 @@ class FACT(OfPictures):
         for mine, theirs in zip(self.teacher.modules(), self.network.modules(), strict=True):
             mine.training = theirs.training
         logits: Tensor = self.teacher(x)
-        return logits.float()
+        return precise(logits)

@@ -18,6 +18,7 @@ from shiftdata import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
+from shiftdata.losses.reduce import precise
 
 
 class MixStyle(ERM):
@@ -65,4 +66,4 @@ class MixStyle(ERM):
         partner = losses.partners(domain)
         lam = torch.distributions.Beta(self.alpha, self.alpha).sample((len(x),)).to(x.device)
         with losses.exactly(x):
-            return losses.mixstyle(x.float(), partner, lam).to(x.dtype)
+            return losses.mixstyle(precise(x), partner, lam).to(x.dtype)

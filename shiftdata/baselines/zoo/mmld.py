@@ -23,6 +23,7 @@ from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.losses.pictures import style
+from shiftdata.losses.reduce import precise
 from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import hash64
 
@@ -96,7 +97,7 @@ class MMLD(ERM):
         each = losses.cross_entropies(logits, batch.y)
         risen = losses.reversal_schedule(batch.progress, self.slope)
         if self.entropy:
-            each = each + self.entropy * risen * losses.entropy(logits.float())
+            each = each + self.entropy * risen * losses.entropy(precise(logits))
         if self.trade_off:
             judged = self.adversary(losses.reverse_gradient(z, risen))
             each = each + self.trade_off * self.domain_losses(judged, batch.row)

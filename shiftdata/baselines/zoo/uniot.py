@@ -66,7 +66,7 @@ class UniOT(Method):
 
     def unit(self, features: Tensor) -> Tensor:
         """Return the projection of each row's features, of length 1."""
-        return normalize(self.project(features.float()), dim=1)
+        return normalize(self.project(features.to(self.classes)), dim=1)
 
     @torch.no_grad()
     def target(self, trainer: Trainer, rows: IntArray) -> Tensor:
