@@ -255,12 +255,12 @@ class Trainer:
             compiled = torch.compile(own)
 
         def call(encoder: torch.nn.Module, x: Tensor) -> Tensor:
-            features: Tensor = compiled(x) if compiled and encoder is own else encoder(x)
+            features: Tensor = compiled(x) if compiled is not None and encoder is own else encoder(x)
             return features
 
         if self._ranks.world > 1 and "maps" not in self.method.needs:  # which reach into the encoder
             return SharedEncoder(self._ranks, call)
-        return call if compiled else None
+        return None if compiled is None else call
 
     def _begin(self, number: int, stage: Stage) -> None:
         if self.progress.begun and number == self.progress.stage:
