@@ -110,6 +110,20 @@ def test_an_epoch_left_early_begins_again(task):
     loader.close()
 
 
+@pytest.mark.parametrize("world", [2, 3, 5])
+def test_ranks_share_every_batch(task, world):
+    """Stretches in the order of ranks are the batch, also where it does not divide."""
+
+    def rows(**share):
+        loader = task.loader(sampler="shuffle", batch_size=32, drop_last=True, seed=9, **share)
+        return [known["position"].tolist() for *_, known in loader]
+
+    parts = [rows(rank=rank, world=world, share="batch") for rank in range(world)]
+    for whole, *stretches in zip(rows(), *parts, strict=True):
+        assert [row for stretch in stretches for row in stretch] == whole
+        assert max(map(len, stretches)) - min(map(len, stretches)) <= 1
+
+
 def test_an_epoch_is_over_with_its_last_batch(task):
     """A caller that counts batches, as Lightning does, never asks for one more."""
     counted, whole = (task.loader(sampler="shuffle", batch_size=32, seed=9) for _ in range(2))
