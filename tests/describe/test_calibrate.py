@@ -180,7 +180,7 @@ def test_untouched_examples_of_another_base_train_and_do_not_judge(tmp_path):
 @pytest.mark.parametrize("kind", ["text", "table"])
 def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    with pytest.raises(InputError, match="no pictures"):
+    with pytest.raises(InputError, match="is for pictures"):
         calibrate(folder, modes=["frozen"])
     made = calibrate(folder, training=Training(steps=5))
     assert {one.mode for one in made.measures} == {"scratch"}
