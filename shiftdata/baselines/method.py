@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
-import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines.training import setting_hint
@@ -93,10 +92,6 @@ class Batch:
         """The rows of the target; the engine gives them to methods that need "target"."""
         assert self.target is not None
         return self.target
-
-    def domains(self) -> list[Tensor]:
-        """The positions in the batch of the rows of each domain that is there, in the order of numbers."""
-        return [torch.nonzero(self.domain == one).ravel() for one in torch.unique(self.domain)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +226,7 @@ class Method(nn.Module):
         """After `finish`: fit to the target what `predict` adds and `predict_source` does not have."""
 
     def report(self) -> dict[str, Any]:
-        """What a record should say of the training besides, in numbers and words."""
+        """Return what else a record should say of the training, in numbers and words."""
         return {}
 
     def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:

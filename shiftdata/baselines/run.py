@@ -249,7 +249,7 @@ def train(
             "transformers:NAME", a torch module that makes rows x numbers, or a scikit-learn estimator;
             default: a small network that is trained from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
-        features: an array with a line for each row of the base, which is read in the place of the examples.
+        features: an array with a line for each row of the base, which is read instead of the examples.
         training: steps, batch, rate, ..; see `Training`.
         steps: instead of those of `training`.
         batch_size: instead of the `batch` of `training`; 0 takes all rows at once.
@@ -359,9 +359,9 @@ def _hash(identity: Mapping[str, Any]) -> str:
 
 def _save(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".tmp")
-    torch.save({"of": _hash(identity), **trainer.state_dict()}, beside)
-    os.replace(beside, path)  # whole or not at all
+    unfinished = path.with_suffix(".tmp")
+    torch.save({"of": _hash(identity), **trainer.state_dict()}, unfinished)
+    os.replace(unfinished, path)  # whole or not at all
 
 
 def _resume(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:

@@ -100,7 +100,7 @@ def test_a_stopped_run_ends_in_the_same_bits(device):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_compiled_encoder_takes_the_same_steps(device):
     class Wrapped(torch.nn.Module):
-        """A module that is no sequence of layers, as most are."""
+        """A module without a length, unlike torch.nn.Sequential."""
 
         def __init__(self):
             super().__init__()

@@ -63,7 +63,7 @@ def test_equal_seeds_give_equal_models_and_others_do_not(task):
 
 @pytest.mark.parametrize("rule", ["shuffle", "rwg", "subg"])
 def test_batches_are_those_of_the_tasks_loader(task, rule):
-    """Every row of the base is told by its number, which an encoder writes down."""
+    """Features are row numbers, which the encoder records."""
     drawn = []
 
     class Seen(torch.nn.Module):
