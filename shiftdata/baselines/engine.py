@@ -156,10 +156,6 @@ class Trainer:
             for batch in source.loader(rows, batch_size=size or source.chunk, rank=0, world=1):
                 yield self.prepared(batch[0])
 
-    def inputs(self, rows: IntArray) -> Tensor:
-        """Read rows of the base at once, as the network reads them, without augmentation."""
-        return next(self.read(rows, len(rows)))
-
     def drawn(self, epoch: int) -> IntArray:
         """Return the places in the training set that the sampler draws in an epoch, on all ranks."""
         return epoch_rows(self.sampler, epoch)

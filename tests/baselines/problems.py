@@ -103,6 +103,11 @@ def trainer_of(
     return Trainer(method, network, prepare, data, training=chosen, seed=seed, device=device)
 
 
+def inputs_of(trainer: Trainer, rows: np.ndarray) -> torch.Tensor:
+    """Rows of the base at once, as the network reads them."""
+    return next(trainer.read(rows, len(rows)))
+
+
 def weights_of(trainer: Trainer) -> list[torch.Tensor]:
     """The network's parameters and buffers."""
     return [one.detach().clone() for one in trainer.network.state_dict().values()]

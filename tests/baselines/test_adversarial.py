@@ -17,7 +17,7 @@ from shiftdata import losses
 from shiftdata.baselines import Batch, DivergedError, make_method
 from shiftdata.baselines.methods.cdan import PROJECTED
 from shiftdata.errors import InputError
-from tests.baselines.problems import PLAIN, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of
 
 ADVERSARIAL = ("dann", "cdan", "iw-dann", "iw-cdan")
 
@@ -36,7 +36,7 @@ def ready(name, data, backbone="mlp", **hyper):
     quiet = {"dropout": 0.0} if "dropout" in type(make_method(name)).space() else {}
     trainer = trainer_of(make_method(name, **(quiet | hyper)), data, backbone=backbone)
     columns = (torch.from_numpy(column[:30]) for column in (data.y, data.group, data.domain))
-    x, target = trainer.inputs(data.rows[:30]), trainer.inputs(data.target[:20])
+    x, target = inputs_of(trainer, data.rows[:30]), inputs_of(trainer, data.target[:20])
     rows, weight = torch.arange(30), torch.linspace(0.5, 1.5, 30)
     return trainer, Batch(x, *columns, rows, weight, progress=0.3, target=target, target_row=rows[:20])
 

@@ -13,7 +13,7 @@ from shiftdata import losses
 from shiftdata.baselines import make_method
 from shiftdata.baselines.methods.averages import renew_statistics
 from shiftdata.errors import InputError, ShiftdataError
-from tests.baselines.problems import problem, same, trainer_of
+from tests.baselines.problems import inputs_of, problem, same, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_swad_needs_evaluations(data):
 def test_swad_renews_the_statistics_of_batch_norm(data):
     trainer = trainer_of(make_method("swad"), data, backbone="mlp-bn", evaluate_every=4, batch=40)
     trainer.run()
-    z = trainer.network.encoder[0](trainer.inputs(data.rows))
+    z = trainer.network.encoder[0](inputs_of(trainer, data.rows))
     norm = trainer.network.encoder[1]
     assert torch.allclose(norm.running_mean, z.mean(0), atol=1e-5)
     assert norm.momentum == 0.1
@@ -167,7 +167,7 @@ def test_statistics_are_a_mean_over_batches_and_the_rest_counts_from_two_rows(da
         renew_statistics(trainer)
         rows = data.rows[trainer.drawn(0)]
         parts = [rows[at : at + batch] for at in range(0, 240, batch)]
-        z = [trainer.network.encoder[0](trainer.inputs(part)) for part in parts if len(part) > 1]
+        z = [trainer.network.encoder[0](inputs_of(trainer, part)) for part in parts if len(part) > 1]
         norm = trainer.network.encoder[1]
         assert len(z) == {34: 8, 239: 1}[batch]
         assert torch.allclose(norm.running_mean, torch.stack([one.mean(0) for one in z]).mean(0), atol=1e-5)

@@ -8,7 +8,7 @@ import torch
 
 from shiftdata import losses
 from shiftdata.baselines import make_method
-from tests.baselines.problems import PLAIN, problem, trainer_of
+from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,10 @@ def test_each_move_leaves_the_rest_bit_equal(data):
 def test_the_heads_part_on_the_target_and_the_encoder_brings_them_together(data):
     trainer = trainer_of(make_method("mcd", trade_off=0.7), data, batch=0, steps=1, **PLAIN)
     method, network = trainer.method, trainer.network
-    x, y = trainer.inputs(data.rows), torch.from_numpy(data.y)
+    x, y = inputs_of(trainer, data.rows), torch.from_numpy(data.y)
 
     def expected() -> tuple[float, float]:
-        z, z_target = network.features(x), network.features(trainer.inputs(data.target))
+        z, z_target = network.features(x), network.features(inputs_of(trainer, data.target))
         fitted = losses.cross_entropy(network.head(z), y) + losses.cross_entropy(method.other(z), y)
         return fitted.item(), 0.7 * losses.mcd(network.head(z_target), method.other(z_target)).item()
 
@@ -78,5 +78,5 @@ def test_heads_begin_apart_and_their_logits_are_added(data):
     method, network = trainer.method, trainer.network
     assert not torch.equal(network.head.weight, method.other.weight)
     with torch.no_grad():
-        z = network.features(trainer.inputs(data.select))
+        z = network.features(inputs_of(trainer, data.select))
         assert np.allclose(trainer.scores(data.select), network.head(z) + method.other(z), atol=1e-6)

@@ -15,7 +15,7 @@ from shiftdata import losses
 from shiftdata.baselines import Batch, make_method
 from shiftdata.errors import InputError
 from shiftdata.losses import domains
-from tests.baselines.problems import PLAIN, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of
 
 #: What makes each method the same as ERM.
 LIMITS = [
@@ -72,7 +72,7 @@ def ready(name, data, sizes=(9, 4, 6), variant="fixed", progress=0.9, **hyper):
     rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
     rows = np.random.default_rng(0).permutation(rows)
     y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
-    x, weight = trainer.inputs(data.rows[rows]), torch.ones(len(rows))
+    x, weight = inputs_of(trainer, data.rows[rows]), torch.ones(len(rows))
     return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), weight, progress=progress, step=18)
 
 

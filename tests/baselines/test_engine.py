@@ -16,7 +16,7 @@ from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
 from shiftdata.sampling import make_sampler
-from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
     trainer = trainer_of(make_method("rwg"), weighted, backbone="linear", batch=0, steps=1, **PLAIN)
     trainer.run()
     network = trainer_of(make_method("erm"), data, backbone="linear").network
-    x, y = trainer.inputs(data.rows), torch.from_numpy(data.y)
+    x, y = inputs_of(trainer, data.rows), torch.from_numpy(data.y)
     losses = torch.nn.functional.cross_entropy(network(x), y, reduction="none")
     of_groups = [losses[torch.from_numpy(data.group == one)].mean() for one in np.unique(data.group)]
     torch.stack(of_groups).mean().backward()

@@ -18,7 +18,7 @@ from shiftdata.errors import InputError
 from shiftdata.losses import groups as dfr
 from shiftdata.sampling import cells_of, make_sampler
 from shiftdata.sampling.subsets import Subsampled
-from tests.baselines.problems import PLAIN, problem, same, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def batch_of(trainer, rows, **changes):
     data = trainer.data
     there = {name: torch.from_numpy(getattr(data, name)[rows]) for name in ("y", "group", "domain")}
     made = Batch(
-        trainer.inputs(data.rows[rows]), row=torch.from_numpy(rows), weight=torch.ones(len(rows)), **there
+        inputs_of(trainer, data.rows[rows]), row=torch.from_numpy(rows), weight=torch.ones(len(rows)), **there
     )
     return replace(made, **changes)
 

@@ -16,7 +16,7 @@ from shiftdata.baselines.zoo import mmld
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
 from shiftdata.losses.pictures import style
-from tests.baselines.problems import picture_problem, same, trainer_of
+from tests.baselines.problems import inputs_of, picture_problem, same, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
     rows = np.random.default_rng(0).permutation(rows)
     y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
     weight = torch.linspace(0.5, 1.5, len(rows))
-    x = trainer.inputs(data.rows[rows])
+    x = inputs_of(trainer, data.rows[rows])
     trainer.method.train()
     return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), weight, progress=progress, step=18)
 
@@ -171,7 +171,7 @@ def test_without_mixing_it_is_erm_bit_for_bit(data, batch):
     one, other, mixing = runs(data, ("mixstyle", {"p": 0}), ("erm", {}), ("mixstyle", {"p": 1}), batch=batch)
     assert same(one, other)
     assert not same(one, mixing)
-    x = mixing.inputs(data.select)
+    x = inputs_of(mixing, data.select)
     with torch.no_grad():
         assert torch.equal(mixing.method.eval().predict(x), mixing.network(x))  # predictions mix nothing
 
@@ -191,7 +191,7 @@ def test_numbers_that_mixstyle_refuses(data, hyper, says):
 
 def test_styles_are_those_of_the_first_two_maps(data):
     trainer = trainer_of(make_method("mmld"), data, backbone="small-resnet")
-    x = trainer.inputs(data.rows[:5])
+    x = inputs_of(trainer, data.rows[:5])
     network = trainer.network.eval()
     with torch.no_grad():
         first = network.encoder[1](network.encoder[0](x))

@@ -13,7 +13,7 @@ from shiftdata import losses
 from shiftdata.baselines import Batch, make_method
 from shiftdata.errors import InputError
 from shiftdata.losses.domains import domain_pairs
-from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def ready(name, data, sizes=(9, 9, 9), variant="fixed", settings=PLAIN, backbone
     rows = np.random.default_rng(0).permutation(rows)
     y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
     weight = torch.linspace(0.5, 1.5, len(rows))
-    batch = Batch(trainer.inputs(data.rows[rows]), y, group, domain, torch.from_numpy(rows), weight)
+    batch = Batch(inputs_of(trainer, data.rows[rows]), y, group, domain, torch.from_numpy(rows), weight)
     return trainer, batch
 
 

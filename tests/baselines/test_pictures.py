@@ -14,7 +14,7 @@ from shiftdata import losses
 from shiftdata.baselines import make_method
 from shiftdata.errors import InputError
 from shiftdata.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
-from tests.baselines.problems import picture_problem, same, trainer_of
+from tests.baselines.problems import inputs_of, picture_problem, same, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_the_teacher_follows_the_student(data, decay):
         for mine, theirs in zip(trainer.method.teacher.parameters(), expected, strict=True):
             assert torch.allclose(mine, theirs, atol=1e-6)
     with torch.no_grad():
-        student = trainer.network.eval()(trainer.inputs(data.select))
+        student = trainer.network.eval()(inputs_of(trainer, data.select))
     assert np.allclose(trainer.scores(data.select), student, atol=1e-5)
 
 
@@ -242,5 +242,5 @@ def test_predictions_are_of_the_middle():
     data = picture_problem(rows=60, target=20, side=16)
     trainer, _ = begun(trainer_for("jigen", data))
     with torch.no_grad():
-        expected = trainer.network.eval()(trainer.inputs(data.select)[:, :, :15, :15])
+        expected = trainer.network.eval()(inputs_of(trainer, data.select)[:, :, :15, :15])
     assert np.allclose(trainer.scores(data.select), expected, atol=1e-5)

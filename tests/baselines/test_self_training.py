@@ -14,7 +14,7 @@ import shiftdata as sd
 from shiftdata import losses
 from shiftdata.baselines import Source, Training, make_method
 from shiftdata.errors import InputError
-from tests.baselines.problems import picture_problem, problem, same, trainer_of
+from tests.baselines.problems import inputs_of, picture_problem, problem, same, trainer_of
 from tests.baselines.test_adversarial import random
 
 
@@ -186,7 +186,7 @@ def test_the_teacher_is_erm_aug_and_a_student_its_formula(data):
 
 def test_students_drop_features_in_training_alone(data):
     trainer = trainer_for("noisy-student", data, dropout=0.5)
-    x = trainer.inputs(data.rows[:15])
+    x = inputs_of(trainer, data.rows[:15])
     z = trainer.network.eval().features(x)
     trainer.network.head = torch.nn.Identity()
     trainer.method.eval()

@@ -22,7 +22,7 @@ from shiftdata.baselines.zoo.dare import logistic_regression
 from shiftdata.errors import InputError
 from shiftdata.label_shift.ratios import EstimateWarning, log_ratios
 from shiftdata.sampling import FixedRows
-from tests.baselines.problems import PLAIN, fitting, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, fitting, inputs_of, problem, same, trainer_of
 
 AROUND = ("rs+rw+dann", "rw+rs+pseudo-label", "rs+bn-adapt")
 WITH_TARGET = [*(name for name in METHODS if "target" in make_method(name).needs), *AROUND]
@@ -192,7 +192,7 @@ def test_bn_adapt_pools_the_target_or_moves_towards_it(data):
         trainer.run()
         assert trainer.progress.total == 22  # 60 rows in two batches
         with torch.no_grad():
-            z = trainer.network.encoder[0](trainer.inputs(data.target))
+            z = trainer.network.encoder[0](inputs_of(trainer, data.target))
         mean = trainer.network.encoder[1].running_mean
         if variant == "fixed":
             assert torch.allclose(mean, z.mean(0), atol=1e-5)
@@ -234,7 +234,7 @@ def test_tents_step_goes_down_the_entropy_of_the_batch(data, settings):
     parameters = [one for norm in norms for one in (norm.weight, norm.bias)]
     before = [one.detach().clone() for one in parameters]
     network.train()
-    p = network(trainer.inputs(data.target)).softmax(1)
+    p = network(inputs_of(trainer, data.target)).softmax(1)
     entropy = -(p * p.log()).sum(1).mean()
     wanted = torch.autograd.grad(entropy, parameters)
     network.load_state_dict(network.state_dict())
@@ -245,7 +245,7 @@ def test_tents_step_goes_down_the_entropy_of_the_batch(data, settings):
         step = gradient if settings is PLAIN else gradient.sign()  # Adam's first
         assert torch.allclose((parameter - old)[clear], -0.01 * step[clear], atol=1e-4)
     with torch.no_grad():
-        p = network.train()(trainer.inputs(data.target)).softmax(1)
+        p = network.train()(inputs_of(trainer, data.target)).softmax(1)
     assert -(p * p.log()).sum(1).mean() < entropy
 
 
@@ -314,7 +314,7 @@ def test_dare_predicts_as_the_network_until_its_head_is_fitted(data):
     trainer.run(until=19)
     assert not trainer.method.refitted
     before = trainer.scores(data.select)
-    assert np.allclose(before, trainer.network(trainer.inputs(data.select)).detach().numpy(), atol=1e-6)
+    assert np.allclose(before, trainer.network(inputs_of(trainer, data.select)).detach().numpy(), atol=1e-6)
     trainer.run()
     assert not np.allclose(before, trainer.scores(data.select))
     assert {"refitted", "heads"} <= trainer.method.state_dict().keys()
@@ -510,7 +510,7 @@ def test_rw_estimates_once_from_rows_to_select_by_and_not_from_itself(data):
         trainer.run(until=19)
         assert trainer.method.log_ratio.tolist() == [0, 0, 0]
         trainer.run()
-        before = trainer.network(trainer.inputs(data.target)).detach()
+        before = trainer.network(inputs_of(trainer, data.target)).detach()
         ratios.append(trainer.method.log_ratio.tolist())
         expected = before.log_softmax(1) + trainer.method.log_ratio
         assert np.allclose(trainer.scores(data.target), expected, atol=1e-5)

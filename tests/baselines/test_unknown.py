@@ -14,7 +14,7 @@ from shiftdata import losses
 from shiftdata.baselines import Source, Training, make_method
 from shiftdata.errors import InputError
 from shiftdata.losses.open_set import unit_range
-from tests.baselines.problems import problem, trainer_of
+from tests.baselines.problems import inputs_of, problem, trainer_of
 from tests.baselines.test_adversarial import random, ready
 
 OPEN = ("osbp", "ovanet", "uan", "uniot")
@@ -146,7 +146,7 @@ def test_rows_below_the_threshold_are_unknown(data, variant):
     trainer = trainer_of(make_method("uan", variant=variant), data)
     trainer.run()
     with torch.no_grad():
-        z = trainer.network.features(trainer.inputs(data.target))
+        z = trainer.network.features(inputs_of(trainer, data.target))
         plain = trainer.network.head(z)
         shared = losses.uan_scores(plain, trainer.method.observer(z))
     if variant == "code":

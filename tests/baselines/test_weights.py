@@ -19,7 +19,7 @@ from shiftdata.baselines.zoo import adaclust
 from shiftdata.errors import InputError
 from shiftdata.losses.domains import dependence, fourier, fourier_released
 from shiftdata.stable import hash64
-from tests.baselines.problems import PLAIN, picture_problem, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone
     at = np.arange(rows)
     y, group, domain = (torch.from_numpy(one[at]) for one in (data.y, data.group, data.domain))
     weight = torch.linspace(0.5, 1.5, rows)
-    x = trainer.inputs(data.rows[at])
+    x = inputs_of(trainer, data.rows[at])
     return trainer, Batch(x, y, group, domain, torch.from_numpy(at), weight, step=step)
 
 
