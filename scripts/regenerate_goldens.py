@@ -11,6 +11,7 @@ from pathlib import Path
 
 from builders.make.build import build
 from shiftdata.errors import InputError
+from tests import golden_ids
 from tests.baselines.test_hyper import GOLDEN, lines
 from tests.golden_pictures import made_now, record
 from tests.tiny import write_recipe
@@ -27,6 +28,8 @@ def main() -> None:
     print("tests/golden/pictures.tsv")
     GOLDEN.write_text("\n".join(lines()) + "\n")
     print(GOLDEN.relative_to(ROOT))
+    golden_ids.GOLDEN.write_text("\n".join(golden_ids.lines()) + "\n", encoding="utf-8")
+    print(golden_ids.GOLDEN.relative_to(ROOT))
     with tempfile.TemporaryDirectory() as scratch:
         folder = build(str(write_recipe(Path(scratch))), Path(scratch) / "out", workers=1, quiet=True)
         for name in ("manifest.json", "README.md", "croissant.json"):
